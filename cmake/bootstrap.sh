@@ -1,0 +1,117 @@
+#!/bin/sh
+# Sees to it that what building mtmc needs is there. On Debian and Ubuntu, as root or with a sudo that asks for no
+# password, it installs what is missing with apt-get; elsewhere it names what is missing and the command to type,
+# and fails. With nothing missing it says nothing and is done in a moment.
+#
+# Usage: cmake/bootstrap.sh [--bench] [--clang] [--style] [--all]
+#   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples
+#   --bench    also Google Benchmark
+#   --clang    also Clang and its OpenMP
+#   --style    also clang-format and clang-tidy, version 14
+#   --all      all of that
+set -eu
+
+bench= clang= style=
+for argument; do
+  case $argument in
+    --bench) bench=yes ;;
+    --clang) clang=yes ;;
+    --style) style=yes ;;
+    --all) bench=yes clang=yes style=yes ;;
+    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  esac
+done
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+fail() { say "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# absent_headers COMPILER HEADER...: those that the compiler does not find; all of them without the compiler.
+absent_headers() {
+  compiler=$1
+  shift
+  if ! have "$compiler"; then
+    echo "$@"
+    return
+  fi
+  for header; do
+    printf '#if !__has_include(<%s>)\n%s\n#endif\n' "$header" "$header"
+  done | "$compiler" -E -P -x c++ -std=c++20 -
+}
+
+# The Debian packages that are missing.
+missing_packages() {
+  have g++ || echo g++
+  have cmake || echo cmake
+  have ninja || echo ninja-build
+  headers="nlohmann/json.hpp doctest/doctest.h CLI/CLI.hpp${bench:+ benchmark/benchmark.h}"
+  for header in $(absent_headers g++ $headers); do
+    case $header in
+      nlohmann/*) echo nlohmann-json3-dev ;;
+      doctest/*) echo doctest-dev ;;
+      CLI/*) echo libcli11-dev ;;
+      benchmark/*) echo libbenchmark-dev ;;
+    esac
+  done
+  if [ "$clang" ]; then
+    have clang++ || echo clang
+    [ -z "$(absent_headers clang++ omp.h)" ] || echo libomp-dev
+  fi
+  if [ "$style" ]; then
+    have clang-format-14 || echo clang-format-14
+    have clang-tidy-14 || echo clang-tidy-14
+  fi
+}
+
+# older_than VERSION LEAST: compares major.minor
+older_than() {
+  [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" != "$2" ]
+}
+
+apt() { # apt-get, quietly; what it said is shown when it fails
+  log=$(mktemp)
+  if $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" >"$log" 2>&1; then
+    rm -f "$log"
+  else
+    cat "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+}
+
+install() { apt install -y --no-install-recommends "$@"; }
+
+missing=$(echo $(missing_packages))
+if [ "$missing" ]; then
+  have apt-get || fail "missing: $missing (these are the names of the Debian packages; please install them)"
+  if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+  elif have sudo && sudo -n true 2>/dev/null; then
+    as_root="sudo -n"
+  else
+    fail "missing: $missing. Please type: sudo apt-get install --no-install-recommends $missing"
+  fi
+
+  if ! ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1; then
+    say "reading the package lists"
+    apt update || fail "apt-get update failed (above); is there a network?"
+  fi
+  say "installing $missing"
+  if ! install $missing 2>/dev/null; then
+    say "trying again with fresh package lists"
+    apt update && install $missing || fail "apt-get could not install: $missing (see above)"
+  fi
+fi
+
+cmake_version=$(cmake --version | sed -n '1s/[^0-9]*//p')
+if older_than "$cmake_version" 3.25; then
+  fail "cmake $cmake_version is too old, mtmc needs 3.25 (a newer one: python3 -m pip install cmake)"
+fi
+gcc_version=$(g++ -dumpfullversion)
+if older_than "$gcc_version" 12; then
+  fail "g++ $gcc_version is too old, mtmc needs 12 (on Ubuntu 22.04: apt-get install g++-12, and then" \
+    "update-alternatives --install /usr/bin/g++ g++ /usr/bin/g++-12 120)"
+fi
+if [ "$clang" ] && older_than "$(clang++ -dumpversion)" 14; then
+  fail "clang++ $(clang++ -dumpversion) is too old, mtmc needs 14"
+fi

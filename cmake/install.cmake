@@ -1,0 +1,26 @@
+# Installs the headers, the CMake package (share/mtmc) and the pkg-config file. All of it can be moved.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+if(NOT nlohmann_json_FOUND)
+  message(FATAL_ERROR "MTMC_INSTALL needs an installed nlohmann_json: the installed mtmc package looks for it, and "
+    "a copy that was only fetched is not there to be found. Install it (Debian: apt-get install "
+    "nlohmann-json3-dev) or configure with -DMTMC_INSTALL=OFF.")
+endif()
+
+set(package_dir ${CMAKE_INSTALL_DATADIR}/mtmc)
+install(TARGETS mtmc EXPORT mtmcTargets FILE_SET HEADERS)
+install(EXPORT mtmcTargets NAMESPACE mtmc:: DESTINATION ${package_dir})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/mtmcConfig.cmake.in ${PROJECT_BINARY_DIR}/mtmcConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mtmcConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/mtmcConfig.cmake ${PROJECT_BINARY_DIR}/mtmcConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+set(pkgconfig_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_DATADIR}/pkgconfig
+  OUTPUT_VARIABLE pkgconfig_to_include)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/mtmc.pc.in ${PROJECT_BINARY_DIR}/mtmc.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/mtmc.pc DESTINATION ${pkgconfig_dir})

@@ -1,0 +1,4 @@
+# Installs the project built in BUILD to FIRST and then moves it to THEN, as an unpacked archive is.
+file(REMOVE_RECURSE ${FIRST} ${THEN})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${FIRST} COMMAND_ERROR_IS_FATAL ANY)
+file(RENAME ${FIRST} ${THEN})
