@@ -1,0 +1,204 @@
+#pragma once
+/// Semantic actions: which optimisation, on which region; and the space they are drawn from (paper: action
+/// space).
+
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// What a policy can decide: apply one optimisation to one region, stop, or (ablation) say it in free text.
+struct Action {
+  enum class Kind { optimize, stop, free_text };
+  Kind kind = Kind::stop;
+  /// Id of the optimisation type: "tiling".
+  std::string optimization{};
+  /// "tiling", "fusing": the type's verb, for `text()`.
+  std::string verb{};
+  /// Stable path, label and lines of the region.
+  std::string region{};
+  std::string label{};
+  int first_line = 0;
+  int last_line = 0;
+  /// The text of a free-text action.
+  std::string free_text{};
+  UnknownFields unknown{};
+
+  /// The action that ends the search.
+  [[nodiscard]] static Action stop() { return {}; }
+
+  /// As in the paper: "tiling the k loop of gemm in line 15 to 20"; "stop"; the free text.
+  [[nodiscard]] std::string text() const {
+    if (kind == Kind::stop) return "stop";
+    if (kind == Kind::free_text) return free_text;
+    std::string result = verb + ' ' + label + " in line " + std::to_string(first_line);
+    if (last_line != first_line) result += " to " + std::to_string(last_line);
+    return result;
+  }
+
+  /// Identity that survives shifting lines: "tiling|gemm/i/j/k"; "stop"; "free|" and the text.
+  [[nodiscard]] std::string key() const {
+    if (kind == Kind::stop) return "stop";
+    if (kind == Kind::free_text) return "free|" + free_text;
+    return optimization + '|' + region;
+  }
+
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+/// Whether an optimisation may be offered for a region of a structure on a device.
+using ApplicabilityPredicate = std::function<bool(const Region&, const Structure&, const Device&)>;
+
+/// One kind of optimisation. The set is open: a host adds one by pushing another entry to its `ActionSpace`.
+struct OptimizationType {
+  /// Stable id: "tiling".
+  std::string id;
+  /// As it stands in a sentence before a region: "tiling", "fusing".
+  std::string verb;
+  /// What it is for, in one sentence.
+  std::string intent;
+  /// How it is done, in one or two sentences a coder can act on.
+  std::string principle;
+  ApplicabilityPredicate applies;
+};
+
+namespace detail {
+/// Whether two accesses of a loop nest touch an element again: some loop does not move the access while
+/// another does.
+[[nodiscard]] inline bool has_reuse(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    bool fixed = false, moving = false;
+    for (const auto& stride : access.strides) {
+      if (!stride) continue;
+      (*stride == 0 ? fixed : moving) = true;
+    }
+    return fixed && moving;
+  });
+}
+
+/// Whether some access moves by more than one element in the innermost loop of the nest.
+[[nodiscard]] inline bool has_strided_access(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return !access.strides.empty() && access.strides.back() && *access.strides.back() != 0 &&
+           *access.strides.back() != 1;
+  });
+}
+
+[[nodiscard]] inline bool has_directive(const RegionFacts& facts, std::string_view word) {
+  return std::any_of(facts.directives.begin(), facts.directives.end(), [word](const std::string& directive) {
+    return directive.find(word) != std::string::npos;
+  });
+}
+
+[[nodiscard]] inline std::vector<OptimizationType> all_optimization_types() {
+  return {
+      {"tiling", "tiling", "Partition the iterations so that the data of one tile stays in fast memory.",
+       "Strip-mine the loops that carry reuse and move the tile loops outwards; choose tiles that fit the "
+       "nearest cache "
+       "(or shared memory), and keep the remainder correct.",
+       [](const Region& region, const Structure&, const Device&) {
+         return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 && region.facts.tileable &&
+                !region.facts.opaque && (has_reuse(region.facts) || has_strided_access(region.facts));
+       }},
+      {"fusion", "fusing", "Merge neighbouring operators so that intermediates need not go through memory.",
+       "Merge the bodies over the common index space; keep the value in a register between producer and "
+       "consumer and drop "
+       "the buffer if nobody else reads it.",
+       [](const Region& region, const Structure&, const Device&) {
+         return (region.kind == RegionKind::loop_sequence || region.kind == RegionKind::launch_sequence) &&
+                region.facts.fusable && !region.facts.opaque;
+       }},
+      {"pipeline", "pipelining", "Overlap the movement of the next data with the computation on the present.",
+       "Load the tile of the next iteration (asynchronously or into a second buffer) before computing on the "
+       "present one.",
+       [](const Region& region, const Structure&, const Device&) {
+         return region.kind == RegionKind::loop && region.facts.staged && !region.facts.opaque;
+       }},
+      {"reordering", "reordering",
+       "Change the order of loops so that neighbouring iterations touch neighbouring data.",
+       "Interchange the loops so that the innermost one moves by one element through the arrays it touches, "
+       "as far as the "
+       "dependences allow.",
+       [](const Region& region, const Structure&, const Device&) {
+         return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 &&
+                region.facts.interchangeable && !region.facts.opaque;
+       }},
+      {"unrolling", "unrolling",
+       "Do several iterations at once, to keep values in registers and give the processor "
+       "independent work.",
+       "Unroll an outer loop and jam the copies into the inner one (register blocking), or unroll the "
+       "innermost loop with "
+       "several accumulators.",
+       [](const Region& region, const Structure&, const Device&) {
+         return region.kind == RegionKind::loop && !region.facts.opaque && !region.facts.loops.empty() &&
+                region.facts.loops.size() <= 3 && (region.facts.loops.size() == 1 || region.facts.tileable);
+       }},
+      {"vectorization", "vectorizing", "Let one instruction work on several neighbouring elements.",
+       "Make the innermost loop unit-stride and free of carried dependences and say so to the compiler (`omp "
+       "simd`, with "
+       "the reduction clause where one is carried).",
+       [](const Region& region, const Structure&, const Device& device) {
+         return region.kind == RegionKind::loop && device.kind == "cpu" && region.facts.vectorizable &&
+                !region.facts.opaque && region.facts.loops.size() == 1 &&
+                !has_directive(region.facts, "simd");
+       }},
+      {"parallelization", "parallelizing", "Spread independent iterations over all compute units.",
+       "Give every thread a contiguous share of the outermost loop without carried dependences; combine "
+       "reductions from "
+       "partial results in the order of the threads.",
+       [](const Region& region, const Structure&, const Device& device) {
+         return region.kind == RegionKind::loop && device.kind == "cpu" && device.compute_units > 1 &&
+                !region.facts.opaque && !region.facts.loops.empty() &&
+                (region.facts.loops.front().parallel || region.facts.loops.front().reduction) &&
+                !has_directive(region.facts, "parallel");
+       }},
+  };
+}
+} // namespace detail
+
+/// The optimisation types a search may draw from, and the rule that makes actions of them.
+struct ActionSpace {
+  /// One entry a type; the order has no meaning but in lists for people.
+  std::vector<OptimizationType> types;
+
+  /// The paper's four: tiling, fusion, pipeline, reordering.
+  [[nodiscard]] static ActionSpace paper() {
+    auto types = detail::all_optimization_types();
+    std::erase_if(types, [](const OptimizationType& type) {
+      return type.id != "tiling" && type.id != "fusion" && type.id != "pipeline" && type.id != "reordering";
+    });
+    return {std::move(types)};
+  }
+  /// The paper's four and those the library adds: unrolling, vectorization, parallelization.
+  [[nodiscard]] static ActionSpace extended() { return {detail::all_optimization_types()}; }
+
+  /// The type of that id, or null.
+  [[nodiscard]] const OptimizationType* find(std::string_view id) const noexcept {
+    for (const auto& type : types)
+      if (type.id == id) return &type;
+    return nullptr;
+  }
+
+  /// Every type on every region where its predicate holds, ordered by key, and `stop` last. Never empty.
+  [[nodiscard]] std::vector<Action> legal_actions(const Structure& structure, const Device& device) const {
+    std::vector<Action> actions;
+    for (const auto& type : types)
+      for (const auto& region : structure.regions)
+        if (type.applies && type.applies(region, structure, device))
+          actions.push_back({Action::Kind::optimize, type.id, type.verb, region.path, region.label,
+                             region.first_line, region.last_line});
+    std::stable_sort(actions.begin(), actions.end(),
+                     [](const Action& a, const Action& b) { return a.key() < b.key(); });
+    actions.push_back(Action::stop());
+    return actions;
+  }
+};
+
+} // namespace mtmc

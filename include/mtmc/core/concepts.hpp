@@ -1,0 +1,312 @@
+#pragma once
+/// The five concepts a host can model, and one sentence for each thing that may be missing.
+///
+/// Write `static_assert(mtmc::check_policy<MyPolicy>());` under your own type: the compiler then says in one
+/// sentence what to add.
+
+#include <mtmc/core/action.hpp>
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/evaluation.hpp>
+#include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/step.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace mtmc {
+
+/// Chooses what to do next.
+template <class P>
+concept Policy = requires(P& policy, const Observation& seen, std::span<const Action> legal,
+                          std::stop_token stop) {
+  { policy.distribution(seen, legal, stop) } -> std::same_as<ActionDistribution>;
+};
+
+/// Writes one step.
+template <class C>
+concept Coder = requires(C& coder, const CodingRequest& request, std::stop_token stop) {
+  { coder.implement(request, stop) } -> std::same_as<Draft>;
+};
+
+/// Says where something could be done.
+template <class F>
+concept RegionFinder = requires(const F& finder, const Task& task, const Kernel& kernel) {
+  { finder.find(task, kernel) } -> std::same_as<Structure>;
+};
+
+/// Says whether a candidate is right, and how fast.
+template <class E>
+concept Evaluator = requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
+  { evaluator.device() } -> std::convertible_to<const Device&>;
+  { evaluator.evaluate(request, stop) } -> std::same_as<Evaluation>;
+};
+
+/// Deadlines are points of the steady clock, so that nested work can share one.
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// What a backend's compiler is told.
+struct CompileOptions {
+  /// The launches, with the types of their arguments, that the program must be able to run (any size's plan).
+  LaunchPlan plan;
+  Deadline deadline = Deadline::max();
+  /// Bytes the compiler may use; 0 = the backend's default.
+  std::int64_t memory_limit = 0;
+};
+
+/// What a backend's compiler answers. Exactly one of: a program; `timed_out`; diagnostics with at least one
+/// error.
+template <class Program> struct CompileResult {
+  /// The program, shared by everyone who runs it; null if there is none.
+  std::shared_ptr<Program> program{};
+  bool timed_out = false;
+  /// Errors and warnings, with places in the kernel's own text.
+  std::vector<Diagnostic> diagnostics{};
+  /// Registers, spills, code bytes, ...: what the compiler reports of the program.
+  std::map<std::string, double> resources{};
+  /// Wall-clock seconds.
+  double seconds = 0;
+};
+
+/// How a run ended.
+enum class RunOutcome {
+  finished,
+  /// The launch itself was impossible (too large a block, missing entry, ...): nothing ran, the program is
+  /// still usable.
+  launch_failed,
+  /// It ran past its deadline. The program cannot be used any more.
+  timed_out,
+  /// It crashed: signal, trap, illegal address. The program cannot be used any more.
+  faulted,
+  /// The device itself is lost.
+  device_lost
+};
+
+/// Outcome of one call, with a sentence where it is not `finished`.
+struct RunStatus {
+  RunOutcome outcome = RunOutcome::finished;
+  std::string message{};
+
+  [[nodiscard]] bool finished() const noexcept { return outcome == RunOutcome::finished; }
+};
+
+/// Outcome of a timed group: seconds of each call of the group, by a clock the candidate cannot reach.
+struct TimedRun {
+  RunStatus status{};
+  /// Wall-clock seconds of the whole group from its first launch to its last completion.
+  double seconds = 0;
+};
+
+/// What new hardware must offer to get the whole trust protocol from `KernelEvaluator`.
+///
+/// `Program` is what `compile` makes; `Buffer` is movable, frees its memory when it dies and has
+/// `std::uint64_t handle() const`, the value that the evaluator writes into `BoundBuffer::handle`. `run`
+/// calls all launches of a plan whose buffers are bound, in order, and waits. `time` does so for every plan
+/// of a group, back to back, and reports seconds; with `cold` it evicts the buffers of the group from all
+/// caches before. A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
+/// `compare`, `hash` and `flush`.
+template <class B>
+concept Backend = requires(B& backend, const Kernel& kernel, const CompileOptions& options,
+                           std::span<const LaunchPlan> group, const LaunchPlan& plan, std::stop_token stop,
+                           typename B::Program& program, typename B::Buffer& buffer, std::size_t bytes,
+                           std::span<const std::byte> content, std::span<std::byte> target,
+                           Deadline deadline) {
+  requires std::movable<typename B::Buffer>;
+  { buffer.handle() } -> std::convertible_to<std::uint64_t>;
+  { backend.device() } -> std::convertible_to<const Device&>;
+  { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
+  { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
+  {backend.upload(buffer, bytes, content)};
+  {backend.download(buffer, bytes, target)};
+  { backend.run(program, plan, deadline) } -> std::same_as<RunStatus>;
+  { backend.time(program, group, true, deadline) } -> std::same_as<TimedRun>;
+};
+
+namespace detail {
+template <class P>
+concept HasDistribution = requires(P& policy, const Observation& seen, std::span<const Action> legal,
+                                   std::stop_token stop) {
+  policy.distribution(seen, legal, stop);
+};
+template <class C>
+concept HasImplement = requires(C& coder, const CodingRequest& request, std::stop_token stop) {
+  coder.implement(request, stop);
+};
+template <class F>
+concept HasFind = requires(const F& finder, const Task& task, const Kernel& kernel) {
+  finder.find(task, kernel);
+};
+template <class E>
+concept HasDevice = requires(E& evaluator) {
+  { evaluator.device() } -> std::convertible_to<const Device&>;
+};
+template <class E>
+concept HasEvaluate = requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
+  evaluator.evaluate(request, stop);
+};
+template <class B>
+concept HasProgram = requires {
+  typename B::Program;
+};
+template <class B>
+concept HasBuffer = requires {
+  typename B::Buffer;
+}
+&&std::movable<typename B::Buffer>;
+template <class B>
+concept HasHandle = HasBuffer<B> && requires(typename B::Buffer& buffer) {
+  { buffer.handle() } -> std::convertible_to<std::uint64_t>;
+};
+template <class B>
+concept HasCompile = HasProgram<B> &&
+    requires(B& backend, const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
+  { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
+};
+template <class B>
+concept HasAllocate = HasBuffer<B> && requires(B& backend, std::size_t bytes) {
+  { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
+};
+template <class B>
+concept HasUpload = HasBuffer<B> &&
+    requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
+  backend.upload(buffer, offset, content);
+};
+template <class B>
+concept HasDownload = HasBuffer<B> &&
+    requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
+  backend.download(buffer, offset, target);
+};
+template <class B>
+concept HasRun = HasProgram<B> &&
+    requires(B& backend, typename B::Program& program, const LaunchPlan& plan, Deadline deadline) {
+  { backend.run(program, plan, deadline) } -> std::same_as<RunStatus>;
+};
+template <class B>
+concept HasTime = HasProgram<B> &&
+    requires(B& backend, typename B::Program& program, std::span<const LaunchPlan> group, Deadline deadline) {
+  { backend.time(program, group, true, deadline) } -> std::same_as<TimedRun>;
+};
+} // namespace detail
+
+/// True, or a compile error with a sentence that says what to add to `P`.
+template <class P> consteval bool check_policy() {
+  static_assert(detail::HasDistribution<P>,
+                "mtmc: a policy needs `mtmc::ActionDistribution distribution(const mtmc::Observation&, "
+                "std::span<const mtmc::Action>, std::stop_token)`");
+  if constexpr (detail::HasDistribution<P>)
+    static_assert(Policy<P>,
+                  "mtmc: `distribution` of a policy must return `mtmc::ActionDistribution` by value");
+  return Policy<P>;
+}
+
+/// True, or a compile error with a sentence that says what to add to `C`.
+template <class C> consteval bool check_coder() {
+  static_assert(detail::HasImplement<C>,
+                "mtmc: a coder needs `mtmc::Draft implement(const mtmc::CodingRequest&, std::stop_token)`");
+  if constexpr (detail::HasImplement<C>)
+    static_assert(Coder<C>, "mtmc: `implement` of a coder must return `mtmc::Draft` by value");
+  return Coder<C>;
+}
+
+/// True, or a compile error with a sentence that says what to add to `F`.
+template <class F> consteval bool check_region_finder() {
+  static_assert(
+      detail::HasFind<F>,
+      "mtmc: a region finder needs `mtmc::Structure find(const mtmc::Task&, const mtmc::Kernel&) const`");
+  if constexpr (detail::HasFind<F>)
+    static_assert(RegionFinder<F>, "mtmc: `find` of a region finder must return `mtmc::Structure` by value");
+  return RegionFinder<F>;
+}
+
+/// True, or a compile error with a sentence that says what to add to `E`.
+template <class E> consteval bool check_evaluator() {
+  static_assert(detail::HasDevice<E>, "mtmc: an evaluator needs `const mtmc::Device& device()`");
+  static_assert(detail::HasEvaluate<E>, "mtmc: an evaluator needs `mtmc::Evaluation evaluate(const "
+                                        "mtmc::EvaluationRequest&, std::stop_token)`");
+  if constexpr (detail::HasDevice<E> && detail::HasEvaluate<E>)
+    static_assert(Evaluator<E>, "mtmc: `evaluate` of an evaluator must return `mtmc::Evaluation` by value");
+  return Evaluator<E>;
+}
+
+/// True, or a compile error with a sentence that says what to add to `B`.
+template <class B> consteval bool check_backend() {
+  static_assert(detail::HasDevice<B>, "mtmc: a backend needs `const mtmc::Device& device()`");
+  static_assert(detail::HasProgram<B>, "mtmc: a backend needs a member type `Program`, what `compile` makes");
+  static_assert(detail::HasBuffer<B>,
+                "mtmc: a backend needs a movable member type `Buffer` that frees its memory");
+  static_assert(detail::HasHandle<B>, "mtmc: a backend's `Buffer` needs `std::uint64_t handle() const`");
+  static_assert(detail::HasCompile<B>,
+                "mtmc: a backend needs `mtmc::CompileResult<Program> compile(const mtmc::Kernel&, const "
+                "mtmc::CompileOptions&, std::stop_token)`");
+  static_assert(detail::HasAllocate<B>, "mtmc: a backend needs `Buffer allocate(std::size_t bytes)`");
+  static_assert(detail::HasUpload<B>, "mtmc: a backend needs `void upload(Buffer&, std::size_t offset, "
+                                      "std::span<const std::byte>)`");
+  static_assert(detail::HasDownload<B>, "mtmc: a backend needs `void download(Buffer&, std::size_t offset, "
+                                        "std::span<std::byte>)`");
+  static_assert(detail::HasRun<B>,
+                "mtmc: a backend needs `mtmc::RunStatus run(Program&, const mtmc::LaunchPlan&, "
+                "mtmc::Deadline)`");
+  static_assert(
+      detail::HasTime<B>,
+      "mtmc: a backend needs `mtmc::TimedRun time(Program&, std::span<const mtmc::LaunchPlan> group, bool "
+      "cold, mtmc::Deadline)`");
+  return Backend<B>;
+}
+
+// Optional abilities: found by these concepts, never demanded.
+
+/// An evaluator that can get a task ready (compile and check the start kernel, calibrate) before the first
+/// candidate. Throws `Error` where the task cannot be judged.
+template <class E>
+concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token stop) {
+  evaluator.prepare(task, stop);
+};
+
+/// A part that names itself and its settings in one line; goes into cache keys and reports.
+template <class T>
+concept HasIdentity = requires(const T& part) {
+  { part.identity() } -> std::convertible_to<std::string>;
+};
+
+/// A part that declares, as `static constexpr int max_concurrency`, how many of its calls may run at once.
+template <class T>
+concept HasMaxConcurrency = requires {
+  { T::max_concurrency } -> std::convertible_to<int>;
+};
+
+/// A part that says so at run time (the type-erased twins do).
+template <class T>
+concept HasConcurrencyLimit = requires(const T& part) {
+  { part.concurrency_limit() } -> std::convertible_to<int>;
+};
+
+/// What `concurrency_limit_of` answers for a part that declares nothing.
+inline constexpr int unlimited_concurrency = 1 << 20;
+
+/// How many calls of a part may run at once: its own declaration, or no limit.
+template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const T& part) {
+  if constexpr (HasConcurrencyLimit<T>)
+    return part.concurrency_limit();
+  else if constexpr (HasMaxConcurrency<T>)
+    return T::max_concurrency;
+  else
+    return unlimited_concurrency;
+}
+
+/// A part's identity, or nothing if it has none.
+template <class T> [[nodiscard]] std::string identity_of([[maybe_unused]] const T& part) {
+  if constexpr (HasIdentity<T>)
+    return part.identity();
+  else
+    return {};
+}
+
+} // namespace mtmc

@@ -1,0 +1,29 @@
+#pragma once
+/// One remark about a kernel's text, fit to be shown to a coder.
+
+#include <mtmc/core/unknown_fields.hpp>
+
+#include <string>
+
+namespace mtmc {
+
+/// How bad it is.
+enum class Severity { note, warning, error };
+
+/// A remark with its place and, where one is known, the remedy. Places are in the kernel's text as the coder
+/// wrote it.
+struct Diagnostic {
+  Severity severity = Severity::error;
+  /// 1-based line; 0 if the remark has no place.
+  int line = 0;
+  /// 1-based column; 0 if unknown.
+  int column = 0;
+  std::string message;
+  /// What the coder should do instead; may be empty.
+  std::string remedy;
+  UnknownFields unknown{};
+
+  friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
+};
+
+} // namespace mtmc

@@ -1,0 +1,93 @@
+#pragma once
+/// The one exception of the library and the register of its ids.
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace mtmc {
+
+/// Every id an `Error` of this library can carry, `mtmc.<area>.<nnn>`. Ids are stable: a meaning is never
+/// reused. A host's own parts may throw `Error` with ids outside the `mtmc.` prefix.
+namespace error_id {
+/// A JSON text is not JSON, or a field has the wrong type, or a value is not one of its closed list.
+inline constexpr std::string_view json_malformed = "mtmc.json.001";
+/// A JSON document was written by a newer, incompatible version of the library.
+inline constexpr std::string_view json_schema = "mtmc.json.002";
+/// A task file or its source cannot be read.
+inline constexpr std::string_view task_unreadable = "mtmc.task.001";
+/// A task contradicts itself or lacks something: no sizes, no arguments, duplicate names, unknown entry, ...
+inline constexpr std::string_view task_malformed = "mtmc.task.002";
+/// A shape, value or launch expression cannot be evaluated: unknown symbol, overflow, division by zero,
+/// syntax.
+inline constexpr std::string_view task_expression = "mtmc.task.003";
+/// A kernel's signature does not tell what the task left out.
+inline constexpr std::string_view task_signature = "mtmc.task.004";
+/// The start kernel or the reference does not compile, does not run, or is not reproducible.
+inline constexpr std::string_view task_start_kernel = "mtmc.task.005";
+/// A launch line is malformed or names an unknown buffer.
+inline constexpr std::string_view launch_malformed = "mtmc.launch.001";
+/// A type-erased part was used after it was moved from.
+inline constexpr std::string_view empty_part = "mtmc.core.001";
+/// The compiler cannot be started or is too old.
+inline constexpr std::string_view backend_compiler = "mtmc.backend.001";
+/// Memory for buffers cannot be had.
+inline constexpr std::string_view backend_memory = "mtmc.backend.002";
+/// The runner process cannot be built, started or spoken to.
+inline constexpr std::string_view backend_runner = "mtmc.backend.003";
+/// The device does not exist or was lost.
+inline constexpr std::string_view backend_device = "mtmc.backend.004";
+/// The evaluator cannot judge this task: unsupported language, data type or argument.
+inline constexpr std::string_view evaluator_unsupported = "mtmc.evaluator.001";
+/// A host's hook (generate, compare) threw or answered nonsense.
+inline constexpr std::string_view evaluator_hook = "mtmc.evaluator.002";
+/// Options of the loop contradict each other.
+inline constexpr std::string_view loop_options = "mtmc.loop.001";
+/// A part of the loop (policy, coder, region finder, evaluator) threw.
+inline constexpr std::string_view loop_part = "mtmc.loop.002";
+/// The journal cannot be written: disk full, read-only folder, another writer.
+inline constexpr std::string_view journal_write = "mtmc.journal.001";
+/// The journal cannot be read, or belongs to another task, device or set-up.
+inline constexpr std::string_view journal_read = "mtmc.journal.002";
+/// A report or result cannot be written.
+inline constexpr std::string_view report_write = "mtmc.report.001";
+} // namespace error_id
+
+/// Thrown where the surroundings are broken or the host's input is malformed. A candidate that fails is never
+/// an `Error` but a `Verdict`.
+///
+/// `what()` reads `[id] message (place). remedy`.
+class Error : public std::runtime_error {
+public:
+  /// `message` says what happened, `remedy` what to do about it, `place` where (a file, a field, a line; may
+  /// be empty).
+  Error(std::string_view id, std::string_view message, std::string_view remedy, std::string_view place = {})
+      : std::runtime_error(compose(id, message, remedy, place)), id_(id), message_(message), remedy_(remedy),
+        place_(place) {}
+
+  /// Stable id, `mtmc.<area>.<nnn>`.
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+  /// What happened, without id, place and remedy.
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  /// What to do about it.
+  [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
+  /// Where it happened; empty if nowhere in particular.
+  [[nodiscard]] const std::string& place() const noexcept { return place_; }
+
+private:
+  static std::string compose(std::string_view id, std::string_view message, std::string_view remedy,
+                             std::string_view place) {
+    std::string text = "[";
+    text.append(id).append("] ").append(message);
+    if (!place.empty()) text.append(" (").append(place).append(")");
+    if (!remedy.empty()) text.append(". ").append(remedy);
+    return text;
+  }
+
+  std::string id_;
+  std::string message_;
+  std::string remedy_;
+  std::string place_;
+};
+
+} // namespace mtmc

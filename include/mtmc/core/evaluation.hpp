@@ -1,0 +1,130 @@
+#pragma once
+/// What an evaluator is asked and what it answers.
+
+#include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/core/task.hpp>
+#include <mtmc/core/unknown_fields.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+/// Why an evaluation is asked for.
+enum class Purpose {
+  /// One candidate among many: stop as soon as the answer is clear.
+  explore,
+  /// A new best: a second look in a fresh process with fresh keys, all samples.
+  promote
+};
+
+/// One question to an evaluator.
+struct EvaluationRequest {
+  Task task;
+  Kernel candidate;
+  /// The best so far, which the candidate is timed against; without one only absolute times are taken.
+  std::optional<Kernel> incumbent{};
+  Purpose purpose = Purpose::explore;
+  UnknownFields unknown{};
+
+  friend bool operator==(const EvaluationRequest&, const EvaluationRequest&) = default;
+};
+
+/// Judgement of a candidate. The list is closed.
+enum class Verdict {
+  correct,
+  compile_error,
+  compile_timeout,
+  /// The screen refused the text or the built artefact.
+  refused,
+  launch_error,
+  crashed,
+  timeout,
+  wrong_result,
+  out_of_bounds,
+  input_modified,
+  nondeterministic,
+  low_precision,
+  /// Faster than the device can possibly be.
+  implausible
+};
+
+/// How a correct candidate compares with the incumbent, by the confidence interval.
+enum class Comparison { not_timed, faster, slower, undecided };
+
+/// Ratio old time / new time with its confidence interval.
+struct SpeedUp {
+  double value = 1;
+  double low = 1;
+  double high = 1;
+  /// Probability with which the interval covers the true ratio.
+  double confidence = 0.95;
+  UnknownFields unknown{};
+
+  friend bool operator==(const SpeedUp&, const SpeedUp&) = default;
+};
+
+/// What was seen at one size.
+struct SizeEvaluation {
+  ProblemSize size;
+  /// Median seconds of one call; 0 if not timed.
+  double seconds = 0;
+  double incumbent_seconds = 0;
+  /// Against the incumbent, where both were timed.
+  std::optional<SpeedUp> speed_up{};
+  /// Timed pairs.
+  int samples = 0;
+  /// Elements compared over all runs at this size, and how many there were to compare.
+  std::int64_t checked_elements = 0;
+  std::int64_t total_elements = 0;
+  /// Largest error seen, in units of the tolerance; above 1 the result is wrong.
+  double largest_error = 0;
+  UnknownFields unknown{};
+
+  friend bool operator==(const SizeEvaluation&, const SizeEvaluation&) = default;
+};
+
+/// Wall-clock seconds an evaluation took, by phase.
+struct EvaluationCost {
+  double compile = 0;
+  double check = 0;
+  double time = 0;
+  double total = 0;
+  UnknownFields unknown{};
+
+  friend bool operator==(const EvaluationCost&, const EvaluationCost&) = default;
+};
+
+/// The answer of an evaluator: verdict, reasons, times, and the record of what it was taken with.
+struct Evaluation {
+  Verdict verdict = Verdict::correct;
+  /// Name of the check that refused the candidate; empty if it is correct.
+  std::string rule{};
+  /// Reasons and remedies, fit for a coder.
+  std::vector<Diagnostic> diagnostics{};
+  std::vector<SizeEvaluation> sizes{};
+  /// Weighted mean of the sizes' median seconds; 0 if not timed.
+  double seconds = 0;
+  /// Weighted geometric mean over the sizes, against the incumbent.
+  std::optional<SpeedUp> speed_up{};
+  Comparison comparison = Comparison::not_timed;
+  /// Registers, spills, shared memory, ... as the backend reports them.
+  std::map<std::string, double> resources{};
+  /// Compiler, driver, host, clocks, protocol version, ...: what the numbers were taken with.
+  std::map<std::string, std::string> environment{};
+  EvaluationCost cost{};
+  UnknownFields unknown{};
+
+  [[nodiscard]] bool correct() const noexcept { return verdict == Verdict::correct; }
+
+  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+};
+
+/// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
+inline constexpr int protocol_version = 1;
+
+} // namespace mtmc

@@ -1,0 +1,69 @@
+#pragma once
+/// A kernel: one editable text in some language.
+
+#include <mtmc/core/unknown_fields.hpp>
+#include <mtmc/support/sha256.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace mtmc {
+
+/// Which family of syntax a language's text has; it decides the comment marker of launch lines.
+enum class Syntax { c_family, python };
+
+/// A kernel language. The set is open: a host adds its own as a value.
+struct Language {
+  /// Stable name, as in task files: "cpp", "cuda", ...
+  std::string name;
+  Syntax syntax = Syntax::c_family;
+  UnknownFields unknown{};
+
+  friend bool operator==(const Language&, const Language&) = default;
+};
+
+/// Marker that starts a launch line: `//@` in C-family text, `#@` in Python-family text.
+[[nodiscard]] inline std::string_view launch_marker(const Language& language) noexcept {
+  return language.syntax == Syntax::python ? "#@" : "//@";
+}
+
+/// The languages this library knows by name.
+namespace languages {
+inline const Language cpp{"cpp", Syntax::c_family};
+inline const Language cuda{"cuda", Syntax::c_family};
+inline const Language opencl{"opencl", Syntax::c_family};
+inline const Language triton{"triton", Syntax::python};
+inline const Language pytorch{"pytorch", Syntax::python};
+} // namespace languages
+
+/// `text` with CRLF as LF, blanks at line ends removed, and exactly one newline at the end (none if it is
+/// empty).
+[[nodiscard]] inline std::string normalize_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 1);
+  for (const char c : text) {
+    if (c == '\n')
+      while (!out.empty() && (out.back() == ' ' || out.back() == '\t' || out.back() == '\r')) out.pop_back();
+    out.push_back(c);
+  }
+  while (!out.empty() &&
+         (out.back() == '\n' || out.back() == ' ' || out.back() == '\t' || out.back() == '\r'))
+    out.pop_back();
+  if (!out.empty()) out.push_back('\n');
+  return out;
+}
+
+/// One editable text including its launch lines (design, section 4).
+struct Kernel {
+  Language language;
+  std::string source;
+  UnknownFields unknown{};
+
+  /// SHA-256, in hex, of the language's name and the normalised text. Comments count, since launch lines are
+  /// comments.
+  [[nodiscard]] std::string id() const { return sha256_hex(language.name + '\n' + normalize_text(source)); }
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+} // namespace mtmc

@@ -1,0 +1,92 @@
+#pragma once
+/// A kernel's launch lines, evaluated for one problem size.
+
+#include <mtmc/core/data_type.hpp>
+#include <mtmc/core/task.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+/// Memory that only the kernel itself uses, shared by the launches of one call. Its content is poisoned
+/// before every call.
+struct ScratchBuffer {
+  std::string name;
+  DataType type = DataType::f32;
+  /// Extents for this size, each at least 1.
+  std::vector<std::int64_t> extents{};
+
+  /// Bytes of the whole buffer.
+  [[nodiscard]] std::int64_t bytes() const noexcept {
+    auto total = static_cast<std::int64_t>(size_of(type));
+    for (const auto extent : extents) total *= extent;
+    return total;
+  }
+
+  friend bool operator==(const ScratchBuffer&, const ScratchBuffer&) = default;
+};
+
+/// Where a buffer argument lies: filled in by the evaluator before a plan is run, opaque to everyone but the
+/// backend.
+struct BoundBuffer {
+  /// What `Backend::Buffer::handle()` gave: a device pointer, a mapping's number, a `cl_mem`.
+  std::uint64_t handle = 0;
+  /// Bytes from the start of that allocation to the first element.
+  std::int64_t offset = 0;
+  /// Bytes of the content.
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const BoundBuffer&, const BoundBuffer&) = default;
+};
+
+/// One argument of a launch.
+struct LaunchArgument {
+  enum class Kind { buffer, scalar, tensor_map };
+  Kind kind = Kind::buffer;
+  /// Name of the buffer (argument of the task or scratch); the expression's text for a scalar.
+  std::string name;
+  DataType type = DataType::f32;
+  /// Whether the kernel may write the buffer.
+  bool writable = false;
+  /// Value of an integer scalar.
+  std::int64_t integer = 0;
+  /// Value of a floating scalar.
+  double real = 0;
+  /// Extents of a buffer for this size, outermost first.
+  std::vector<std::int64_t> extents{};
+  /// Further operands of a tensor map, evaluated.
+  std::vector<std::int64_t> operands{};
+  BoundBuffer bound{};
+
+  friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
+};
+
+/// One launch of one entry function.
+struct Launch {
+  std::string entry;
+  /// Blocks of the grid and threads of a block in x, y, z; all 1 without `<<<...>>>`.
+  std::array<std::int64_t, 3> grid{1, 1, 1};
+  std::array<std::int64_t, 3> block{1, 1, 1};
+  /// Dynamic shared memory in bytes.
+  std::int64_t shared_bytes = 0;
+  std::vector<LaunchArgument> arguments{};
+  /// 1-based line of the launch line in the kernel's text.
+  int line = 0;
+
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+/// Everything needed to call a kernel for one size. Launches run in order.
+struct LaunchPlan {
+  ProblemSize size;
+  std::vector<ScratchBuffer> scratch{};
+  std::vector<Launch> launches{};
+
+  friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
+};
+
+} // namespace mtmc

@@ -1,0 +1,129 @@
+#pragma once
+/// What is to be made faster, and what "right" means for it.
+
+#include <mtmc/core/data_type.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/core/unknown_fields.hpp>
+#include <mtmc/support/expression.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtmc {
+
+/// What a kernel does with an argument.
+enum class ArgumentRole { input, output, inout, scalar };
+
+/// Bounds, both included, of every value generated for an argument: a decimal number or an expression over
+/// the symbols.
+struct ValueDomain {
+  std::string low;
+  std::string high;
+
+  friend bool operator==(const ValueDomain&, const ValueDomain&) = default;
+};
+
+/// One argument of the task: a buffer with a shape, or a scalar with a value.
+struct Argument {
+  std::string name;
+  ArgumentRole role = ArgumentRole::input;
+  DataType type = DataType::f32;
+  /// Extents, outermost first, as expressions over the symbols; empty for scalars.
+  std::vector<std::string> shape{};
+  /// Value of a scalar: an expression over the symbols, or a decimal number if `type` is floating.
+  std::string value{};
+  /// Where generated values must lie; without one the evaluator's distributions are used.
+  std::optional<ValueDomain> domain{};
+  /// Path of an `.npy` file with captured content instead of generated values; empty if none.
+  std::string data{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const Argument&, const Argument&) = default;
+};
+
+/// Values for the symbols of a task.
+struct ProblemSize {
+  Symbols symbols;
+  /// Weight in the overall speed-up; 0 = checked but not timed. Not negative.
+  double weight = 1;
+  UnknownFields unknown{};
+
+  friend bool operator==(const ProblemSize&, const ProblemSize&) = default;
+};
+
+/// "M=1024 N=512", in the order of the names.
+[[nodiscard]] inline std::string to_string(const ProblemSize& size) {
+  std::string text;
+  for (const auto& [name, value] : size.symbols) {
+    if (!text.empty()) text += ' ';
+    text += name + '=' + std::to_string(value);
+  }
+  return text;
+}
+
+/// Fills `content` (all elements of one input, row-major) for a size. Must depend on nothing but its
+/// arguments.
+using GenerateHook = std::function<void(const Argument& argument, const ProblemSize& size, std::uint64_t key,
+                                        std::span<std::byte> content)>;
+/// Compares one output with what the reference gave. Empty answer = right; otherwise a sentence that says
+/// what is wrong.
+using CompareHook =
+    std::function<std::string(const Argument& argument, const ProblemSize& size,
+                              std::span<const std::byte> got, std::span<const std::byte> wanted)>;
+
+/// A kernel to be optimised together with everything needed to judge candidates.
+struct Task {
+  std::string name;
+  /// One sentence for people and prompts.
+  std::string summary{};
+  /// The kernel the search starts from; it also defines what is right unless there is a `reference`.
+  Kernel kernel;
+  std::vector<Argument> arguments{};
+  std::vector<ProblemSize> sizes{};
+  /// A trusted kernel that defines what is right, if the start kernel does not.
+  std::optional<Kernel> reference{};
+  /// Whether results may vary between runs (atomics): bounded spread instead of equal bits.
+  bool atomics = false;
+  /// Largest allowed error relative to the scale of an output; without one it follows the data type.
+  std::optional<double> tolerance{};
+  /// Floating-point operations of one call, an expression over the symbols; empty = unknown.
+  std::string flops{};
+  /// Bytes that must at least be moved in one call, an expression over the symbols; empty = derived from the
+  /// arguments.
+  std::string bytes{};
+  /// Run by the judge in place of the built-in generators; never by a candidate. Not part of the JSON form.
+  GenerateHook generate{};
+  /// Run by the judge in place of the built-in comparison; never by a candidate. Not part of the JSON form.
+  CompareHook compare{};
+  UnknownFields unknown{};
+
+  /// The argument of that name, or null.
+  [[nodiscard]] const Argument* find_argument(std::string_view argument_name) const noexcept {
+    for (const auto& argument : arguments)
+      if (argument.name == argument_name) return &argument;
+    return nullptr;
+  }
+  /// The size whose weight is largest (the first of equals): what facts such as trip counts refer to. Null
+  /// without sizes.
+  [[nodiscard]] const ProblemSize* main_size() const noexcept {
+    const ProblemSize* best = nullptr;
+    for (const auto& size : sizes)
+      if (best == nullptr || size.weight > best->weight) best = &size;
+    return best;
+  }
+};
+
+/// Equality of everything but the hooks, which cannot be compared.
+[[nodiscard]] inline bool operator==(const Task& a, const Task& b) {
+  return a.name == b.name && a.summary == b.summary && a.kernel == b.kernel && a.arguments == b.arguments &&
+         a.sizes == b.sizes && a.reference == b.reference && a.atomics == b.atomics &&
+         a.tolerance == b.tolerance && a.flops == b.flops && a.bytes == b.bytes && a.unknown == b.unknown;
+}
+
+} // namespace mtmc

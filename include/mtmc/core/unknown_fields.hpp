@@ -1,0 +1,17 @@
+#pragma once
+/// What a newer version or a host wrote into a JSON object and this version does not know.
+
+#include <map>
+#include <string>
+
+namespace mtmc {
+
+/// Fields of a JSON object that the reader did not know, name to JSON text. They are written back unchanged,
+/// so that nothing is lost when an older version passes a document on.
+struct UnknownFields {
+  std::map<std::string, std::string> json;
+
+  friend bool operator==(const UnknownFields&, const UnknownFields&) = default;
+};
+
+} // namespace mtmc
