@@ -3,6 +3,7 @@
 /// space).
 
 #include <mtmc/core/device.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>
@@ -52,6 +53,18 @@ struct Action {
 
   friend bool operator==(const Action&, const Action&) = default;
 };
+
+namespace detail {
+inline constexpr EnumName<Action::Kind> action_kind_names[] = {
+    {Action::Kind::optimize, "optimize"},
+    {Action::Kind::stop, "stop"},
+    {Action::Kind::free_text, "free_text"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Action::Kind>> enum_names(Action::Kind) noexcept {
+  return detail::action_kind_names;
+}
 
 /// Whether an optimisation may be offered for a region of a structure on a device.
 using ApplicabilityPredicate = std::function<bool(const Region&, const Structure&, const Device&)>;

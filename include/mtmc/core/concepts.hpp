@@ -6,6 +6,7 @@
 
 #include <mtmc/core/action.hpp>
 #include <mtmc/core/device.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
@@ -89,6 +90,18 @@ enum class RunOutcome {
   /// The device itself is lost.
   device_lost
 };
+
+namespace detail {
+inline constexpr EnumName<RunOutcome> run_outcome_names[] = {
+    {RunOutcome::finished, "finished"},       {RunOutcome::launch_failed, "launch_failed"},
+    {RunOutcome::timed_out, "timed_out"},     {RunOutcome::faulted, "faulted"},
+    {RunOutcome::device_lost, "device_lost"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<RunOutcome>> enum_names(RunOutcome) noexcept {
+  return detail::run_outcome_names;
+}
 
 /// Outcome of one call, with a sentence where it is not `finished`.
 struct RunStatus {

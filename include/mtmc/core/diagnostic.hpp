@@ -1,6 +1,7 @@
 #pragma once
 /// One remark about a kernel's text, fit to be shown to a coder.
 
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/unknown_fields.hpp>
 
 #include <string>
@@ -9,6 +10,18 @@ namespace mtmc {
 
 /// How bad it is.
 enum class Severity { note, warning, error };
+
+namespace detail {
+inline constexpr EnumName<Severity> severity_names[] = {
+    {Severity::note, "note"},
+    {Severity::warning, "warning"},
+    {Severity::error, "error"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Severity>> enum_names(Severity) noexcept {
+  return detail::severity_names;
+}
 
 /// A remark with its place and, where one is known, the remedy. Places are in the kernel's text as the coder
 /// wrote it.

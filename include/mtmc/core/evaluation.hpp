@@ -2,6 +2,7 @@
 /// What an evaluator is asked and what it answers.
 
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/core/unknown_fields.hpp>
@@ -21,6 +22,17 @@ enum class Purpose {
   /// A new best: a second look in a fresh process with fresh keys, all samples.
   promote
 };
+
+namespace detail {
+inline constexpr EnumName<Purpose> purpose_names[] = {
+    {Purpose::explore, "explore"},
+    {Purpose::promote, "promote"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Purpose>> enum_names(Purpose) noexcept {
+  return detail::purpose_names;
+}
 
 /// One question to an evaluator.
 struct EvaluationRequest {
@@ -53,8 +65,43 @@ enum class Verdict {
   implausible
 };
 
+namespace detail {
+inline constexpr EnumName<Verdict> verdict_names[] = {
+    {Verdict::correct, "correct"},
+    {Verdict::compile_error, "compile_error"},
+    {Verdict::compile_timeout, "compile_timeout"},
+    {Verdict::refused, "refused"},
+    {Verdict::launch_error, "launch_error"},
+    {Verdict::crashed, "crashed"},
+    {Verdict::timeout, "timeout"},
+    {Verdict::wrong_result, "wrong_result"},
+    {Verdict::out_of_bounds, "out_of_bounds"},
+    {Verdict::input_modified, "input_modified"},
+    {Verdict::nondeterministic, "nondeterministic"},
+    {Verdict::low_precision, "low_precision"},
+    {Verdict::implausible, "implausible"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Verdict>> enum_names(Verdict) noexcept {
+  return detail::verdict_names;
+}
+
 /// How a correct candidate compares with the incumbent, by the confidence interval.
 enum class Comparison { not_timed, faster, slower, undecided };
+
+namespace detail {
+inline constexpr EnumName<Comparison> comparison_names[] = {
+    {Comparison::not_timed, "not_timed"},
+    {Comparison::faster, "faster"},
+    {Comparison::slower, "slower"},
+    {Comparison::undecided, "undecided"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Comparison>> enum_names(Comparison) noexcept {
+  return detail::comparison_names;
+}
 
 /// Ratio old time / new time with its confidence interval.
 struct SpeedUp {

@@ -1,6 +1,7 @@
 #pragma once
 /// A kernel: one editable text in some language.
 
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/unknown_fields.hpp>
 #include <mtmc/support/sha256.hpp>
 
@@ -11,6 +12,17 @@ namespace mtmc {
 
 /// Which family of syntax a language's text has; it decides the comment marker of launch lines.
 enum class Syntax { c_family, python };
+
+namespace detail {
+inline constexpr EnumName<Syntax> syntax_names[] = {
+    {Syntax::c_family, "c_family"},
+    {Syntax::python, "python"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<Syntax>> enum_names(Syntax) noexcept {
+  return detail::syntax_names;
+}
 
 /// A kernel language. The set is open: a host adds its own as a value.
 struct Language {

@@ -2,6 +2,7 @@
 /// A kernel's launch lines, evaluated for one problem size.
 
 #include <mtmc/core/data_type.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <array>
@@ -64,6 +65,19 @@ struct LaunchArgument {
 
   friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
 };
+
+namespace detail {
+inline constexpr EnumName<LaunchArgument::Kind> launch_argument_kind_names[] = {
+    {LaunchArgument::Kind::buffer, "buffer"},
+    {LaunchArgument::Kind::scalar, "scalar"},
+    {LaunchArgument::Kind::tensor_map, "tensor_map"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<LaunchArgument::Kind>>
+enum_names(LaunchArgument::Kind) noexcept {
+  return detail::launch_argument_kind_names;
+}
 
 /// One launch of one entry function.
 struct Launch {

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/action.hpp>
 #include <mtmc/core/device.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/core/task.hpp>
@@ -77,6 +78,20 @@ enum class DraftFailure {
   /// The coder threw.
   internal
 };
+
+namespace detail {
+inline constexpr EnumName<DraftFailure> draft_failure_names[] = {
+    {DraftFailure::none, "none"},           {DraftFailure::declined, "declined"},
+    {DraftFailure::no_kernel, "no_kernel"}, {DraftFailure::truncated, "truncated"},
+    {DraftFailure::unchanged, "unchanged"}, {DraftFailure::refused, "refused"},
+    {DraftFailure::endpoint, "endpoint"},   {DraftFailure::budget, "budget"},
+    {DraftFailure::cancelled, "cancelled"}, {DraftFailure::internal, "internal"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<DraftFailure>> enum_names(DraftFailure) noexcept {
+  return detail::draft_failure_names;
+}
 
 /// A coder's answer: a kernel, or why not, or the id under which the answer will come later.
 struct Draft {

@@ -2,6 +2,7 @@
 /// What analysis knows of a kernel for a task: regions, their facts, and who feeds whom.
 
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/unknown_fields.hpp>
 
 #include <cstdint>
@@ -25,6 +26,20 @@ enum class RegionKind {
   /// Two or more consecutive launches.
   launch_sequence
 };
+
+namespace detail {
+inline constexpr EnumName<RegionKind> region_kind_names[] = {
+    {RegionKind::function, "function"},
+    {RegionKind::loop, "loop"},
+    {RegionKind::loop_sequence, "loop_sequence"},
+    {RegionKind::launch, "launch"},
+    {RegionKind::launch_sequence, "launch_sequence"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<RegionKind>> enum_names(RegionKind) noexcept {
+  return detail::region_kind_names;
+}
 
 /// One loop of a region's nest.
 struct LoopFacts {
@@ -67,6 +82,18 @@ struct AccessFacts {
 
 /// Kind of a dependence: read after write, write after read, write after write.
 enum class DependenceKind { flow, anti, output };
+
+namespace detail {
+inline constexpr EnumName<DependenceKind> dependence_kind_names[] = {
+    {DependenceKind::flow, "flow"},
+    {DependenceKind::anti, "anti"},
+    {DependenceKind::output, "output"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<DependenceKind>> enum_names(DependenceKind) noexcept {
+  return detail::dependence_kind_names;
+}
 
 /// One dependence between two accesses of a region.
 struct DependenceFacts {

@@ -2,6 +2,7 @@
 /// What is to be made faster, and what "right" means for it.
 
 #include <mtmc/core/data_type.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/unknown_fields.hpp>
 #include <mtmc/support/expression.hpp>
@@ -19,6 +20,19 @@ namespace mtmc {
 
 /// What a kernel does with an argument.
 enum class ArgumentRole { input, output, inout, scalar };
+
+namespace detail {
+inline constexpr EnumName<ArgumentRole> argument_role_names[] = {
+    {ArgumentRole::input, "input"},
+    {ArgumentRole::output, "output"},
+    {ArgumentRole::inout, "inout"},
+    {ArgumentRole::scalar, "scalar"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<ArgumentRole>> enum_names(ArgumentRole) noexcept {
+  return detail::argument_role_names;
+}
 
 /// Bounds, both included, of every value generated for an argument: a decimal number or an expression over
 /// the symbols.

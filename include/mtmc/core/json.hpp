@@ -1,0 +1,415 @@
+#pragma once
+/// JSON for every noun of core; with core/json_fields.hpp the only headers of core that need nlohmann/json.
+///
+/// `nlohmann::json j = noun;` and `auto noun = j.get<Noun>();` work for all of them. Fields that this version
+/// does not know are kept in `unknown` and written back. What is malformed throws `Error` (`mtmc.json.001`)
+/// that names the field. Documents that stand alone carry `"schema"`: see `to_document` and `from_document`.
+
+#include <mtmc/core/evaluation.hpp>
+#include <mtmc/core/json_fields.hpp>
+#include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/step.hpp>
+
+namespace mtmc {
+
+/// Version of the JSON form of the nouns. It grows when a reader of the older version would misunderstand a
+/// document; new optional fields do not change it.
+inline constexpr int json_schema_version = 1;
+
+namespace detail {
+
+/// `T` or `const T`: a field list serves the reader and the writer.
+template <class N, class T>
+concept MaybeConst = std::same_as<std::remove_const_t<N>, T>;
+
+// One list of fields a noun: `required` may not be missing, `optional` is left out where it is the default.
+
+template <class V, MaybeConst<Diagnostic> N> void visit_fields(V& visit, N& noun) {
+  visit.required("severity", noun.severity);
+  visit.optional("line", noun.line);
+  visit.optional("column", noun.column);
+  visit.required("message", noun.message);
+  visit.optional("remedy", noun.remedy);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Language> N> void visit_fields(V& visit, N& noun) {
+  visit.required("name", noun.name);
+  visit.optional("syntax", noun.syntax, Syntax::c_family);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Kernel> N> void visit_fields(V& visit, N& noun) {
+  visit.required("language", noun.language);
+  visit.required("source", noun.source);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<ValueDomain> N> void visit_fields(V& visit, N& noun) {
+  visit.required("low", noun.low);
+  visit.required("high", noun.high);
+}
+template <class V, MaybeConst<Argument> N> void visit_fields(V& visit, N& noun) {
+  visit.required("name", noun.name);
+  visit.required("role", noun.role);
+  visit.required("dtype", noun.type);
+  visit.optional("shape", noun.shape);
+  visit.optional("value", noun.value);
+  visit.optional("domain", noun.domain);
+  visit.optional("data", noun.data);
+  visit.unknown(noun.unknown);
+}
+/// A size is `{"M": 64, "N": 48, "weight": 0}`: its symbols stand next to its weight.
+template <class V, MaybeConst<ProblemSize> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("weight", noun.weight, 1);
+  visit.symbols(noun.symbols);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Task> N> void visit_fields(V& visit, N& noun) {
+  visit.required("name", noun.name);
+  visit.optional("summary", noun.summary);
+  visit.required("kernel", noun.kernel);
+  visit.optional("arguments", noun.arguments);
+  visit.optional("sizes", noun.sizes);
+  visit.optional("reference", noun.reference);
+  visit.optional("atomics", noun.atomics);
+  visit.optional("tolerance", noun.tolerance);
+  visit.optional("flops", noun.flops);
+  visit.optional("bytes", noun.bytes);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<CacheLevel> N> void visit_fields(V& visit, N& noun) {
+  visit.required("level", noun.level);
+  visit.required("bytes", noun.bytes);
+  visit.optional("line_bytes", noun.line_bytes, 64);
+  visit.optional("shared_by", noun.shared_by, 1);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<MeasuredCeilings> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("read_bandwidth", noun.read_bandwidth);
+  visit.optional("cache_bandwidth", noun.cache_bandwidth);
+  visit.optional("f32_rate", noun.f32_rate);
+  visit.optional("f64_rate", noun.f64_rate);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Device> N> void visit_fields(V& visit, N& noun) {
+  visit.required("name", noun.name);
+  visit.required("kind", noun.kind);
+  visit.optional("arch", noun.arch);
+  visit.optional("compute_units", noun.compute_units, 1);
+  visit.optional("vector_bits", noun.vector_bits);
+  visit.optional("memory_bytes", noun.memory_bytes);
+  visit.optional("shared_memory_bytes", noun.shared_memory_bytes);
+  visit.optional("caches", noun.caches);
+  visit.optional("clock_hz", noun.clock_hz);
+  visit.optional("memory_bandwidth", noun.memory_bandwidth);
+  visit.optional("peak_rates", noun.peak_rates);
+  visit.optional("measured", noun.measured);
+  visit.optional("features", noun.features);
+  visit.optional("software", noun.software);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<ScratchBuffer> N> void visit_fields(V& visit, N& noun) {
+  visit.required("name", noun.name);
+  visit.required("dtype", noun.type);
+  visit.required("extents", noun.extents);
+}
+template <class V, MaybeConst<BoundBuffer> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("handle", noun.handle);
+  visit.optional("offset", noun.offset);
+  visit.optional("bytes", noun.bytes);
+}
+template <class V, MaybeConst<LaunchArgument> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kind", noun.kind);
+  visit.required("name", noun.name);
+  visit.required("dtype", noun.type);
+  visit.optional("writable", noun.writable);
+  visit.optional("integer", noun.integer);
+  visit.optional("real", noun.real);
+  visit.optional("extents", noun.extents);
+  visit.optional("operands", noun.operands);
+  visit.optional("bound", noun.bound);
+}
+template <class V, MaybeConst<Launch> N> void visit_fields(V& visit, N& noun) {
+  visit.required("entry", noun.entry);
+  visit.optional("grid", noun.grid, std::array<std::int64_t, 3>{1, 1, 1});
+  visit.optional("block", noun.block, std::array<std::int64_t, 3>{1, 1, 1});
+  visit.optional("shared_bytes", noun.shared_bytes);
+  visit.optional("arguments", noun.arguments);
+  visit.optional("line", noun.line);
+}
+template <class V, MaybeConst<LaunchPlan> N> void visit_fields(V& visit, N& noun) {
+  visit.required("size", noun.size);
+  visit.optional("scratch", noun.scratch);
+  visit.optional("launches", noun.launches);
+}
+template <class V, MaybeConst<LoopFacts> N> void visit_fields(V& visit, N& noun) {
+  visit.required("variable", noun.variable);
+  visit.required("lower", noun.lower);
+  visit.required("upper", noun.upper);
+  visit.optional("step", noun.step, 1);
+  visit.optional("trip_count", noun.trip_count);
+  visit.optional("parallel", noun.parallel);
+  visit.optional("reduction", noun.reduction);
+  visit.optional("perfect", noun.perfect);
+  visit.optional("innermost", noun.innermost);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<AccessFacts> N> void visit_fields(V& visit, N& noun) {
+  visit.required("array", noun.array);
+  visit.required("subscript", noun.subscript);
+  visit.optional("write", noun.write);
+  visit.optional("strides", noun.strides);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<DependenceFacts> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kind", noun.kind);
+  visit.required("variable", noun.variable);
+  visit.required("direction", noun.direction);
+  visit.optional("distance", noun.distance);
+  visit.optional("reduction", noun.reduction);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<RegionFacts> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("loops", noun.loops);
+  visit.optional("accesses", noun.accesses);
+  visit.optional("dependences", noun.dependences);
+  visit.optional("reads", noun.reads);
+  visit.optional("writes", noun.writes);
+  visit.optional("intermediates", noun.intermediates);
+  visit.optional("flops", noun.flops);
+  visit.optional("bytes", noun.bytes);
+  visit.optional("reuse", noun.reuse, 1.0);
+  visit.optional("interchangeable", noun.interchangeable);
+  visit.optional("tileable", noun.tileable);
+  visit.optional("fusable", noun.fusable);
+  visit.optional("vectorizable", noun.vectorizable);
+  visit.optional("calls", noun.calls);
+  visit.optional("transcendental", noun.transcendental);
+  visit.optional("branches", noun.branches);
+  visit.optional("indirect", noun.indirect);
+  visit.optional("opaque", noun.opaque);
+  visit.optional("staged", noun.staged);
+  visit.optional("directives", noun.directives);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Region> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kind", noun.kind);
+  visit.required("label", noun.label);
+  visit.required("first_line", noun.first_line);
+  visit.required("last_line", noun.last_line);
+  visit.required("path", noun.path);
+  visit.optional("facts", noun.facts);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<DataFlowEdge> N> void visit_fields(V& visit, N& noun) {
+  visit.required("producer", noun.producer);
+  visit.required("consumer", noun.consumer);
+  visit.required("buffer", noun.buffer);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Structure> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kernel_id", noun.kernel_id);
+  visit.optional("regions", noun.regions);
+  visit.optional("edges", noun.edges);
+  visit.optional("flops", noun.flops);
+  visit.optional("bytes", noun.bytes);
+  visit.optional("opaque_statements", noun.opaque_statements);
+  visit.optional("notes", noun.notes);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Action> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kind", noun.kind);
+  visit.optional("optimization", noun.optimization);
+  visit.optional("verb", noun.verb);
+  visit.optional("region", noun.region);
+  visit.optional("label", noun.label);
+  visit.optional("first_line", noun.first_line);
+  visit.optional("last_line", noun.last_line);
+  visit.optional("free_text", noun.free_text);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<EvaluationRequest> N> void visit_fields(V& visit, N& noun) {
+  visit.required("task", noun.task);
+  visit.required("candidate", noun.candidate);
+  visit.optional("incumbent", noun.incumbent);
+  visit.optional("purpose", noun.purpose, Purpose::explore);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<SpeedUp> N> void visit_fields(V& visit, N& noun) {
+  visit.required("value", noun.value);
+  visit.required("low", noun.low);
+  visit.required("high", noun.high);
+  visit.optional("confidence", noun.confidence, 0.95);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<SizeEvaluation> N> void visit_fields(V& visit, N& noun) {
+  visit.required("size", noun.size);
+  visit.optional("seconds", noun.seconds);
+  visit.optional("incumbent_seconds", noun.incumbent_seconds);
+  visit.optional("speed_up", noun.speed_up);
+  visit.optional("samples", noun.samples);
+  visit.optional("checked_elements", noun.checked_elements);
+  visit.optional("total_elements", noun.total_elements);
+  visit.optional("largest_error", noun.largest_error);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<EvaluationCost> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("compile", noun.compile);
+  visit.optional("check", noun.check);
+  visit.optional("time", noun.time);
+  visit.optional("total", noun.total);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Evaluation> N> void visit_fields(V& visit, N& noun) {
+  visit.required("verdict", noun.verdict);
+  visit.optional("rule", noun.rule);
+  visit.optional("diagnostics", noun.diagnostics);
+  visit.optional("sizes", noun.sizes);
+  visit.optional("seconds", noun.seconds);
+  visit.optional("speed_up", noun.speed_up);
+  visit.optional("comparison", noun.comparison, Comparison::not_timed);
+  visit.optional("resources", noun.resources);
+  visit.optional("environment", noun.environment);
+  visit.optional("cost", noun.cost);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<ActionDistribution> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("probabilities", noun.probabilities);
+  visit.optional("value", noun.value);
+  visit.optional("exact", noun.exact);
+  visit.optional("rationale", noun.rationale);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Usage> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("prompt_tokens", noun.prompt_tokens);
+  visit.optional("completion_tokens", noun.completion_tokens);
+  visit.optional("cached_tokens", noun.cached_tokens);
+  visit.optional("reasoning_tokens", noun.reasoning_tokens);
+  visit.optional("cost", noun.cost);
+  visit.optional("seconds", noun.seconds);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Draft> N> void visit_fields(V& visit, N& noun) {
+  visit.optional("kernel", noun.kernel);
+  visit.optional("failure", noun.failure, DraftFailure::none);
+  visit.optional("message", noun.message);
+  visit.optional("pending", noun.pending);
+  visit.optional("raw_text", noun.raw_text);
+  visit.optional("usage", noun.usage);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<HistoryEntry> N> void visit_fields(V& visit, N& noun) {
+  visit.required("step", noun.step);
+  visit.required("action_key", noun.action_key);
+  visit.required("action_text", noun.action_text);
+  visit.optional("draft_failure", noun.draft_failure, DraftFailure::none);
+  visit.optional("verdict", noun.verdict);
+  visit.optional("comparison", noun.comparison, Comparison::not_timed);
+  visit.optional("speed_up", noun.speed_up);
+  visit.optional("message", noun.message);
+  visit.optional("kept", noun.kept);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Observation> N> void visit_fields(V& visit, N& noun) {
+  visit.required("task", noun.task);
+  visit.required("device", noun.device);
+  visit.required("kernel", noun.kernel);
+  visit.optional("structure", noun.structure);
+  visit.optional("evaluation", noun.evaluation);
+  visit.optional("history", noun.history);
+  visit.optional("step", noun.step);
+  visit.optional("step_limit", noun.step_limit);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<RepairContext> N> void visit_fields(V& visit, N& noun) {
+  visit.required("kernel", noun.kernel);
+  visit.required("evaluation", noun.evaluation);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<CodingRequest> N> void visit_fields(V& visit, N& noun) {
+  visit.required("seen", noun.seen);
+  visit.required("action", noun.action);
+  visit.optional("intent", noun.intent);
+  visit.optional("principle", noun.principle);
+  visit.optional("sample", noun.sample);
+  visit.optional("repair", noun.repair);
+  visit.unknown(noun.unknown);
+}
+template <class V, MaybeConst<Step> N> void visit_fields(V& visit, N& noun) {
+  visit.required("step", noun.step);
+  visit.optional("parent_index", noun.parent_index);
+  visit.optional("sample", noun.sample);
+  visit.optional("repair", noun.repair);
+  visit.required("parent", noun.parent);
+  visit.optional("legal_actions", noun.legal_actions);
+  visit.optional("distribution", noun.distribution);
+  visit.required("action", noun.action);
+  visit.optional("draft", noun.draft);
+  visit.optional("evaluation", noun.evaluation);
+  visit.unknown(noun.unknown);
+}
+
+} // namespace detail
+
+/// A value of core that has a JSON form.
+template <class T>
+concept JsonNoun = detail::Noun<T>;
+
+/// Called by `nlohmann::json j = noun;`.
+template <JsonNoun T> void to_json(nlohmann::json& out, const T& noun) { detail::write_value(out, noun); }
+/// Called by `j.get<Noun>()`. Throws `Error` (`mtmc.json.001`).
+template <JsonNoun T> void from_json(const nlohmann::json& in, T& noun) {
+  detail::read_value(in, noun, std::string());
+}
+
+/// A noun as a document of its own: its JSON form with `"schema"`.
+template <JsonNoun T> [[nodiscard]] nlohmann::json to_document(const T& noun) {
+  nlohmann::json out = noun;
+  out["schema"] = json_schema_version;
+  return out;
+}
+
+/// Throws `Error` (`mtmc.json.002`) if a document was written by a newer version than this; a missing schema
+/// counts as 1.
+inline void check_schema(const nlohmann::json& document, const std::string& place) {
+  std::int64_t schema = 1;
+  if (document.is_object() && document.contains("schema"))
+    detail::read_value(document["schema"], schema, "schema");
+  if (schema < 1 || schema > json_schema_version)
+    throw Error(error_id::json_schema,
+                "the document has schema " + std::to_string(schema) + ", this version reads up to " +
+                    std::to_string(json_schema_version),
+                "Use the version of mtmc that wrote it, or a newer one", place);
+}
+
+/// Reads a document that `to_document` made. Throws `Error` (`mtmc.json.001`, `mtmc.json.002`); `place` names
+/// it there.
+template <JsonNoun T>
+[[nodiscard]] T from_document(const nlohmann::json& document, const std::string& place = {}) {
+  check_schema(document, place);
+  T noun;
+  detail::read_value(document, noun, std::string());
+  noun.unknown.json.erase("schema");
+  return noun;
+}
+
+/// Parses JSON text. Throws `Error` (`mtmc.json.001`) with line and column where it is not JSON.
+[[nodiscard]] inline nlohmann::json parse_json(std::string_view text, const std::string& place) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    std::size_t line = 1, column = 1;
+    for (std::size_t i = 0; i + 1 < error.byte && i < text.size(); ++i) {
+      if (text[i] == '\n') {
+        ++line;
+        column = 1;
+      } else {
+        ++column;
+      }
+    }
+    throw Error(error_id::json_malformed, "this is not JSON: unexpected text or end",
+                "Look for a missing comma, quote or bracket there",
+                place + (place.empty() ? "" : ", ") + "line " + std::to_string(line) + ", column " +
+                    std::to_string(column));
+  }
+}
+
+} // namespace mtmc
