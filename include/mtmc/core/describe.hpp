@@ -1,0 +1,235 @@
+#pragma once
+/// An observation as text: what prompts and token-scored policies read.
+
+#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/step.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+namespace mtmc {
+
+/// What `describe` puts in, and how much of it.
+struct DescribeOptions {
+  /// Include the kernel's text.
+  bool kernel = true;
+  /// Prefix each line of the kernel with its number, so that "line 15 to 20" can be followed.
+  bool line_numbers = true;
+  /// Newest history entries shown; older ones are counted.
+  std::size_t history = 8;
+  /// Regions with their facts.
+  bool regions = true;
+};
+
+namespace detail {
+
+/// `value` with three significant digits and a unit prefix: 1.23e9 -> "1.23 G".
+[[nodiscard]] inline std::string with_prefix(double value) {
+  constexpr const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t index = 0;
+  while (std::abs(value) >= 999.5 && index + 1 < std::size(prefixes)) {
+    value /= 1000;
+    ++index;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3g %s", value, prefixes[index]);
+  return text;
+}
+
+/// Bytes with a binary prefix: 524288 -> "512 KiB".
+[[nodiscard]] inline std::string bytes_text(double bytes) {
+  constexpr const char* prefixes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t index = 0;
+  while (bytes >= 1024 && index + 1 < std::size(prefixes)) {
+    bytes /= 1024;
+    ++index;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4g %s", bytes, prefixes[index]);
+  return text;
+}
+
+[[nodiscard]] inline std::string joined(const std::vector<std::string>& parts,
+                                        std::string_view separator = ", ") {
+  std::string text;
+  for (const auto& part : parts) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
+} // namespace detail
+
+/// Seconds for people: "12.3 ms", "850 us", "1.5 s".
+[[nodiscard]] inline std::string seconds_text(double seconds) {
+  char text[48];
+  if (seconds >= 100)
+    std::snprintf(text, sizeof text, "%.0f s", seconds);
+  else if (seconds >= 1)
+    std::snprintf(text, sizeof text, "%.3g s", seconds);
+  else if (seconds >= 1e-3)
+    std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+  else if (seconds >= 1e-6)
+    std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.3g ns", seconds * 1e9);
+  return text;
+}
+
+/// A speed-up for people: "2.41x [2.36, 2.47]".
+[[nodiscard]] inline std::string speed_up_text(const SpeedUp& speed_up) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.3gx [%.3g, %.3g]", speed_up.value, speed_up.low, speed_up.high);
+  return text;
+}
+
+/// The device in a few lines: name, units, vector width, caches, memory, rates (measured ones marked so).
+[[nodiscard]] inline std::string describe(const Device& device) {
+  std::string text =
+      device.name + " (" + device.kind + (device.arch.empty() ? "" : ", " + device.arch) + ")\n";
+  text += "  compute units: " + std::to_string(device.compute_units);
+  if (device.vector_bits > 0) text += ", vectors of " + std::to_string(device.vector_bits) + " bits";
+  if (device.clock_hz > 0) text += ", " + detail::with_prefix(device.clock_hz) + "Hz";
+  text += '\n';
+  for (const auto& cache : device.caches)
+    text += "  L" + std::to_string(cache.level) + ": " +
+            detail::bytes_text(static_cast<double>(cache.bytes)) + ", shared by " +
+            std::to_string(cache.shared_by) + '\n';
+  if (device.shared_memory_bytes > 0)
+    text +=
+        "  shared memory per unit: " + detail::bytes_text(static_cast<double>(device.shared_memory_bytes)) +
+        '\n';
+  if (device.memory_bytes > 0)
+    text += "  memory: " + detail::bytes_text(static_cast<double>(device.memory_bytes)) + '\n';
+  if (device.measured.read_bandwidth > 0)
+    text += "  read bandwidth (measured): " + detail::with_prefix(device.measured.read_bandwidth) + "B/s\n";
+  else if (device.memory_bandwidth > 0)
+    text += "  memory bandwidth (data sheet): " + detail::with_prefix(device.memory_bandwidth) + "B/s\n";
+  if (device.measured.f32_rate > 0)
+    text += "  f32 rate (measured): " + detail::with_prefix(device.measured.f32_rate) + "FLOP/s\n";
+  for (const auto& [type, rate] : device.peak_rates)
+    text += "  " + type + " peak (data sheet): " + detail::with_prefix(rate) + "FLOP/s\n";
+  if (!device.features.empty()) text += "  features: " + detail::joined(device.features) + '\n';
+  return text;
+}
+
+/// A region in one line: label, lines, loops with their trip counts, and what is known to be legal.
+[[nodiscard]] inline std::string describe(const Region& region) {
+  std::string text = region.label + " (line " + std::to_string(region.first_line);
+  if (region.last_line != region.first_line) text += " to " + std::to_string(region.last_line);
+  text += ")";
+  const auto& facts = region.facts;
+  std::vector<std::string> remarks;
+  for (const auto& loop : facts.loops) {
+    std::string remark = loop.variable;
+    if (loop.trip_count) remark += " x" + std::to_string(*loop.trip_count);
+    if (loop.parallel)
+      remark += " parallel";
+    else if (loop.reduction)
+      remark += " reduction";
+    remarks.push_back(std::move(remark));
+  }
+  if (!facts.reads.empty()) remarks.push_back("reads " + detail::joined(facts.reads, " "));
+  if (!facts.writes.empty()) remarks.push_back("writes " + detail::joined(facts.writes, " "));
+  if (!facts.intermediates.empty())
+    remarks.push_back("passes on " + detail::joined(facts.intermediates, " "));
+  if (facts.interchangeable) remarks.emplace_back("interchangeable");
+  if (facts.tileable) remarks.emplace_back("tileable");
+  if (facts.fusable) remarks.emplace_back("fusable");
+  if (facts.vectorizable) remarks.emplace_back("vectorizable");
+  if (facts.transcendental) remarks.emplace_back("transcendental functions");
+  if (facts.indirect) remarks.emplace_back("indirect accesses");
+  if (facts.opaque) remarks.emplace_back("not fully understood");
+  for (const auto& directive : facts.directives) remarks.push_back("#" + directive);
+  if (!remarks.empty()) text += ": " + detail::joined(remarks, "; ");
+  return text;
+}
+
+/// A task in a few lines: summary, arguments, sizes.
+[[nodiscard]] inline std::string describe(const Task& task) {
+  std::string text = task.name;
+  if (!task.summary.empty()) text += ": " + task.summary;
+  text += '\n';
+  for (const auto& argument : task.arguments) {
+    text += "  " + std::string(to_string(argument.role)) + ' ' + argument.name + ": " +
+            std::string(to_string(argument.type));
+    if (argument.role == ArgumentRole::scalar)
+      text += " = " + (argument.value.empty() ? argument.name : argument.value);
+    else
+      text += '[' + detail::joined(argument.shape) + ']';
+    if (argument.domain) text += " in [" + argument.domain->low + ", " + argument.domain->high + ']';
+    text += '\n';
+  }
+  for (const auto& size : task.sizes)
+    text += "  size " + to_string(size) + (size.weight > 0 ? "" : " (checked, not timed)") + '\n';
+  return text;
+}
+
+/// One line of history: "step 3: tiling the i, j loop nest of gemm in line 4 to 9 -> correct, 2.4x
+/// [2.3, 2.5], kept".
+[[nodiscard]] inline std::string describe(const HistoryEntry& entry) {
+  std::string text = "step " + std::to_string(entry.step + 1) + ": " + entry.action_text + " -> ";
+  if (entry.draft_failure != DraftFailure::none)
+    text += "no kernel (" + std::string(to_string(entry.draft_failure)) + ")";
+  else if (entry.verdict)
+    text += to_string(*entry.verdict);
+  else
+    text += "not judged";
+  if (entry.verdict == Verdict::correct && entry.speed_up) text += ", " + speed_up_text(*entry.speed_up);
+  if (entry.kept) text += ", kept";
+  if (!entry.message.empty()) text += " (" + entry.message + ')';
+  return text;
+}
+
+/// The kernel's text, each line with its number.
+[[nodiscard]] inline std::string with_line_numbers(std::string_view source) {
+  std::string text;
+  int line = 1;
+  while (!source.empty()) {
+    const auto end = source.find('\n');
+    char number[16];
+    std::snprintf(number, sizeof number, "%4d  ", line++);
+    text.append(number).append(source.substr(0, end)).push_back('\n');
+    source = end == std::string_view::npos ? std::string_view{} : source.substr(end + 1);
+  }
+  return text;
+}
+
+/// All a policy or coder may know, as text with headings. Deterministic: equal observations give equal text.
+[[nodiscard]] inline std::string describe(const Observation& seen, const DescribeOptions& options = {}) {
+  std::string text = "## Task\n" + describe(seen.task);
+  text += "\n## Hardware\n" + describe(seen.device);
+  if (options.kernel)
+    text += "\n## Kernel (" + seen.kernel.language.name + ")\n" +
+            (options.line_numbers ? with_line_numbers(seen.kernel.source) : seen.kernel.source);
+  if (seen.evaluation && seen.evaluation->seconds > 0) {
+    text += "\n## Speed\none call takes " + seconds_text(seen.evaluation->seconds);
+    if (const auto* size = seen.task.main_size()) {
+      const double bytes = least_bytes(seen.task, *size);
+      const double flops =
+          stated_flops(seen.task, *size) > 0 ? stated_flops(seen.task, *size) : seen.structure.flops;
+      text += "; at " + to_string(*size) + " that is " +
+              detail::with_prefix(bytes / seen.evaluation->seconds) + "B/s";
+      if (flops > 0) text += " and " + detail::with_prefix(flops / seen.evaluation->seconds) + "FLOP/s";
+    }
+    text += '\n';
+  }
+  if (options.regions && !seen.structure.regions.empty()) {
+    text += "\n## Regions\n";
+    for (const auto& region : seen.structure.regions) text += "- " + describe(region) + '\n';
+  }
+  text += "\n## History\nstep " + std::to_string(seen.step + 1) + " of at most " +
+          std::to_string(seen.step_limit) + '\n';
+  const auto shown = std::min(options.history, seen.history.size());
+  if (shown < seen.history.size())
+    text += "- (" + std::to_string(seen.history.size() - shown) + " earlier ones left out)\n";
+  for (std::size_t i = seen.history.size() - shown; i < seen.history.size(); ++i)
+    text += "- " + describe(seen.history[i]) + '\n';
+  return text;
+}
+
+} // namespace mtmc
