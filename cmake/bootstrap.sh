@@ -68,17 +68,9 @@ older_than() {
   [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" != "$2" ]
 }
 
-apt() { # apt-get, quietly; what it said is shown when it fails
-  log=$(mktemp)
-  if $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" >"$log" 2>&1; then
-    rm -f "$log"
-  else
-    cat "$log" >&2
-    rm -f "$log"
-    return 1
-  fi
+apt() { # apt-get, its words kept for when it fails
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" >>"$log" 2>&1
 }
-
 install() { apt install -y --no-install-recommends "$@"; }
 
 missing=$(echo $(missing_packages))
@@ -92,14 +84,20 @@ if [ "$missing" ]; then
     fail "missing: $missing. Please type: sudo apt-get install --no-install-recommends $missing"
   fi
 
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
   if ! ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1; then
     say "reading the package lists"
-    apt update || fail "apt-get update failed (above); is there a network?"
+    apt update || true # one broken list need not matter
   fi
   say "installing $missing"
-  if ! install $missing 2>/dev/null; then
+  if ! install $missing; then
     say "trying again with fresh package lists"
-    apt update && install $missing || fail "apt-get could not install: $missing (see above)"
+    apt update || true
+    if ! install $missing; then
+      cat "$log" >&2
+      fail "apt-get could not install: $missing (its words are above). Is there a network?"
+    fi
   fi
 fi
 

@@ -72,3 +72,10 @@ if(MTMC_INSTALL)
   set_tests_properties(consumer/find_package consumer/pkg_config PROPERTIES FIXTURES_REQUIRED mtmc_installed
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endif()
+
+# The vcpkg port has to repeat the version.
+file(READ ${PROJECT_SOURCE_DIR}/cmake/packaging/vcpkg/ports/mtmc/vcpkg.json port)
+string(JSON port_version GET "${port}" version)
+if(NOT port_version STREQUAL PROJECT_VERSION)
+  message(FATAL_ERROR "vcpkg.json says version ${port_version}, include/mtmc/version.hpp ${PROJECT_VERSION}.")
+endif()
