@@ -10,6 +10,7 @@ foreach(header IN LISTS headers)
 endforeach()
 add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${headers_alone})
 target_link_libraries(headers_alone PRIVATE mtmc::mtmc mtmc_warnings)
+target_compile_options(headers_alone PRIVATE -O0 -g0) # only the compiler's words matter
 set_target_properties(headers_alone PROPERTIES COMPILE_WARNING_AS_ERROR ON CXX_EXTENSIONS OFF)
 set(keep_going -k)
 if(CMAKE_GENERATOR MATCHES Ninja)
