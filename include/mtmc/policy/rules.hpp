@@ -1,0 +1,237 @@
+#pragma once
+/// An expert's decision table as a policy: no training, no network. The default until a learnt policy is at
+/// hand.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/policy/situation.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtmc {
+
+/// One row of a rules policy's table: for an optimisation, in which situation, how much it is wanted and why.
+struct Rule {
+  /// Id of the optimisation type it speaks of.
+  std::string_view optimization;
+  /// Whether it speaks of this region in this situation.
+  bool (*holds)(const Region& region, const Situation& situation);
+  /// How much the action is wanted, relative to the others; 0 = forbidden.
+  double weight;
+  /// Why, in a few words.
+  std::string_view reason;
+};
+
+namespace detail {
+
+/// Accesses that jump in memory when loop `index` of the nest advances.
+[[nodiscard]] inline int strided_accesses(const RegionFacts& facts, std::size_t index) {
+  int count = 0;
+  for (const auto& access : facts.accesses)
+    if (index < access.strides.size() &&
+        (!access.strides[index] || *access.strides[index] < -1 || *access.strides[index] > 1))
+      ++count;
+  return count;
+}
+
+/// Whether another loop of the nest would make a better innermost loop than the present one.
+[[nodiscard]] inline bool order_is_poor(const RegionFacts& facts) {
+  if (facts.loops.size() < 2) return false;
+  const int present = strided_accesses(facts, facts.loops.size() - 1);
+  for (std::size_t i = 0; i + 1 < facts.loops.size(); ++i)
+    if (strided_accesses(facts, i) < present) return true;
+  return false;
+}
+
+/// Whether the region is the outermost loop of its function: "gemm/i", not "gemm/i/j".
+[[nodiscard]] inline bool is_outermost(const Region& region) {
+  return std::count(region.path.begin(), region.path.end(), '/') == 1;
+}
+
+/// Least operations for which waking the other cores pays: about ten times the 10 us that a parallel region
+/// costs.
+inline constexpr double parallel_work = 1e5;
+
+[[nodiscard]] inline bool is_small(const Region& region) {
+  return region.facts.flops + region.facts.bytes / 4 < parallel_work;
+}
+
+} // namespace detail
+
+/// The decision table of `RulesPolicy`, top to bottom: the first row that holds for an action decides.
+/// Sources: the order "whole-kernel traffic, then locality, then memory access, then parallel mapping, then
+/// instruction level", with the tiers of headroom, that the published rule-based systems share.
+[[nodiscard]] inline const std::vector<Rule>& default_rules() {
+  using detail::has_reuse;
+  using detail::has_strided_access;
+  using detail::is_outermost;
+  using detail::is_small;
+  using detail::order_is_poor;
+  static const std::vector<Rule> rules{
+      // whole-kernel traffic first: what is never written need not be read
+      {"fusion",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::launch_sequence && !r.facts.intermediates.empty();
+       },
+       0.95, "an intermediate goes through memory between launches"},
+      {"fusion", [](const Region& r, const Situation&) { return !r.facts.intermediates.empty(); }, 0.80,
+       "an intermediate goes through memory between loops"},
+      {"fusion", [](const Region& r, const Situation&) { return r.kind == RegionKind::launch_sequence; },
+       0.40, "fewer launches over the same data"},
+      {"fusion", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; }, 0.05,
+       "the data is small against the work"},
+      {"fusion", [](const Region&, const Situation&) { return true; }, 0.25, "one pass over the same data"},
+
+      // locality: the order of the loops, then tiles
+      {"reordering",
+       [](const Region& r, const Situation&) { return order_is_poor(r.facts) && is_outermost(r); }, 0.90,
+       "the innermost loop jumps through memory and another order does not"},
+      {"reordering", [](const Region& r, const Situation&) { return order_is_poor(r.facts); }, 0.85,
+       "the innermost loop jumps through memory and another order does not"},
+      {"reordering", [](const Region&, const Situation&) { return true; }, 0.0, "the order is already right"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return has_strided_access(r.facts) && !order_is_poor(r.facts);
+       },
+       0.82, "some access jumps in every order of the loops"},
+      {"tiling",
+       [](const Region& r, const Situation& s) {
+         return has_reuse(r.facts) && s.bottleneck == Bottleneck::compute && is_outermost(r);
+       },
+       0.45, "elements are used again after they have left the near cache"},
+      {"tiling", [](const Region& r, const Situation&) { return has_reuse(r.facts); }, 0.20,
+       "elements are used again"},
+      {"tiling", [](const Region&, const Situation&) { return true; }, 0.0, "no element is used again"},
+
+      // parallel mapping
+      {"parallelization", [](const Region& r, const Situation&) { return is_small(r); }, 0.0,
+       "too little work to wake the other cores for"},
+      {"parallelization",
+       [](const Region& r, const Situation&) { return is_outermost(r) && r.facts.loops.front().parallel; },
+       0.75, "independent iterations of the outermost loop"},
+      {"parallelization", [](const Region& r, const Situation&) { return is_outermost(r); }, 0.50,
+       "a reduction that can be split over the cores"},
+      {"parallelization", [](const Region&, const Situation&) { return true; }, 0.04, "an inner loop"},
+
+      // instruction level
+      {"vectorization",
+       [](const Region& r, const Situation&) {
+         return r.facts.transcendental || (!r.facts.loops.empty() && r.facts.loops.back().reduction);
+       },
+       0.60, "the compiler may not vectorise calls and reductions by itself"},
+      {"vectorization", [](const Region& r, const Situation&) { return r.facts.branches; }, 0.30,
+       "branches keep the compiler from vectorising"},
+      {"vectorization", [](const Region&, const Situation&) { return true; }, 0.10,
+       "the compiler vectorises such a loop by itself as a rule"},
+      {"unrolling",
+       [](const Region& r, const Situation& s) {
+         return r.facts.loops.size() >= 2 && has_reuse(r.facts) && s.bottleneck != Bottleneck::memory;
+       },
+       0.55, "several rows can share what one loads"},
+      {"unrolling", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::memory; },
+       0.02, "memory is the limit, not instructions"},
+      {"unrolling", [](const Region&, const Situation&) { return true; }, 0.06,
+       "the compiler unrolls such a loop by itself as a rule"},
+      {"pipeline", [](const Region&, const Situation&) { return true; }, 0.40,
+       "loads and computation take turns"},
+  };
+  return rules;
+}
+
+/// Options of `RulesPolicy`.
+struct RulesPolicyOptions {
+  /// Weight of `stop` while there is headroom: actions below it are not worth trying.
+  double stop_weight = 0.03;
+  /// Part of the bound from which on `stop` is wanted most.
+  double good_enough = 0.92;
+  /// Weight of actions whose optimisation the table does not speak of (a host's own types).
+  double unknown_weight = 0.30;
+  /// Factor on an action that was tried before: on a type and region that failed, and on one that was already
+  /// kept.
+  double tried_factor = 0.5;
+  double repeated_factor = 0.3;
+};
+
+/// Chooses by a readable decision table (`default_rules`, or the host's own) from the roofline's bottleneck,
+/// the headroom and the structure of each region. Deterministic; no state.
+class RulesPolicy {
+public:
+  explicit RulesPolicy(RulesPolicyOptions options = {}) : RulesPolicy(options, default_rules()) {}
+  /// With the host's own table; the first row that holds decides.
+  RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules)
+      : options_(options), rules_(std::move(rules)) {}
+
+  [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
+                                                std::stop_token) {
+    const auto situation = assess(seen);
+    ActionDistribution answer;
+    double best = -1, sum = 0;
+    std::string_view best_reason;
+    for (const auto& action : legal) {
+      const auto [weight, reason] = judge(action, seen, situation);
+      answer.probabilities.push_back(weight);
+      sum += weight;
+      if (weight > best) {
+        best = weight;
+        best_reason = reason;
+      }
+    }
+    for (auto& probability : answer.probabilities) probability /= sum;
+    answer.rationale = describe_choice(situation, best_reason);
+    return answer;
+  }
+
+  [[nodiscard]] std::string identity() const { return "rules, " + std::to_string(rules_.size()) + " rows"; }
+
+private:
+  struct Judgement {
+    double weight;
+    std::string_view reason;
+  };
+
+  [[nodiscard]] Judgement judge(const Action& action, const Observation& seen,
+                                const Situation& situation) const {
+    if (action.kind == Action::Kind::stop)
+      return situation.reached >= options_.good_enough
+                 ? Judgement{10.0, "the bound of the device is nearly reached"}
+                 : Judgement{options_.stop_weight, "nothing promising is left"};
+    if (action.kind == Action::Kind::free_text) return {options_.unknown_weight, "free text"};
+    Judgement judgement{options_.unknown_weight, "no rule speaks of it"};
+    if (const auto* region = seen.structure.find_region(action.region)) {
+      for (const auto& rule : rules_) {
+        if (rule.optimization != action.optimization || !rule.holds(*region, situation)) continue;
+        judgement = {rule.weight, rule.reason};
+        break;
+      }
+    }
+    bool tried = false, kept = false;
+    for (const auto& entry : seen.history) {
+      if (entry.action_key != action.key()) continue;
+      (entry.kept ? kept : tried) = true;
+    }
+    if (kept) judgement.weight *= options_.repeated_factor;
+    if (tried) judgement.weight *= options_.tried_factor;
+    return judgement;
+  }
+
+  [[nodiscard]] static std::string describe_choice(const Situation& situation, std::string_view reason) {
+    std::string text(reason);
+    if (situation.bottleneck != Bottleneck::unknown) {
+      char part[80];
+      std::snprintf(part, sizeof part, "; %s-bound, %.0f %% of the bound reached",
+                    std::string(to_string(situation.bottleneck)).c_str(), situation.reached * 100);
+      text += part;
+    }
+    return text;
+  }
+
+  RulesPolicyOptions options_;
+  std::vector<Rule> rules_;
+};
+
+static_assert(check_policy<RulesPolicy>());
+
+} // namespace mtmc
