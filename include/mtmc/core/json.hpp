@@ -45,6 +45,7 @@ template <class V, MaybeConst<Kernel> N> void visit_fields(V& visit, N& noun) {
 template <class V, MaybeConst<ValueDomain> N> void visit_fields(V& visit, N& noun) {
   visit.required("low", noun.low);
   visit.required("high", noun.high);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<Argument> N> void visit_fields(V& visit, N& noun) {
   visit.required("name", noun.name);
@@ -110,11 +111,13 @@ template <class V, MaybeConst<ScratchBuffer> N> void visit_fields(V& visit, N& n
   visit.required("name", noun.name);
   visit.required("dtype", noun.type);
   visit.required("extents", noun.extents);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<BoundBuffer> N> void visit_fields(V& visit, N& noun) {
   visit.optional("handle", noun.handle);
   visit.optional("offset", noun.offset);
   visit.optional("bytes", noun.bytes);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<LaunchArgument> N> void visit_fields(V& visit, N& noun) {
   visit.required("kind", noun.kind);
@@ -126,6 +129,7 @@ template <class V, MaybeConst<LaunchArgument> N> void visit_fields(V& visit, N& 
   visit.optional("extents", noun.extents);
   visit.optional("operands", noun.operands);
   visit.optional("bound", noun.bound);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<Launch> N> void visit_fields(V& visit, N& noun) {
   visit.required("entry", noun.entry);
@@ -134,11 +138,13 @@ template <class V, MaybeConst<Launch> N> void visit_fields(V& visit, N& noun) {
   visit.optional("shared_bytes", noun.shared_bytes);
   visit.optional("arguments", noun.arguments);
   visit.optional("line", noun.line);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<LaunchPlan> N> void visit_fields(V& visit, N& noun) {
   visit.required("size", noun.size);
   visit.optional("scratch", noun.scratch);
   visit.optional("launches", noun.launches);
+  visit.unknown(noun.unknown);
 }
 template <class V, MaybeConst<LoopFacts> N> void visit_fields(V& visit, N& noun) {
   visit.required("variable", noun.variable);

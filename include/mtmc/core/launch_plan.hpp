@@ -20,6 +20,7 @@ struct ScratchBuffer {
   DataType type = DataType::f32;
   /// Extents for this size, each at least 1.
   std::vector<std::int64_t> extents{};
+  UnknownFields unknown{};
 
   /// Bytes of the whole buffer.
   [[nodiscard]] std::int64_t bytes() const noexcept {
@@ -40,6 +41,8 @@ struct BoundBuffer {
   std::int64_t offset = 0;
   /// Bytes of the content.
   std::int64_t bytes = 0;
+
+  UnknownFields unknown{};
 
   friend bool operator==(const BoundBuffer&, const BoundBuffer&) = default;
 };
@@ -62,6 +65,7 @@ struct LaunchArgument {
   /// Further operands of a tensor map, evaluated.
   std::vector<std::int64_t> operands{};
   BoundBuffer bound{};
+  UnknownFields unknown{};
 
   friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
 };
@@ -90,6 +94,7 @@ struct Launch {
   std::vector<LaunchArgument> arguments{};
   /// 1-based line of the launch line in the kernel's text.
   int line = 0;
+  UnknownFields unknown{};
 
   friend bool operator==(const Launch&, const Launch&) = default;
 };
@@ -99,6 +104,7 @@ struct LaunchPlan {
   ProblemSize size;
   std::vector<ScratchBuffer> scratch{};
   std::vector<Launch> launches{};
+  UnknownFields unknown{};
 
   friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };

@@ -39,6 +39,7 @@ inline constexpr EnumName<ArgumentRole> argument_role_names[] = {
 struct ValueDomain {
   std::string low;
   std::string high;
+  UnknownFields unknown{};
 
   friend bool operator==(const ValueDomain&, const ValueDomain&) = default;
 };

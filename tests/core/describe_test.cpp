@@ -1,0 +1,45 @@
+#include <mtmc/core/describe.hpp>
+
+#include <doctest/doctest.h>
+
+#include "sample_nouns.hpp"
+
+using namespace mtmc;
+
+namespace {
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+} // namespace
+
+TEST_CASE("an observation as text names task, hardware, kernel, regions and history") {
+  auto seen = sample::observation();
+  seen.task.flops = "2*M*K";
+  const auto text = describe(seen);
+  CHECK(contains(text, "gemm: C = A B"));
+  CHECK(contains(text, "input A: f16[M, K] in [0, M - 1]"));
+  CHECK(contains(text, "Sample 9000 (cpu, x86-64 avx2)"));
+  CHECK(contains(text, "   1  void f(float* x) {}\n"));
+  CHECK(contains(text, "- the i, j loop nest of f (line 2 to 5): i x17 parallel"));
+  CHECK(contains(text, "step 3 of at most 8"));
+  CHECK(contains(text, "step 4: tiling the i loop -> no kernel (declined)"));
+  CHECK(text == describe(seen));
+}
+
+TEST_CASE("old history is counted, not shown") {
+  auto seen = sample::observation();
+  seen.history.assign(5, sample::history_entry());
+  const auto text = describe(seen, {.kernel = false, .history = 2});
+  CHECK(contains(text, "(3 earlier ones left out)"));
+  CHECK_FALSE(contains(text, "## Kernel"));
+}
+
+TEST_CASE("numbers are written for people") {
+  CHECK(seconds_text(0.0123) == "12.3 ms");
+  CHECK(seconds_text(8.5e-4) == "850 us");
+  CHECK(seconds_text(1.5) == "1.5 s");
+  CHECK(seconds_text(3e-9) == "3 ns");
+  CHECK(speed_up_text({2.412, 2.361, 2.468}) == "2.41x [2.36, 2.47]");
+}
+
+TEST_CASE("lines are numbered from one, also without a final newline") {
+  CHECK(with_line_numbers("a\nb") == "   1  a\n   2  b\n");
+}
