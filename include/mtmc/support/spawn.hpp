@@ -103,6 +103,10 @@ namespace detail {
              "install that";
     return "command not found: " + command + "; install it or give its path";
   case EACCES:
+    // Also what an unreadable folder in the PATH gives.
+    if (command.find('/') == std::string::npos)
+      return "command not found, or not executable: " + command + "; install it or give its path";
+    [[fallthrough]];
   case EPERM:
     return "not allowed to run " + command + "; make it executable (chmod +x) or choose another program";
   case ENOEXEC:
