@@ -392,8 +392,13 @@ template <JsonNoun T>
 [[nodiscard]] T from_document(const nlohmann::json& document, const std::string& place = {}) {
   check_schema(document, place);
   T noun;
-  detail::read_value(document, noun, std::string());
-  noun.unknown.json.erase("schema");
+  if (document.is_object() && document.contains("schema")) {
+    auto fields = document;
+    fields.erase("schema"); // else a size would take it for a symbol
+    detail::read_value(fields, noun, std::string());
+  } else {
+    detail::read_value(document, noun, std::string());
+  }
   return noun;
 }
 
