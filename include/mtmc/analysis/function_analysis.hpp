@@ -1,0 +1,123 @@
+#pragma once
+
+#include <mtmc/analysis/access.hpp>
+#include <mtmc/analysis/loop_nest.hpp>
+#include <mtmc/analysis/polynomial.hpp>
+#include <mtmc/analysis/syntax_tree.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// \file
+/// The data flow of functions: everything the analyses know, computed in one pass over the syntax tree.
+///
+/// Use: `const KernelAnalysis analysis{tree};`, `analysis.find_loop("gemm/i/j")`, then the questions of
+/// legality.hpp. It points into the tree, which must outlive it and stay as it is: first ask, then edit, then
+/// analyse anew.
+
+namespace mtmc {
+
+/// Whether a value may differ between two executions: set of '<' (earlier iteration first), '=' and '>'.
+enum class Directions : std::uint8_t { none = 0, less = 1, equal = 2, greater = 4, any = 7 };
+
+/// A dependence between two array accesses: the sink must come after the source.
+struct Dependence {
+  DependenceKind kind = DependenceKind::flow;
+  const Access* source = nullptr;
+  const Access* sink = nullptr;
+  /// Loops around both, outermost first; one direction and one distance per loop. Directions relate the
+  /// source's iteration to the sink's: `less` = the sink is in a later iteration.
+  std::vector<const Loop*> loops{};
+  std::vector<Directions> directions{};
+  /// Sink's minus source's iteration, counted in iterations, where it is one constant.
+  std::vector<std::optional<std::int64_t>> distances{};
+  /// Both ends belong to updates by the same operation (`a[i] += ...`): it may be broken by reordering, since
+  /// only rounding changes.
+  bool reduction = false;
+};
+
+/// Something a statement does that the analyses cannot see through.
+struct OpaqueEffect {
+  const SyntaxNode* node = nullptr;
+  const Loop* loop = nullptr;
+  int line = 0;
+  /// "opaque text", "call of printf with unknown effects", ...
+  std::string reason{};
+};
+
+/// A branch or a loop that decides whether what stands in it happens.
+struct Guard {
+  /// Index of the guard around it; 0 for the function itself, which is its own.
+  std::size_t parent = 0;
+  /// The loop whose body it is, or null for a branch (and for the function).
+  const Loop* loop = nullptr;
+};
+
+/// Floating-point work directly in the body of a loop (not of the loops inside), per iteration.
+struct Work {
+  /// Null: outside all loops.
+  const Loop* loop = nullptr;
+  double flops = 0;
+};
+
+/// What is known of one function. Its parts point at each other and into the syntax tree.
+struct FunctionAnalysis {
+  const SyntaxNode* node = nullptr;
+  std::string name{};
+  /// Stable path: its name, "f#2" for the second of that name.
+  std::string path{};
+  std::deque<Variable> variables{};
+  std::deque<Symbol> symbols{};
+  std::deque<Array> arrays{};
+  /// All loops in the order of the text.
+  std::deque<Loop> loops{};
+  std::deque<Access> accesses{};
+  std::vector<ScalarUse> scalar_uses{};
+  std::vector<Guard> guards{};
+  std::vector<Work> work{};
+  std::vector<OpaqueEffect> opaque{};
+  /// Functions called, without duplicates, with the loop of the first call.
+  std::vector<std::string> calls{};
+  std::vector<Dependence> dependences{};
+
+  FunctionAnalysis() = default;
+  FunctionAnalysis(const FunctionAnalysis&) = delete;
+  FunctionAnalysis& operator=(const FunctionAnalysis&) = delete;
+
+  /// The analysis of a loop statement, or null.
+  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept {
+    for (const Loop& loop : loops)
+      if (loop.node == &loop_node) return &loop;
+    return nullptr;
+  }
+};
+
+/// The data flow of all functions of a file.
+class KernelAnalysis {
+public:
+  /// Analyses every function. The tree must outlive the analysis and must not change.
+  explicit KernelAnalysis(const SyntaxNode& tree);
+
+  [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept {
+    return functions_;
+  }
+  /// The first function of that name, or null.
+  [[nodiscard]] const FunctionAnalysis* find_function(std::string_view name) const noexcept;
+  /// The loop of a path ("gemm/i/j"), or null.
+  [[nodiscard]] const Loop* find_loop(std::string_view path) const noexcept;
+  /// The loop of a statement, or null.
+  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept;
+
+private:
+  std::vector<std::unique_ptr<FunctionAnalysis>> functions_;
+};
+
+} // namespace mtmc
