@@ -2,6 +2,7 @@
 
 #include <mtmc/analysis/syntax_tree.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -119,10 +120,18 @@ namespace detail {
       make_assignment_expression(std::move(target), std::move(symbol), std::move(value)));
 }
 
-/// `type name;` The pointer part, if any, may simply end the type: `make_declaration("float*", "p")`.
+/// `type name;` The type may end in pointers or a reference: `make_declaration("const float* __restrict__",
+/// "p")`.
 [[nodiscard]] inline SyntaxNode make_declaration(std::string type, std::string name) {
   SyntaxNode node = detail::make_node(
       NodeKind::declaration, {}, detail::node_list(detail::make_node(NodeKind::declarator, std::move(name))));
+  int depth = 0;
+  std::size_t end = 0;
+  for (; end < type.size() && (depth > 0 || (type[end] != '*' && type[end] != '&')); ++end)
+    depth += type[end] == '<' || type[end] == '(' ? 1 : type[end] == '>' || type[end] == ')' ? -1 : 0;
+  node.children.front().type = type.substr(end);
+  type.resize(end);
+  while (!type.empty() && type.back() == ' ') type.pop_back();
   node.type = std::move(type);
   return node;
 }

@@ -32,7 +32,8 @@ enum class NodeKind : std::uint8_t {
   // --- items of a file
   // -----------------------------------------------------------------------------------------
   translation_unit, ///< the whole file; children: items and statements in order
-  scope,            ///< namespace or linkage block; text: its header (`namespace a`); children: items
+  scope, ///< namespace or linkage block; text: its header (`namespace a`); suffix: comment after the brace;
+         ///< children: items
   function,  ///< definition; text: name; type: all before the name (template head, qualifiers, return type);
              ///< suffix: all between `)` and the body; children: parameters..., body (a `block`)
   parameter, ///< text: name ("" if unnamed); type: full type with pointers (`const float* __restrict__`);
