@@ -10,6 +10,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -55,26 +56,6 @@ struct LaunchLines {
 
 namespace detail {
 
-[[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-[[nodiscard]] constexpr bool is_name_start(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-[[nodiscard]] constexpr bool is_name_character(char c) noexcept {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
-[[nodiscard]] inline bool is_name(std::string_view text) noexcept {
-  if (text.empty() || !is_name_start(text.front())) return false;
-  for (const char c : text)
-    if (!is_name_character(c)) return false;
-  return true;
-}
-
 /// Parts of `text` between commas that stand outside all brackets; nothing if brackets do not match.
 [[nodiscard]] inline std::optional<std::vector<std::string>> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
@@ -95,17 +76,6 @@ namespace detail {
   }
   if (depth != 0) return std::nullopt;
   return parts;
-}
-
-/// Consumes a name at the front of `text`; empty if there is none.
-[[nodiscard]] inline std::string take_name(std::string_view& text) {
-  text = trim(text);
-  std::size_t n = 0;
-  if (!text.empty() && is_name_start(text.front()))
-    while (n < text.size() && is_name_character(text[n])) ++n;
-  std::string name(text.substr(0, n));
-  text = trim(text.substr(n));
-  return name;
 }
 
 [[noreturn]] inline void launch_line_error(std::string_view what, std::string_view line_text, int line,
@@ -143,11 +113,11 @@ namespace detail {
   constexpr std::string_view remedy = "Write it as `scratch NAME: f32[EXTENT, EXTENT]`";
   ScratchLine result;
   result.line = line;
-  result.name = take_name(text);
+  result.name = take_identifier(text);
   if (result.name.empty() || text.empty() || text.front() != ':')
     launch_line_error("a name and a colon are missing", whole, line, remedy);
   text.remove_prefix(1);
-  const auto type_name = take_name(text);
+  const auto type_name = take_identifier(text);
   const auto type = parse_data_type(type_name);
   if (!type)
     launch_line_error("\"" + type_name + "\" is no data type", whole, line,
@@ -166,7 +136,7 @@ namespace detail {
                                       "ENTRY<<<GRID, BLOCK, SHARED_BYTES>>>(ARGUMENT, ...)`";
   LaunchLine result;
   result.line = line;
-  result.entry = take_name(text);
+  result.entry = take_identifier(text);
   if (result.entry.empty()) launch_line_error("the entry function's name is missing", whole, line, remedy);
   if (text.starts_with("<<<")) {
     const auto end = text.find(">>>");
@@ -199,11 +169,11 @@ namespace detail {
   std::string_view rest = kernel.source;
   for (int line = 1; !rest.empty(); ++line) {
     const auto end = rest.find('\n');
-    const auto whole = detail::trim(rest.substr(0, end));
+    const auto whole = trim(rest.substr(0, end));
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     if (!whole.starts_with(marker)) continue;
     auto text = whole.substr(marker.size());
-    const auto keyword = detail::take_name(text);
+    const auto keyword = take_identifier(text);
     if (keyword == "scratch") {
       result.scratch.push_back(detail::parse_scratch_line(text, whole, line));
     } else if (keyword == "launch") {

@@ -1,0 +1,46 @@
+#pragma once
+/// Small questions about text that several readers ask.
+
+#include <string>
+#include <string_view>
+
+namespace mtmc {
+
+/// `text` without blanks, tabs and line ends at both ends.
+[[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Whether an identifier may start with `c` (ASCII).
+[[nodiscard]] constexpr bool is_name_start(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/// Whether an identifier may go on with `c` (ASCII).
+[[nodiscard]] constexpr bool is_name_character(char c) noexcept {
+  return is_name_start(c) || (c >= '0' && c <= '9');
+}
+
+/// Whether the whole text is an identifier (ASCII).
+[[nodiscard]] inline bool is_identifier(std::string_view text) noexcept {
+  if (text.empty() || !is_name_start(text.front())) return false;
+  for (const char c : text)
+    if (!is_name_character(c)) return false;
+  return true;
+}
+
+/// Consumes an identifier at the front of `text`, and the blanks round it; empty if there is none.
+[[nodiscard]] inline std::string take_identifier(std::string_view& text) {
+  text = trim(text);
+  std::size_t n = 0;
+  if (!text.empty() && is_name_start(text.front()))
+    while (n < text.size() && is_name_character(text[n])) ++n;
+  std::string name(text.substr(0, n));
+  text = trim(text.substr(n));
+  return name;
+}
+
+} // namespace mtmc
