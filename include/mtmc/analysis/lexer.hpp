@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/analysis/source_text.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -50,9 +52,6 @@ struct LexerOptions {
 
 namespace detail {
 
-[[nodiscard]] constexpr bool is_blank(char c) noexcept {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
-}
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 [[nodiscard]] constexpr bool is_identifier_start(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/analysis/expression_parser.hpp>
+#include <mtmc/analysis/source_text.hpp>
 #include <mtmc/analysis/syntax_fingerprint.hpp>
 #include <mtmc/analysis/syntax_tree.hpp>
 #include <mtmc/analysis/token_buffer.hpp>
@@ -31,22 +32,6 @@ struct TriviaSplit {
   std::string trailing; ///< the comment on the line of the token before
   std::string leading;  ///< whole lines before the token after, at no indentation
 };
-
-/// Takes `indentation` off the front of `line`, or all its leading blanks if it stands further left.
-[[nodiscard]] inline std::string_view dedent(std::string_view line, std::string_view indentation) noexcept {
-  if (line.substr(0, indentation.size()) == indentation) return line.substr(indentation.size());
-  while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
-  return line;
-}
-
-[[nodiscard]] inline std::string_view trim_right(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-[[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  return trim_right(text);
-}
 
 /// Where the first line of `gap` ends: its newline outside block comments, or its size.
 [[nodiscard]] inline std::size_t first_line_end(std::string_view gap) noexcept {
@@ -120,8 +105,8 @@ private:
   enum class Level { file, function };
 
   [[nodiscard]] TriviaSplit trivia_before(std::size_t index, bool keep_trailing, bool last) const {
-    const std::string_view indentation = TokenBuffer::line_indentation(
-        tokens_.source(), tokens_.token(last && index > 0 ? index - 1 : index).begin);
+    const std::string_view indentation =
+        line_indentation(tokens_.source(), tokens_.token(last && index > 0 ? index - 1 : index).begin);
     return split_trivia(tokens_.gap(index), indentation, index > 0, keep_trailing, last);
   }
 
@@ -187,7 +172,8 @@ private:
     const std::size_t first = position_;
     out = begin_node(NodeKind::opaque);
     position_ = end;
-    out.text = slice(first, end);
+    const std::string_view indentation = line_indentation(tokens_.source(), tokens_.token(first).begin);
+    out.text = reindent(slice(first, end), indentation, "");
   }
 
   [[nodiscard]] bool understood(SyntaxNode& out, Level level) {
@@ -208,11 +194,32 @@ private:
     case Word::control:
       return control(out);
     case Word::unmodelled:
-      return false;
+      return pragma_operator(out);
     default:
       break;
     }
     return simple(out);
+  }
+
+  /// True at `_Pragma("text")`, the pragma as an operator.
+  [[nodiscard]] bool is_pragma_operator() const {
+    return is("_Pragma") && tokens_.is(position_ + 1, "(") &&
+           tokens_.kind(position_ + 2) == TokenKind::string && tokens_.is(position_ + 3, ")") &&
+           position_ + 3 < limit_;
+  }
+
+  [[nodiscard]] bool pragma_operator(SyntaxNode& out) {
+    if (!is_pragma_operator()) return false;
+    std::string_view text = tokens_.text(position_ + 2);
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+    text = text.substr(1, text.size() - 2);
+    out.kind = NodeKind::pragma;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\\' && i + 1 < text.size()) ++i;
+      out.text += text[i];
+    }
+    position_ += 4;
+    return true;
   }
 
   [[nodiscard]] bool line(SyntaxNode& out, NodeKind kind) {
@@ -255,7 +262,7 @@ private:
     if (position_ >= limit_) return false;
     const auto is_line = [&] {
       const TokenKind kind = tokens_.kind(position_);
-      return kind == TokenKind::directive || kind == TokenKind::launch_comment;
+      return kind == TokenKind::directive || kind == TokenKind::launch_comment || is_pragma_operator();
     };
     const std::size_t first = position_;
     if (!is_line()) return statement_with_trivia(out), true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mtmc/analysis/source_text.hpp>
 #include <mtmc/analysis/syntax_fingerprint.hpp>
 #include <mtmc/analysis/syntax_tree.hpp>
 
@@ -20,7 +21,7 @@ namespace mtmc {
 /// How new text is laid out where the tree itself gives no example.
 struct PrintOptions {
   std::string indentation = "  "; ///< one level
-  std::size_t line_length = 100;  ///< longer lines are broken where that is easy
+  std::size_t line_length = 100;  ///< longer parameter lists are broken
 };
 
 namespace detail {
@@ -85,28 +86,6 @@ namespace detail {
   return outer == 12 && inner == 13;
 }
 
-/// `text` with its lines after the first moved from the indentation `from` to `to`. Directives at the left
-/// edge and texts with raw strings stay as they are.
-[[nodiscard]] inline std::string reindent(std::string_view text, std::string_view from, std::string_view to) {
-  if (from == to || text.find('\n') == std::string_view::npos || text.find("R\"") != std::string_view::npos)
-    return std::string(text);
-  std::string result;
-  result.reserve(text.size() + 64);
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t newline = text.find('\n', begin);
-    const std::string_view line =
-        text.substr(begin, newline == std::string_view::npos ? newline : newline - begin);
-    const bool blank = line.find_first_not_of(" \t\r") == std::string_view::npos;
-    const bool fixed = begin == 0 || blank || line.front() == '#' || line.substr(0, from.size()) != from;
-    if (!fixed) result += to;
-    result += fixed ? line : line.substr(from.size());
-    if (newline == std::string_view::npos) return result;
-    result += '\n';
-    begin = newline + 1;
-  }
-}
-
 /// Prints one tree.
 class Printer {
 public:
@@ -158,13 +137,7 @@ private:
 
   /// The blanks at the start of the line the node stood on.
   [[nodiscard]] static std::string_view indentation_of(const SyntaxNode& node) {
-    const std::string_view source = *node.origin.source;
-    const std::size_t offset = node.range.begin;
-    const std::size_t newline = offset == 0 ? std::string_view::npos : source.rfind('\n', offset - 1);
-    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
-    std::size_t end = begin;
-    while (end < offset && (source[end] == ' ' || source[end] == '\t')) ++end;
-    return source.substr(begin, end - begin);
+    return line_indentation(*node.origin.source, node.range.begin);
   }
 
   /// Part of the node's source, moved to the indentation `indent`.
@@ -238,7 +211,8 @@ private:
 
   /// True for lines that belong to the function after them.
   [[nodiscard]] static bool before_is_attached(const SyntaxNode& node) {
-    return node.kind == NodeKind::pragma || node.kind == NodeKind::comment;
+    return node.kind == NodeKind::pragma || node.kind == NodeKind::comment ||
+           node.kind == NodeKind::launch_comment;
   }
 
   /// One statement with its comments, whole lines.
@@ -309,6 +283,16 @@ private:
     }
     end_line();
     items(node.children, indent + unit_);
+    close_brace(node, indent);
+  }
+
+  /// The closing brace on a line of its own, after a blank line if there was one.
+  void close_brace(const SyntaxNode& node, const std::string& indent) {
+    if (node.origin.source != nullptr) {
+      const std::string_view inside = slice(node, node.range.begin, node.range.end - 1);
+      const std::string_view gap = inside.substr(trim_right(inside).size());
+      if (std::ranges::count(gap, '\n') > 1) end_line();
+    }
     out_ += indent;
     out_ += '}';
   }
@@ -386,8 +370,7 @@ private:
       out_ += node.text;
       break;
     case NodeKind::opaque:
-      out_ += node.origin.source == nullptr ? reindent(node.text, "", indent)
-                                            : reindent(node.text, indentation_of(node), indent);
+      out_ += reindent(node.text, "", indent);
       break;
     case NodeKind::parameter:
       parameter(node, indent);
@@ -423,8 +406,7 @@ private:
       break;
     }
     items(node.children, inner);
-    out_ += indent;
-    out_ += '}';
+    close_brace(node, indent);
   }
 
   /// The part before the body as it stood, if it is unchanged.

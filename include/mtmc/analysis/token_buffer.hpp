@@ -261,16 +261,6 @@ public:
     return index == 0 || gap(index).find('\n') != std::string_view::npos;
   }
 
-  /// The blanks that begin the line the offset lies on.
-  [[nodiscard]] static std::string_view line_indentation(std::string_view source,
-                                                         std::size_t offset) noexcept {
-    const std::size_t newline = offset == 0 ? std::string_view::npos : source.rfind('\n', offset - 1);
-    const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
-    std::size_t end = begin;
-    while (end < offset && (source[end] == ' ' || source[end] == '\t')) ++end;
-    return source.substr(begin, end - begin);
-  }
-
 private:
   /// Pairs (), [] and {}. A closing brace also ends whatever round or square bracket is still open inside it;
   /// any other bracket without a partner stays unpaired.
