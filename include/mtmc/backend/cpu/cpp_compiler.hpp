@@ -1,0 +1,125 @@
+#pragma once
+/// The C++ compiler of the machine: finding it, and running it under limits.
+
+#include <mtmc/backend/cpu/options.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/support/subprocess.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// The path of a program in the colon-separated `folders`; empty if it is in none of them.
+[[nodiscard]] inline std::string find_program(std::string_view name, std::string_view folders) {
+  if (name.find('/') != std::string_view::npos)
+    return ::access(std::string(name).c_str(), X_OK) == 0 ? std::string(name) : std::string{};
+  while (!folders.empty()) {
+    const auto colon = folders.find(':');
+    std::string path(folders.substr(0, colon));
+    folders = colon == std::string_view::npos ? std::string_view{} : folders.substr(colon + 1);
+    if (path.empty()) continue;
+    path.append("/").append(name);
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+/// How one call of the compiler is limited.
+struct CompilerLimits {
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  /// Bytes of address space; 0 = no limit.
+  std::int64_t memory = 0;
+  std::stop_token stop{};
+};
+
+/// A C++ compiler of the GCC or Clang family.
+class CppCompiler {
+public:
+  /// Finds the compiler that the options name and asks for its version. Throws `Error` (`mtmc.backend.001`)
+  /// if there is none, or if it is of another family or too old.
+  explicit CppCompiler(const CpuBackendOptions& options) : search_path_(options.search_path) {
+    const std::vector<std::string> names = options.compiler.empty()
+                                               ? std::vector<std::string>{"c++", "g++", "clang++"}
+                                               : std::vector{options.compiler};
+    for (const auto& name : names) {
+      path_ = find_program(name, search_path_);
+      if (!path_.empty()) break;
+    }
+    if (path_.empty()) {
+      std::string tried;
+      for (const auto& name : names) tried += (tried.empty() ? "" : ", ") + name;
+      throw Error(
+          error_id::backend_compiler,
+          "there is no C++ compiler (tried " + tried + " in " + search_path_ + ')',
+          "Install one, for example with `apt install g++`, or name it in CpuBackendOptions::compiler");
+    }
+    const auto answer =
+        run({"--version"}, "",
+            CompilerLimits{.deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30}});
+    version_ = answer.output.substr(0, answer.output.find('\n'));
+    is_clang_ = answer.output.find("clang") != std::string::npos;
+    if (!answer.succeeded() ||
+        (!is_clang_ && answer.output.find("Free Software Foundation") == std::string::npos))
+      throw Error(error_id::backend_compiler,
+                  path_ + " does not answer to --version like GCC or Clang" +
+                      (answer.message.empty() ? "" : ": " + answer.message),
+                  "Install GCC 12 or Clang 14, or later, and name it in CpuBackendOptions::compiler");
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// First line of what `--version` says.
+  [[nodiscard]] const std::string& version() const noexcept { return version_; }
+  [[nodiscard]] bool is_clang() const noexcept { return is_clang_; }
+
+  /// The flags that make its remarks readable for `CompilerReport`.
+  [[nodiscard]] std::vector<std::string> remark_flags() const {
+    std::vector<std::string> flags{"-Wall", "-fmessage-length=0", "-fno-diagnostics-show-option"};
+    if (is_clang_)
+      flags.insert(flags.end(), {"-fno-caret-diagnostics", "-fno-color-diagnostics", "-ferror-limit=50",
+                                 "-Wno-unused-command-line-argument"});
+    else
+      flags.insert(flags.end(),
+                   {"-fno-diagnostics-show-caret", "-fdiagnostics-color=never", "-fmax-errors=50"});
+    return flags;
+  }
+
+  /// Runs it in `folder`, which also takes its temporary files, with an environment of nothing but what it
+  /// needs.
+  [[nodiscard]] ProcessResult run(const std::vector<std::string>& arguments, const std::string& folder,
+                                  const CompilerLimits& limits) const {
+    ProcessOptions process;
+    // A shell sets the limit on file sizes, which posix_spawn cannot: a kernel's text can ask for an object
+    // of any size. The number counts blocks of 512 or 1024 bytes.
+    process.arguments = {"/bin/sh", "-c", "ulimit -c 0; ulimit -f 524288 && exec \"$@\"", "sh", path_};
+    process.arguments.insert(process.arguments.end(), arguments.begin(), arguments.end());
+    process.working_folder = folder;
+    process.environment = {"LC_ALL=C", "PATH=" + search_path_,
+                           "TMPDIR=" + (folder.empty() ? "/tmp" : folder)};
+    process.output_limit = std::size_t{256} << 10;
+    process.memory_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.memory, 0));
+    process.stop = limits.stop;
+    process.deadline = std::chrono::milliseconds::max();
+    if (limits.deadline != std::chrono::steady_clock::time_point::max())
+      process.deadline = std::max(
+          std::chrono::milliseconds{1},
+          std::chrono::ceil<std::chrono::milliseconds>(limits.deadline - std::chrono::steady_clock::now()));
+    return run_process(process);
+  }
+
+private:
+  std::string search_path_;
+  std::string path_;
+  std::string version_;
+  bool is_clang_ = false;
+};
+
+} // namespace mtmc::detail

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+/// How a `CpuBackend` compiles and runs kernels. The defaults suit an engineer's own machine.
+struct CpuBackendOptions {
+  /// The C++ compiler: a path, or a name looked for in `search_path`; empty = the first of c++, g++, clang++.
+  std::string compiler{};
+  /// Flags every kernel is compiled with. GNU mode, because only there GCC may contract a*b+c to one fused
+  /// multiply-add without fast-math.
+  std::vector<std::string> flags{"-std=gnu++20", "-O3", "-march=native", "-fopenmp"};
+  /// Flags added after `flags`.
+  std::vector<std::string> extra_flags{};
+  /// Folders, separated by colons, in which the compiler, its assembler and its linker are looked for. The
+  /// environment of the host is never read.
+  std::string search_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  /// OpenMP threads of a kernel; 0 = one for each core this process may use.
+  int threads = 0;
+  /// Longest compilation where `CompileOptions` gives no deadline.
+  std::chrono::milliseconds compile_timeout{60'000};
+  /// Bytes of address space the compiler may use where `CompileOptions` gives no limit.
+  std::int64_t compiler_memory_limit = std::int64_t{4} << 30;
+  /// Bytes of its own memory (heap, stacks, globals) a kernel may use besides its buffers; 0 = 8 GiB, or half
+  /// of the machine's memory where that is less.
+  std::int64_t kernel_memory_limit = 0;
+  /// Where the private folder for sources and compiled programs is made; it must allow execution.
+  std::string temporary_folder = "/tmp";
+  /// A folder of the host in which the compiled runner is kept from one run of the host to the next; empty =
+  /// nowhere. Only what the host trusts may be able to write there.
+  std::string cache_folder{};
+  /// How many compiled programs are kept for the case that the same kernel comes again.
+  std::size_t cached_programs = 256;
+};
+
+} // namespace mtmc

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace mtmc::detail {
+
+/// Keeps a machine quiet while something is timed: any number may work, or one may time. First come, first
+/// served, so that neither starves the other.
+class QuietGate {
+public:
+  /// Holds the gate while it lives.
+  class Hold {
+  public:
+    Hold(QuietGate& gate, bool timing) : gate_(gate), timing_(timing) { gate_.enter(timing_); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() { gate_.leave(timing_); }
+
+  private:
+    QuietGate& gate_;
+    bool timing_;
+  };
+
+  /// Waits until nobody times.
+  [[nodiscard]] Hold work() { return Hold{*this, false}; }
+  /// Waits until nobody works or times.
+  [[nodiscard]] Hold time() { return Hold{*this, true}; }
+
+private:
+  void enter(bool timing) {
+    std::unique_lock lock(mutex_);
+    const auto ticket = last_ticket_++;
+    changed_.wait(lock, [&] { return ticket == served_ && !timing_ && (!timing || working_ == 0); });
+    ++served_;
+    if (timing)
+      timing_ = true;
+    else
+      ++working_;
+    changed_.notify_all();
+  }
+  void leave(bool timing) {
+    const std::scoped_lock lock(mutex_);
+    if (timing)
+      timing_ = false;
+    else
+      --working_;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t last_ticket_ = 0;
+  std::uint64_t served_ = 0;
+  int working_ = 0;
+  bool timing_ = false;
+};
+
+} // namespace mtmc::detail

@@ -1,0 +1,61 @@
+#pragma once
+/// What judge and runner say to each other.
+///
+/// They talk over one SOCK_SEQPACKET pair. Every message is an array of 64-bit words in the machine's byte
+/// order; the judge asks, the runner answers each question once, and nothing is ever sent unasked. A reply
+/// that does not fit (too short, wrong magic, wrong sequence number) is a fault of the candidate, which lives
+/// in the runner's address space and may do there what it likes.
+///
+///     question   = magic, command, sequence number, payload
+///     reply      = magic, sequence number, status, two numbers, text (padded with zeros to whole words)
+///
+///     command    payload                                        reply
+///     load       bytes of the path, the path                    ok; refused with the loader's message
+///     map        mapping, bytes; one descriptor beside it       ok; refused with errno as first number
+///     unmap      mapping                                        ok
+///     prepare    1 = forget earlier launches, number of         ok; misfit with launch (from 0, over the
+///     whole
+///                launches, launches                             group) and argument (from 1); refused
+///     go         nothing                                        ok, when all launches of the group returned
+///
+///     launch     = number of the trampoline, number of arguments, arguments
+///     argument   = 0, the value's 64 bits  |  1, mapping, byte offset
+///
+/// `prepare` may be repeated to append more launches than one message can hold. Values come as an int64, or
+/// as a double for floating-point scalars. A mapping is named by the judge; numbers are never reused. The
+/// constants below are also the source of those in the runner's text, so that each is written once.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mtmc::detail {
+
+namespace runner_protocol {
+/// "mtmc" and the protocol's version. Changes whenever anything on this page does.
+inline constexpr std::uint64_t magic = 0x6d746d6300000001;
+
+inline constexpr std::uint64_t command_load = 1;
+inline constexpr std::uint64_t command_map = 2;
+inline constexpr std::uint64_t command_unmap = 3;
+inline constexpr std::uint64_t command_prepare = 4;
+inline constexpr std::uint64_t command_go = 5;
+
+inline constexpr std::uint64_t status_ok = 0;
+inline constexpr std::uint64_t status_refused = 1;
+inline constexpr std::uint64_t status_misfit = 2;
+
+inline constexpr std::uint64_t argument_value = 0;
+inline constexpr std::uint64_t argument_buffer = 1;
+
+/// Words of the longest question: 64 KiB, well below the default send buffer of a socket.
+inline constexpr std::size_t largest_question = 8192;
+/// Words before a reply's text, and of the longest reply.
+inline constexpr std::size_t reply_header = 5;
+inline constexpr std::size_t largest_reply = 64;
+
+/// Where the runner finds its socket and the pipe that tells it that the judge is gone.
+inline constexpr int socket_number = 3;
+inline constexpr int lifeline_number = 4;
+} // namespace runner_protocol
+
+} // namespace mtmc::detail

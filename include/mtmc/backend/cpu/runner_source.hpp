@@ -1,0 +1,256 @@
+#pragma once
+/// The text of the runner: the program in whose process candidates run.
+
+#include <mtmc/backend/cpu/runner_protocol.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc::detail {
+
+/// What follows the protocol's constants. It uses nothing but C's library, so that it compiles in a moment,
+/// and trusts nothing but the judge: it has no keys, no references, no clock and no files to write to.
+inline constexpr std::string_view runner_text = R"runner(
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace {
+
+typedef unsigned long long Word;
+typedef int (*Trampoline)(const Word* slots, int only_check);
+
+struct Mapping {
+  uint64_t name;
+  char* base;
+  size_t bytes;
+};
+struct Call {
+  Trampoline trampoline;
+  Word* slots;
+};
+
+template <class T> struct List {
+  T* items;
+  size_t count;
+  size_t capacity;
+
+  T* add() {
+    if (count == capacity) {
+      capacity = capacity == 0 ? 16 : 2 * capacity;
+      items = static_cast<T*>(realloc(items, capacity * sizeof(T)));
+      if (items == nullptr) _exit(70);
+    }
+    return &items[count++];
+  }
+};
+
+List<Mapping> mappings;
+List<Call> calls;
+List<Trampoline> trampolines;
+uint64_t question[largest_question];
+uint64_t sequence;
+
+void reply(uint64_t status, uint64_t first, uint64_t second, const char* text) {
+  uint64_t words[largest_reply] = {magic, sequence, status, first, second};
+  size_t length = strlen(text);
+  if (length > (largest_reply - reply_header) * 8) length = (largest_reply - reply_header) * 8;
+  memcpy(words + reply_header, text, length);
+  send(socket_number, words, (reply_header + (length + 7) / 8) * 8, MSG_NOSIGNAL);
+}
+
+void load(const uint64_t* payload) {
+  static char path[4096];
+  if (payload[1] >= sizeof path) return reply(status_refused, 0, 0, "the path is too long");
+  memcpy(path, payload + 2, payload[1]);
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return reply(status_refused, 0, 0, dlerror());
+  for (uint64_t i = 0; i < payload[0]; ++i) {
+    char name[40];
+    snprintf(name, sizeof name, "mtmc_launch_%llu", static_cast<Word>(i));
+    void* symbol = dlsym(library, name);
+    if (symbol == nullptr) return reply(status_refused, 0, 0, dlerror());
+    *trampolines.add() = reinterpret_cast<Trampoline>(symbol);
+  }
+  reply(status_ok, 0, 0, "");
+}
+
+// The pages are the judge's already; MAP_POPULATE enters them into this process's page table, so that no page
+// fault is left for a timed call.
+void map(const uint64_t* payload, int descriptor) {
+  void* base = mmap(nullptr, payload[1], PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (base == MAP_FAILED) return reply(status_refused, static_cast<uint64_t>(error), 0, "");
+  Mapping* mapping = mappings.add();
+  mapping->name = payload[0];
+  mapping->base = static_cast<char*>(base);
+  mapping->bytes = payload[1];
+  reply(status_ok, 0, 0, "");
+}
+
+Mapping* find_mapping(uint64_t name) {
+  for (size_t i = 0; i < mappings.count; ++i)
+    if (mappings.items[i].name == name) return &mappings.items[i];
+  return nullptr;
+}
+
+void forget_calls() {
+  for (size_t i = 0; i < calls.count; ++i) free(calls.items[i].slots);
+  calls.count = 0;
+}
+
+void unmap(const uint64_t* payload) {
+  forget_calls();
+  if (Mapping* mapping = find_mapping(payload[0])) {
+    munmap(mapping->base, mapping->bytes);
+    *mapping = mappings.items[--mappings.count];
+  }
+  reply(status_ok, 0, 0, "");
+}
+
+void prepare(const uint64_t* payload) {
+  if (payload[0] != 0) forget_calls();
+  uint64_t remaining = payload[1];
+  for (payload += 2; remaining > 0; --remaining) {
+    const uint64_t number = *payload++;
+    const uint64_t arguments = *payload++;
+    if (number >= trampolines.count) return reply(status_refused, 0, 0, "there is no such launch");
+    Call* call = calls.add();
+    call->trampoline = trampolines.items[number];
+    call->slots = static_cast<Word*>(calloc(arguments + 1, sizeof(Word)));
+    if (call->slots == nullptr) _exit(70);
+    for (uint64_t i = 0; i < arguments; ++i) {
+      if (*payload++ == argument_value) {
+        call->slots[i] = *payload++;
+        continue;
+      }
+      const Mapping* mapping = find_mapping(*payload++);
+      if (mapping == nullptr) return reply(status_refused, 0, 0, "there is no such mapping");
+      call->slots[i] = reinterpret_cast<uintptr_t>(mapping->base + *payload++);
+    }
+    const int misfit = call->trampoline(call->slots, 1);
+    if (misfit != 0) return reply(status_misfit, calls.count - 1, static_cast<uint64_t>(misfit), "");
+  }
+  reply(status_ok, 0, 0, "");
+}
+
+void go() {
+  for (size_t i = 0; i < calls.count; ++i) calls.items[i].trampoline(calls.items[i].slots, 0);
+  reply(status_ok, 0, 0, "");
+}
+
+void limit(__rlimit_resource resource, rlim_t value) {
+  rlimit now;
+  if (getrlimit(resource, &now) != 0) return;
+  if (now.rlim_max < value) value = now.rlim_max;
+  const rlimit wanted = {value, value};
+  setrlimit(resource, &wanted);
+}
+
+// When the judge dies, however that happens, the kernel signals the pipe's owner: this whole process group,
+// stopped or not, with SIGKILL. (PR_SET_PDEATHSIG would already fire when the thread that started the runner
+// ends.)
+void die_with_the_judge() {
+  fcntl(lifeline_number, F_SETOWN, -getpgrp());
+  fcntl(lifeline_number, F_SETSIG, SIGKILL);
+  fcntl(lifeline_number, F_SETFL, O_ASYNC | O_NONBLOCK);
+  char nothing;
+  if (read(lifeline_number, &nothing, 1) == 0) kill(0, SIGKILL);
+}
+
+// Should the machine run out of memory in spite of the limits, then let it be this process that has to go.
+void be_the_first_victim() {
+  const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  if (write(file, "1000", 4) != 4) errno = 0;
+  close(file);
+}
+
+} // namespace
+
+int main(int argument_count, char** arguments) {
+  if (argument_count != 3) return 64;
+  die_with_the_judge();
+  be_the_first_victim();
+  // RLIMIT_DATA counts heap, stacks and private mappings, but not the judge's buffers, which are shared.
+  limit(RLIMIT_DATA, strtoull(arguments[1], nullptr, 10));
+  limit(RLIMIT_AS, strtoull(arguments[2], nullptr, 10));
+  limit(RLIMIT_FSIZE, 0);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_NOFILE, 64);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  for (;;) {
+    iovec place = {question, sizeof question};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr message = {};
+    message.msg_iov = &place;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t size = recvmsg(socket_number, &message, MSG_CMSG_CLOEXEC);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) kill(0, SIGKILL);
+    if (size < 24 || question[0] != magic) _exit(76);
+    int descriptor = -1;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message))
+      if (header->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    sequence = question[2];
+    const uint64_t* payload = question + 3;
+    switch (question[1]) {
+    case command_load: load(payload); break;
+    case command_map: map(payload, descriptor); break;
+    case command_unmap: unmap(payload); break;
+    case command_prepare: prepare(payload); break;
+    case command_go: go(); break;
+    default: _exit(76);
+    }
+  }
+}
+)runner";
+
+/// The whole program, ready for a C++17 compiler.
+[[nodiscard]] inline std::string runner_source() {
+  namespace protocol = runner_protocol;
+  std::string text = "namespace {\n";
+  const auto constant = [&](std::string_view name, std::uint64_t value) {
+    text.append("constexpr unsigned long ")
+        .append(name)
+        .append(" = ")
+        .append(std::to_string(value))
+        .append("ul;\n");
+  };
+  constant("magic", protocol::magic);
+  constant("command_load", protocol::command_load);
+  constant("command_map", protocol::command_map);
+  constant("command_unmap", protocol::command_unmap);
+  constant("command_prepare", protocol::command_prepare);
+  constant("command_go", protocol::command_go);
+  constant("status_ok", protocol::status_ok);
+  constant("status_refused", protocol::status_refused);
+  constant("status_misfit", protocol::status_misfit);
+  constant("argument_value", protocol::argument_value);
+  constant("largest_question", protocol::largest_question);
+  constant("reply_header", protocol::reply_header);
+  constant("largest_reply", protocol::largest_reply);
+  text.append("constexpr int socket_number = ").append(std::to_string(protocol::socket_number)).append(";\n");
+  text.append("constexpr int lifeline_number = ")
+      .append(std::to_string(protocol::lifeline_number))
+      .append(";\n");
+  text.append("} // namespace\n").append(runner_text);
+  return text;
+}
+
+} // namespace mtmc::detail

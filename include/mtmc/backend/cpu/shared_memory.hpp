@@ -1,0 +1,162 @@
+#pragma once
+/// Memory that the judge shares with runners, one piece for each buffer.
+
+#include <mtmc/core/error.hpp>
+#include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/file_io.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace mtmc::detail {
+
+/// Bytes of memory that can still be had without swapping, by the kernel's own estimate; 0 if unknown.
+[[nodiscard]] inline std::uint64_t available_memory() {
+  std::string text;
+  try {
+    text = read_file("/proc/meminfo");
+  } catch (const std::exception&) {
+    return 0;
+  }
+  constexpr std::string_view key = "MemAvailable:";
+  auto at = text.find(key);
+  if (at == std::string::npos) return 0;
+  at = text.find_first_not_of(' ', at + key.size());
+  if (at == std::string::npos) return 0;
+  std::uint64_t kilobytes = 0;
+  std::from_chars(text.data() + at, text.data() + text.size(), kilobytes);
+  return kilobytes * 1024;
+}
+
+/// One piece of shared memory, mapped into this process with all its pages present. Its size can never
+/// change, not even by a process that holds its descriptor, so that this process cannot be killed by reading
+/// it.
+class SharedMemory {
+public:
+  /// Throws `Error` (`mtmc.backend.002`) if the memory cannot be had.
+  explicit SharedMemory(std::size_t bytes) : bytes_(bytes) {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    mapped_bytes_ = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
+    // Linux hands out memory it does not have, and kills somebody when it is touched: ask before.
+    const auto available = available_memory();
+    if (mapped_bytes_ < bytes || (available != 0 && mapped_bytes_ > available))
+      refuse(std::to_string(available >> 20) + " MiB are available");
+    descriptor_.reset(::memfd_create("mtmc-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!descriptor_) refuse(std::strerror(errno));
+    const int error = ::posix_fallocate(descriptor_.get(), 0, static_cast<off_t>(mapped_bytes_));
+    if (error != 0) refuse(std::strerror(error));
+    if (::fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      refuse(std::strerror(errno));
+    void* const base = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                              descriptor_.get(), 0);
+    if (base == MAP_FAILED) refuse(std::strerror(errno));
+    base_ = static_cast<std::byte*>(base);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() {
+    // Runners may have it mapped until their next command; the hole gives the pages back at once.
+    ::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                static_cast<off_t>(mapped_bytes_));
+    ::munmap(base_, mapped_bytes_);
+  }
+
+  /// The bytes that were asked for.
+  [[nodiscard]] std::span<std::byte> content() const noexcept { return {base_, bytes_}; }
+  /// Bytes of the mapping: whole pages.
+  [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
+  /// To be passed to a runner, which maps it.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+
+private:
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw Error(error_id::backend_memory,
+                "a buffer of " + std::to_string(bytes_ >> 20) + " MiB (" + std::to_string(bytes_) +
+                    " bytes) cannot be allocated: " + reason,
+                "Choose smaller sizes, free memory, or judge fewer candidates at a time");
+  }
+
+  std::size_t bytes_;
+  std::size_t mapped_bytes_ = 0;
+  FileDescriptor descriptor_;
+  std::byte* base_ = nullptr;
+};
+
+/// All live buffers of one backend, by the number that is their handle. Numbers are never reused. May be used
+/// from several threads.
+class BufferRegistry {
+public:
+  [[nodiscard]] std::uint64_t add(std::shared_ptr<const SharedMemory> memory) {
+    const std::scoped_lock lock(mutex_);
+    buffers_.emplace(++last_, std::move(memory));
+    return last_;
+  }
+  void remove(std::uint64_t handle) {
+    const std::scoped_lock lock(mutex_);
+    buffers_.erase(handle);
+  }
+  /// The buffer of that handle, or null.
+  [[nodiscard]] std::shared_ptr<const SharedMemory> find(std::uint64_t handle) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = buffers_.find(handle);
+    return found == buffers_.end() ? nullptr : found->second;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<const SharedMemory>> buffers_;
+  std::uint64_t last_ = 0;
+};
+
+} // namespace mtmc::detail
+
+namespace mtmc {
+
+/// Memory for one or more arguments, shared with the runners of the programs it is bound to. Page-aligned,
+/// all pages present. Frees the memory when it dies. Move-only.
+class CpuBuffer {
+public:
+  CpuBuffer(CpuBuffer&& other) noexcept
+      : registry_(std::move(other.registry_)), memory_(std::move(other.memory_)),
+        handle_(std::exchange(other.handle_, 0)) {}
+  CpuBuffer& operator=(CpuBuffer&& other) noexcept {
+    std::swap(registry_, other.registry_);
+    std::swap(memory_, other.memory_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~CpuBuffer() {
+    if (registry_) registry_->remove(handle_);
+  }
+
+  /// What names it in `BoundBuffer::handle`; never 0.
+  [[nodiscard]] std::uint64_t handle() const noexcept { return handle_; }
+  /// Its bytes, as the judge sees them. A program may write to them while it runs, and only then.
+  [[nodiscard]] std::span<std::byte> content() const noexcept { return memory_->content(); }
+
+private:
+  friend class CpuBackend;
+  CpuBuffer(std::shared_ptr<detail::BufferRegistry> registry,
+            std::shared_ptr<const detail::SharedMemory> memory)
+      : registry_(std::move(registry)), memory_(std::move(memory)), handle_(registry_->add(memory_)) {}
+
+  std::shared_ptr<detail::BufferRegistry> registry_;
+  std::shared_ptr<const detail::SharedMemory> memory_;
+  std::uint64_t handle_ = 0;
+};
+
+} // namespace mtmc
