@@ -46,7 +46,7 @@ namespace detail {
 
 /// Reads one entry of "arguments": what the signature can tell may be missing.
 [[nodiscard]] inline StatedArgument read_stated_argument(Json entry, const std::string& path) {
-  if (!entry.is_object()) json_type_error(path, "an object", entry);
+  if (!entry.is_object()) json_type_error({nullptr, &entry, nullptr, path}, "an object");
   StatedArgument stated;
   stated.has_role = entry.contains("role");
   stated.has_type = entry.contains("dtype");
@@ -65,10 +65,9 @@ namespace detail {
   auto document = parse_json(text, path);
   check_schema(document, path);
   try {
-    if (!document.is_object()) detail::json_type_error("", "an object", document);
-    document.erase("schema");
+    const detail::JsonCursor root{nullptr, &document};
+    detail::JsonFields reader(root);
     std::string language_name, source, reference;
-    detail::JsonReader reader{document, std::string()};
     const bool inline_kernel = document.contains("kernel");
     if (!inline_kernel) {
       reader.required("language", language_name);
@@ -77,11 +76,11 @@ namespace detail {
     }
     std::vector<StatedArgument> stated;
     if (const auto found = document.find("arguments"); found != document.end()) {
-      if (!found->is_array()) detail::json_type_error("arguments", "an array", *found);
+      if (!found->is_array()) detail::json_type_error({nullptr, &*found, nullptr, "arguments"}, "an array");
       for (std::size_t i = 0; i < found->size(); ++i)
         stated.push_back(detail::read_stated_argument((*found)[i], "arguments[" + std::to_string(i) + ']'));
     }
-    for (const char* taken : {"language", "source", "arguments"}) document.erase(taken);
+    for (const char* taken : {"schema", "language", "source", "arguments"}) document.erase(taken);
     if (!inline_kernel) {
       document.erase("reference");
       document["kernel"] = Kernel{detail::language_named(language_name), ""};

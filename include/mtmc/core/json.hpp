@@ -18,13 +18,9 @@ inline constexpr int json_schema_version = 1;
 
 namespace detail {
 
-/// `T` or `const T`: a field list serves the reader and the writer.
-template <class N, class T>
-concept MaybeConst = std::same_as<std::remove_const_t<N>, T>;
-
 // One list of fields a noun: `required` may not be missing, `optional` is left out where it is the default.
 
-template <class V, MaybeConst<Diagnostic> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Diagnostic& noun) {
   visit.required("severity", noun.severity);
   visit.optional("line", noun.line);
   visit.optional("column", noun.column);
@@ -32,22 +28,22 @@ template <class V, MaybeConst<Diagnostic> N> void visit_fields(V& visit, N& noun
   visit.optional("remedy", noun.remedy);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Language> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Language& noun) {
   visit.required("name", noun.name);
   visit.optional("syntax", noun.syntax, Syntax::c_family);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Kernel> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Kernel& noun) {
   visit.required("language", noun.language);
   visit.required("source", noun.source);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<ValueDomain> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, ValueDomain& noun) {
   visit.required("low", noun.low);
   visit.required("high", noun.high);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Argument> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Argument& noun) {
   visit.required("name", noun.name);
   visit.required("role", noun.role);
   visit.required("dtype", noun.type);
@@ -58,12 +54,12 @@ template <class V, MaybeConst<Argument> N> void visit_fields(V& visit, N& noun) 
   visit.unknown(noun.unknown);
 }
 /// A size is `{"M": 64, "N": 48, "weight": 0}`: its symbols stand next to its weight.
-template <class V, MaybeConst<ProblemSize> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, ProblemSize& noun) {
   visit.optional("weight", noun.weight, 1);
   visit.symbols(noun.symbols);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Task> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Task& noun) {
   visit.required("name", noun.name);
   visit.optional("summary", noun.summary);
   visit.required("kernel", noun.kernel);
@@ -76,21 +72,21 @@ template <class V, MaybeConst<Task> N> void visit_fields(V& visit, N& noun) {
   visit.optional("bytes", noun.bytes);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<CacheLevel> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, CacheLevel& noun) {
   visit.required("level", noun.level);
   visit.required("bytes", noun.bytes);
   visit.optional("line_bytes", noun.line_bytes, 64);
   visit.optional("shared_by", noun.shared_by, 1);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<MeasuredCeilings> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, MeasuredCeilings& noun) {
   visit.optional("read_bandwidth", noun.read_bandwidth);
   visit.optional("cache_bandwidth", noun.cache_bandwidth);
   visit.optional("f32_rate", noun.f32_rate);
   visit.optional("f64_rate", noun.f64_rate);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Device> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Device& noun) {
   visit.required("name", noun.name);
   visit.required("kind", noun.kind);
   visit.optional("arch", noun.arch);
@@ -107,19 +103,19 @@ template <class V, MaybeConst<Device> N> void visit_fields(V& visit, N& noun) {
   visit.optional("software", noun.software);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<ScratchBuffer> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, ScratchBuffer& noun) {
   visit.required("name", noun.name);
   visit.required("dtype", noun.type);
   visit.required("extents", noun.extents);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<BoundBuffer> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, BoundBuffer& noun) {
   visit.optional("handle", noun.handle);
   visit.optional("offset", noun.offset);
   visit.optional("bytes", noun.bytes);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<LaunchArgument> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, LaunchArgument& noun) {
   visit.required("kind", noun.kind);
   visit.required("name", noun.name);
   visit.required("dtype", noun.type);
@@ -131,7 +127,7 @@ template <class V, MaybeConst<LaunchArgument> N> void visit_fields(V& visit, N& 
   visit.optional("bound", noun.bound);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Launch> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Launch& noun) {
   visit.required("entry", noun.entry);
   visit.optional("grid", noun.grid, std::array<std::int64_t, 3>{1, 1, 1});
   visit.optional("block", noun.block, std::array<std::int64_t, 3>{1, 1, 1});
@@ -140,13 +136,13 @@ template <class V, MaybeConst<Launch> N> void visit_fields(V& visit, N& noun) {
   visit.optional("line", noun.line);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<LaunchPlan> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, LaunchPlan& noun) {
   visit.required("size", noun.size);
   visit.optional("scratch", noun.scratch);
   visit.optional("launches", noun.launches);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<LoopFacts> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, LoopFacts& noun) {
   visit.required("variable", noun.variable);
   visit.required("lower", noun.lower);
   visit.required("upper", noun.upper);
@@ -158,14 +154,14 @@ template <class V, MaybeConst<LoopFacts> N> void visit_fields(V& visit, N& noun)
   visit.optional("innermost", noun.innermost);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<AccessFacts> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, AccessFacts& noun) {
   visit.required("array", noun.array);
   visit.required("subscript", noun.subscript);
   visit.optional("write", noun.write);
   visit.optional("strides", noun.strides);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<DependenceFacts> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, DependenceFacts& noun) {
   visit.required("kind", noun.kind);
   visit.required("variable", noun.variable);
   visit.required("direction", noun.direction);
@@ -173,7 +169,7 @@ template <class V, MaybeConst<DependenceFacts> N> void visit_fields(V& visit, N&
   visit.optional("reduction", noun.reduction);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<RegionFacts> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, RegionFacts& noun) {
   visit.optional("loops", noun.loops);
   visit.optional("accesses", noun.accesses);
   visit.optional("dependences", noun.dependences);
@@ -196,7 +192,7 @@ template <class V, MaybeConst<RegionFacts> N> void visit_fields(V& visit, N& nou
   visit.optional("directives", noun.directives);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Region> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Region& noun) {
   visit.required("kind", noun.kind);
   visit.required("label", noun.label);
   visit.required("first_line", noun.first_line);
@@ -205,13 +201,13 @@ template <class V, MaybeConst<Region> N> void visit_fields(V& visit, N& noun) {
   visit.optional("facts", noun.facts);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<DataFlowEdge> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, DataFlowEdge& noun) {
   visit.required("producer", noun.producer);
   visit.required("consumer", noun.consumer);
   visit.required("buffer", noun.buffer);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Structure> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Structure& noun) {
   visit.required("kernel_id", noun.kernel_id);
   visit.optional("regions", noun.regions);
   visit.optional("edges", noun.edges);
@@ -221,7 +217,7 @@ template <class V, MaybeConst<Structure> N> void visit_fields(V& visit, N& noun)
   visit.optional("notes", noun.notes);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Action> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Action& noun) {
   visit.required("kind", noun.kind);
   visit.optional("optimization", noun.optimization);
   visit.optional("verb", noun.verb);
@@ -232,21 +228,21 @@ template <class V, MaybeConst<Action> N> void visit_fields(V& visit, N& noun) {
   visit.optional("free_text", noun.free_text);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<EvaluationRequest> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, EvaluationRequest& noun) {
   visit.required("task", noun.task);
   visit.required("candidate", noun.candidate);
   visit.optional("incumbent", noun.incumbent);
   visit.optional("purpose", noun.purpose, Purpose::explore);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<SpeedUp> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, SpeedUp& noun) {
   visit.required("value", noun.value);
   visit.required("low", noun.low);
   visit.required("high", noun.high);
   visit.optional("confidence", noun.confidence, 0.95);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<SizeEvaluation> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, SizeEvaluation& noun) {
   visit.required("size", noun.size);
   visit.optional("seconds", noun.seconds);
   visit.optional("incumbent_seconds", noun.incumbent_seconds);
@@ -257,14 +253,14 @@ template <class V, MaybeConst<SizeEvaluation> N> void visit_fields(V& visit, N& 
   visit.optional("largest_error", noun.largest_error);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<EvaluationCost> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, EvaluationCost& noun) {
   visit.optional("compile", noun.compile);
   visit.optional("check", noun.check);
   visit.optional("time", noun.time);
   visit.optional("total", noun.total);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Evaluation> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Evaluation& noun) {
   visit.required("verdict", noun.verdict);
   visit.optional("rule", noun.rule);
   visit.optional("diagnostics", noun.diagnostics);
@@ -277,14 +273,14 @@ template <class V, MaybeConst<Evaluation> N> void visit_fields(V& visit, N& noun
   visit.optional("cost", noun.cost);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<ActionDistribution> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, ActionDistribution& noun) {
   visit.optional("probabilities", noun.probabilities);
   visit.optional("value", noun.value);
   visit.optional("exact", noun.exact);
   visit.optional("rationale", noun.rationale);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Usage> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Usage& noun) {
   visit.optional("prompt_tokens", noun.prompt_tokens);
   visit.optional("completion_tokens", noun.completion_tokens);
   visit.optional("cached_tokens", noun.cached_tokens);
@@ -293,7 +289,7 @@ template <class V, MaybeConst<Usage> N> void visit_fields(V& visit, N& noun) {
   visit.optional("seconds", noun.seconds);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Draft> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Draft& noun) {
   visit.optional("kernel", noun.kernel);
   visit.optional("failure", noun.failure, DraftFailure::none);
   visit.optional("message", noun.message);
@@ -302,7 +298,7 @@ template <class V, MaybeConst<Draft> N> void visit_fields(V& visit, N& noun) {
   visit.optional("usage", noun.usage);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<HistoryEntry> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, HistoryEntry& noun) {
   visit.required("step", noun.step);
   visit.required("action_key", noun.action_key);
   visit.required("action_text", noun.action_text);
@@ -314,7 +310,7 @@ template <class V, MaybeConst<HistoryEntry> N> void visit_fields(V& visit, N& no
   visit.optional("kept", noun.kept);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Observation> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Observation& noun) {
   visit.required("task", noun.task);
   visit.required("device", noun.device);
   visit.required("kernel", noun.kernel);
@@ -325,12 +321,12 @@ template <class V, MaybeConst<Observation> N> void visit_fields(V& visit, N& nou
   visit.optional("step_limit", noun.step_limit);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<RepairContext> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, RepairContext& noun) {
   visit.required("kernel", noun.kernel);
   visit.required("evaluation", noun.evaluation);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<CodingRequest> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, CodingRequest& noun) {
   visit.required("seen", noun.seen);
   visit.required("action", noun.action);
   visit.optional("intent", noun.intent);
@@ -339,7 +335,7 @@ template <class V, MaybeConst<CodingRequest> N> void visit_fields(V& visit, N& n
   visit.optional("repair", noun.repair);
   visit.unknown(noun.unknown);
 }
-template <class V, MaybeConst<Step> N> void visit_fields(V& visit, N& noun) {
+inline void visit_fields(JsonFields& visit, Step& noun) {
   visit.required("step", noun.step);
   visit.optional("parent_index", noun.parent_index);
   visit.optional("sample", noun.sample);
@@ -363,6 +359,7 @@ concept JsonNoun = detail::Noun<T>;
 template <JsonNoun T> void to_json(nlohmann::json& out, const T& noun) { detail::write_value(out, noun); }
 /// Called by `j.get<Noun>()`. Throws `Error` (`mtmc.json.001`).
 template <JsonNoun T> void from_json(const nlohmann::json& in, T& noun) {
+  noun = T{};
   detail::read_value(in, noun, std::string());
 }
 
@@ -405,7 +402,7 @@ template <JsonNoun T>
 /// Parses JSON text. Throws `Error` (`mtmc.json.001`) with line and column where it is not JSON.
 [[nodiscard]] inline nlohmann::json parse_json(std::string_view text, const std::string& place) {
   try {
-    return nlohmann::json::parse(text);
+    return detail::parse_text(text, true);
   } catch (const nlohmann::json::parse_error& error) {
     std::size_t line = 1, column = 1;
     for (std::size_t i = 0; i + 1 < error.byte && i < text.size(); ++i) {

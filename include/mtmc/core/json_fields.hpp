@@ -1,5 +1,8 @@
 #pragma once
-/// How one value becomes JSON and back: the reader and writer behind every noun of core/json.hpp.
+/// How one value becomes JSON and back: the cursor behind every noun of core/json.hpp.
+///
+/// One function a noun lists its fields and serves both directions, and hardly anything is a template: twenty
+/// nouns through a pair of visitor templates took longer to compile than the rest of the library.
 
 #include <mtmc/core/data_type.hpp>
 #include <mtmc/core/enum_names.hpp>
@@ -8,9 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -18,233 +19,290 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace mtmc::detail {
 
 using Json = nlohmann::json;
 
-[[noreturn]] inline void json_type_error(const std::string& path, std::string_view wanted, const Json& got) {
-  throw Error(error_id::json_malformed,
-              "expected " + std::string(wanted) + " but found " + std::string(got.type_name()),
-              "Correct this field of the document", "field \"" + path + '"');
+/// The one call of the parser: another kind of argument would instantiate all of it again, two seconds of compiling.
+[[nodiscard]] inline Json parse_text(std::string_view text, bool throws) {
+  return Json::parse(text.data(), text.data() + text.size(), nullptr, throws);
 }
 
-inline void write_value(Json& out, const std::string& value) { out = value; }
-inline void write_value(Json& out, bool value) { out = value; }
-inline void write_value(Json& out, double value) { out = value; }
-inline void write_value(Json& out, std::int64_t value) { out = value; }
-inline void write_value(Json& out, std::uint64_t value) { out = value; }
-inline void write_value(Json& out, int value) { out = value; }
+/// A place in a document, being written (`out`) or read (`in`), and the way to it for error messages.
+struct JsonCursor {
+  Json* out = nullptr;
+  const Json* in = nullptr;
+  const JsonCursor* parent = nullptr;
+  std::string_view name{};
+  std::size_t index = 0;
 
-inline void read_value(const Json& in, std::string& value, const std::string& path) {
-  if (!in.is_string()) json_type_error(path, "a string", in);
-  value = in.get_ref<const std::string&>();
-}
-inline void read_value(const Json& in, bool& value, const std::string& path) {
-  if (!in.is_boolean()) json_type_error(path, "true or false", in);
-  value = in.get_ref<const bool&>();
-}
-inline void read_value(const Json& in, double& value, const std::string& path) {
-  if (in.is_null()) { // what the JSON text of NaN and infinities is
-    value = std::numeric_limits<double>::quiet_NaN();
-    return;
+  [[nodiscard]] bool writing() const noexcept { return out != nullptr; }
+  /// "sizes[2].M"; empty for the document itself.
+  [[nodiscard]] std::string path() const {
+    if (parent == nullptr) return std::string(name);
+    auto text = parent->path();
+    if (name.empty()) return text + '[' + std::to_string(index) + ']';
+    return text.empty() ? std::string(name) : text + '.' + std::string(name);
   }
-  if (!in.is_number()) json_type_error(path, "a number", in);
-  value = in.get<double>();
+};
+
+[[noreturn]] inline void json_error(const JsonCursor& at, const std::string& message) {
+  const auto path = at.path();
+  throw Error(error_id::json_malformed, message, "Correct this field of the document",
+              path.empty() ? std::string() : "field \"" + path + '"');
 }
-inline void read_value(const Json& in, std::int64_t& value, const std::string& path) {
-  if (!in.is_number_integer()) json_type_error(path, "an integer", in);
-  if (in.is_number_unsigned() &&
-      in.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    json_type_error(path, "an integer below 2^63", in);
-  value = in.get<std::int64_t>();
+[[noreturn]] inline void json_type_error(const JsonCursor& at, std::string_view wanted) {
+  json_error(at, "expected " + std::string(wanted) + " but found " + std::string(at.in->type_name()));
 }
-inline void read_value(const Json& in, std::uint64_t& value, const std::string& path) {
-  if (!in.is_number_unsigned()) json_type_error(path, "an integer that is not negative", in);
-  value = in.get<std::uint64_t>();
+
+inline void transfer(const JsonCursor& at, std::string& value) {
+  if (at.writing()) {
+    *at.out = value;
+  } else {
+    if (!at.in->is_string()) json_type_error(at, "a string");
+    value = at.in->get_ref<const std::string&>();
+  }
 }
-inline void read_value(const Json& in, int& value, const std::string& path) {
-  std::int64_t wide = 0;
-  read_value(in, wide, path);
+inline void transfer(const JsonCursor& at, bool& value) {
+  if (at.writing()) {
+    *at.out = value;
+  } else {
+    if (!at.in->is_boolean()) json_type_error(at, "true or false");
+    value = at.in->get_ref<const bool&>();
+  }
+}
+/// NaN and infinities are written as null, which is read as NaN.
+inline void transfer(const JsonCursor& at, double& value) {
+  if (at.writing()) {
+    *at.out = value;
+  } else if (at.in->is_null()) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    if (!at.in->is_number()) json_type_error(at, "a number");
+    value = at.in->get<double>();
+  }
+}
+inline void transfer(const JsonCursor& at, std::int64_t& value) {
+  if (at.writing()) {
+    *at.out = value;
+  } else {
+    if (!at.in->is_number_integer()) json_type_error(at, "an integer");
+    constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (at.in->is_number_unsigned() && at.in->get<std::uint64_t>() > largest)
+      json_type_error(at, "an integer below 2^63");
+    value = at.in->get<std::int64_t>();
+  }
+}
+inline void transfer(const JsonCursor& at, std::uint64_t& value) {
+  if (at.writing()) {
+    *at.out = value;
+  } else {
+    if (!at.in->is_number_unsigned()) json_type_error(at, "an integer that is not negative");
+    value = at.in->get<std::uint64_t>();
+  }
+}
+inline void transfer(const JsonCursor& at, int& value) {
+  std::int64_t wide = value;
+  transfer(at, wide);
   if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max())
-    json_type_error(path, "an integer of 32 bits", in);
+    json_type_error(at, "an integer of 32 bits");
   value = static_cast<int>(wide);
 }
+inline void transfer(const JsonCursor& at, std::array<std::int64_t, 3>& value) {
+  if (at.writing())
+    *at.out = Json::array({nullptr, nullptr, nullptr});
+  else if (!at.in->is_array() || at.in->size() != 3)
+    json_type_error(at, "an array of three integers");
+  for (std::size_t i = 0; i < 3; ++i)
+    transfer({at.writing() ? &(*at.out)[i] : nullptr, at.writing() ? nullptr : &(*at.in)[i], &at, {}, i},
+             value[i]);
+}
 
-template <NamedEnum Enum> void write_value(Json& out, Enum value) { out = std::string(to_string(value)); }
-template <NamedEnum Enum> void read_value(const Json& in, Enum& value, const std::string& path) {
-  std::string name;
-  read_value(in, name, path);
+/// Reads or writes a value of a closed list by its name.
+inline void transfer(const JsonCursor& at, DataType& value) {
+  std::string name(to_string(value));
+  transfer(at, name);
+  const auto found = parse_data_type(name);
+  if (!found)
+    json_error(at, "\"" + name +
+                       "\" is no data type: use f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16 or u8");
+  value = *found;
+}
+template <NamedEnum Enum> void transfer(const JsonCursor& at, Enum& value) {
+  std::string name(to_string(value));
+  transfer(at, name);
   const auto found = parse_enum<Enum>(name);
   if (!found) {
     std::string known;
     for (const auto& entry : enum_names(Enum{})) known.append(known.empty() ? "" : ", ").append(entry.name);
-    throw Error(error_id::json_malformed, "\"" + name + "\" is not one of: " + known,
-                "Correct this field of the document", "field \"" + path + '"');
+    json_error(at, "\"" + name + "\" is not one of: " + known);
   }
   value = *found;
 }
 
-inline void write_value(Json& out, DataType value) { out = std::string(to_string(value)); }
-inline void read_value(const Json& in, DataType& value, const std::string& path) {
-  std::string name;
-  read_value(in, name, path);
-  const auto found = parse_data_type(name);
-  if (!found)
-    throw Error(error_id::json_malformed, "\"" + name + "\" is no data type",
-                "Use one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8",
-                "field \"" + path + '"');
-  value = *found;
-}
+class JsonFields;
 
-inline void write_value(Json& out, const std::array<std::int64_t, 3>& value) {
-  out = Json::array({value[0], value[1], value[2]});
-}
-inline void read_value(const Json& in, std::array<std::int64_t, 3>& value, const std::string& path) {
-  if (!in.is_array() || in.size() != 3) json_type_error(path, "an array of three integers", in);
-  for (std::size_t i = 0; i < 3; ++i) read_value(in[i], value[i], path + '[' + std::to_string(i) + ']');
-}
-
-struct JsonWriter;
-struct JsonReader;
-
-/// A noun: a struct whose fields `visit_fields(visitor, noun)` lists.
+/// A struct whose fields `visit_fields(JsonFields&, T&)` lists.
 template <class T>
-concept Noun = std::is_class_v<T> && requires(JsonWriter& writer, const T& noun) {
-  visit_fields(writer, noun);
+concept Noun = std::is_class_v<T> && requires(JsonFields& fields, T& noun) {
+  visit_fields(fields, noun);
 };
 
-template <Noun T> void write_value(Json& out, const T& value);
-template <Noun T> void read_value(const Json& in, T& value, const std::string& path);
-template <class T> void write_value(Json& out, const std::vector<T>& values);
-template <class T> void read_value(const Json& in, std::vector<T>& values, const std::string& path);
-template <class T> void write_value(Json& out, const std::optional<T>& value);
-template <class T> void read_value(const Json& in, std::optional<T>& value, const std::string& path);
+template <Noun T> void transfer(const JsonCursor& at, T& noun);
+template <class T> void transfer(const JsonCursor& at, std::vector<T>& values);
+template <class T> void transfer(const JsonCursor& at, std::optional<T>& value);
 template <class T, class Compare>
-void write_value(Json& out, const std::map<std::string, T, Compare>& values);
-template <class T, class Compare>
-void read_value(const Json& in, std::map<std::string, T, Compare>& values, const std::string& path);
+void transfer(const JsonCursor& at, std::map<std::string, T, Compare>& values);
 
-/// Writes the fields it is shown into an object.
-struct JsonWriter {
-  Json& out;
+/// Whether a value is what a missing field means. Nouns are judged by what they write: see
+/// `JsonFields::optional`.
+template <class T> [[nodiscard]] bool is_absent(const T& value) {
+  if constexpr (requires { value.has_value(); })
+    return !value.has_value();
+  else if constexpr (requires { value.empty(); })
+    return value.empty();
+  else if constexpr (std::is_arithmetic_v<T>)
+    return value == T{};
+  else
+    return false;
+}
 
-  /// A field that a reader may not miss.
-  template <class T> void required(const char* name, const T& value) { write_value(out[name], value); }
-  /// A field that is left out where it is what a missing one means: empty, none, or the default.
-  template <class T>
-  void optional(const char* name, const T& value, const std::type_identity_t<T>& absent = T{}) {
-    if (!(value == absent)) write_value(out[name], value);
+/// The fields of one object: each is written, or read and remembered as known.
+class JsonFields {
+public:
+  explicit JsonFields(const JsonCursor& at) : at_(at) {
+    if (at.writing())
+      *at.out = Json::object();
+    else if (!at.in->is_object())
+      json_type_error(at, "an object");
+  }
+
+  /// A field that may not be missing.
+  template <class T> void required(std::string_view name, T& value) {
+    const auto field = enter(name);
+    if (!field.writing() && field.in == nullptr)
+      throw Error(error_id::json_malformed, "the field \"" + field.path() + "\" is missing",
+                  "Add it to the document");
+    transfer(field, value);
+  }
+  /// A field that is left out where it is empty, none, zero or an object without fields; missing, the value
+  /// stays.
+  template <class T> void optional(std::string_view name, T& value) {
+    if (at_.writing() && is_absent(value)) return;
+    const auto field = enter(name);
+    if (!field.writing() && field.in == nullptr) return;
+    transfer(field, value);
+    if constexpr (Noun<T>)
+      if (field.writing() && field.out->empty()) at_.out->erase(std::string(name));
+  }
+  /// A field that is left out where it equals `absent`; missing, the value is that.
+  template <class T> void optional(std::string_view name, T& value, const std::type_identity_t<T>& absent) {
+    if (at_.writing() && value == absent) return;
+    const auto field = enter(name);
+    if (field.writing() || field.in != nullptr)
+      transfer(field, value);
+    else
+      value = absent;
   }
   /// Integer fields with names of the document's own choice, next to the others.
-  template <class Map> void symbols(const Map& values) {
-    for (const auto& [name, value] : values) out[name] = value;
-  }
-  void unknown(const UnknownFields& fields) {
-    for (const auto& [name, text] : fields.json)
-      if (!out.contains(name)) out[name] = Json::parse(text, nullptr, false);
-  }
-};
-
-/// Reads the fields it is shown from an object and collects those it was not shown.
-struct JsonReader {
-  const Json& in;
-  const std::string& path;
-  std::vector<std::string_view> known{};
-  std::vector<std::string> taken{};
-
-  [[nodiscard]] bool is_known(std::string_view name) const {
-    return std::find(known.begin(), known.end(), name) != known.end() ||
-           std::find(taken.begin(), taken.end(), name) != taken.end();
-  }
-
-  [[nodiscard]] std::string path_of(std::string_view name) const {
-    return path.empty() ? std::string(name) : path + '.' + std::string(name);
-  }
-  template <class T> void required(const char* name, T& value) {
-    known.emplace_back(name);
-    const auto found = in.find(name);
-    if (found == in.end())
-      throw Error(error_id::json_malformed, "the field \"" + path_of(name) + "\" is missing",
-                  "Add it to the document", path.empty() ? std::string() : "in \"" + path + '"');
-    read_value(*found, value, path_of(name));
-  }
-  template <class T> void optional(const char* name, T& value, const std::type_identity_t<T>& absent = T{}) {
-    known.emplace_back(name);
-    const auto found = in.find(name);
-    if (found == in.end())
-      value = absent;
-    else
-      read_value(*found, value, path_of(name));
-  }
-  /// Takes every field that is a number and was not shown yet.
   template <class Map> void symbols(Map& values) {
-    values.clear();
-    for (const auto& item : in.items()) {
-      if (!item.value().is_number() || is_known(item.key())) continue;
-      read_value(item.value(), values[item.key()], path_of(item.key()));
-      taken.push_back(item.key());
+    if (at_.writing()) {
+      for (const auto& [name, value] : values) (*at_.out)[name] = value;
+      return;
+    }
+    for (auto item = at_.in->begin(); item != at_.in->end(); ++item) {
+      if (!item->is_number() || is_known(item.key())) continue;
+      taken_.push_back(item.key());
+      transfer({nullptr, &*item, &at_, item.key()}, values[item.key()]);
     }
   }
+  /// What was not listed before.
   void unknown(UnknownFields& fields) {
-    fields.json.clear();
-    for (const auto& item : in.items()) {
-      if (!is_known(item.key())) fields.json.emplace(item.key(), item.value().dump());
+    if (at_.writing()) {
+      for (const auto& [name, text] : fields.json)
+        if (!at_.out->contains(name)) (*at_.out)[name] = parse_text(text, false);
+      return;
     }
+    for (auto item = at_.in->begin(); item != at_.in->end(); ++item)
+      if (!is_known(item.key())) fields.json.emplace(item.key(), item->dump());
   }
+
+private:
+  /// The cursor of a field; while reading, `in` is null if it is missing.
+  [[nodiscard]] JsonCursor enter(std::string_view name) {
+    if (at_.writing()) return {&(*at_.out)[std::string(name)], nullptr, &at_, name};
+    known_.push_back(name);
+    const auto found = at_.in->find(std::string(name));
+    return {nullptr, found == at_.in->end() ? nullptr : &*found, &at_, name};
+  }
+  [[nodiscard]] bool is_known(std::string_view name) const {
+    for (const auto known : known_)
+      if (known == name) return true;
+    for (const auto& taken : taken_)
+      if (taken == name) return true;
+    return false;
+  }
+
+  const JsonCursor& at_;
+  std::vector<std::string_view> known_;
+  std::vector<std::string> taken_;
 };
 
-template <Noun T> void write_value(Json& out, const T& value) {
-  out = Json::object();
-  JsonWriter writer{out};
-  visit_fields(writer, value);
-}
-template <Noun T> void read_value(const Json& in, T& value, const std::string& path) {
-  if (!in.is_object()) json_type_error(path, "an object", in);
-  JsonReader reader{in, path};
-  visit_fields(reader, value);
+template <Noun T> void transfer(const JsonCursor& at, T& noun) {
+  JsonFields fields(at);
+  visit_fields(fields, noun);
 }
 
-template <class T> void write_value(Json& out, const std::vector<T>& values) {
-  out = Json::array();
-  for (const auto& value : values) {
-    out.push_back(nullptr);
-    write_value(out.back(), value);
+template <class T> void transfer(const JsonCursor& at, std::vector<T>& values) {
+  if (at.writing()) {
+    *at.out = Json::array();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      at.out->push_back(nullptr);
+      transfer({&at.out->back(), nullptr, &at, {}, i}, values[i]);
+    }
+    return;
   }
-}
-template <class T> void read_value(const Json& in, std::vector<T>& values, const std::string& path) {
-  if (!in.is_array()) json_type_error(path, "an array", in);
+  if (!at.in->is_array()) json_type_error(at, "an array");
   values.clear();
-  values.reserve(in.size());
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    values.emplace_back();
-    read_value(in[i], values.back(), path + '[' + std::to_string(i) + ']');
-  }
+  values.resize(at.in->size());
+  for (std::size_t i = 0; i < values.size(); ++i) transfer({nullptr, &(*at.in)[i], &at, {}, i}, values[i]);
 }
 
-template <class T> void write_value(Json& out, const std::optional<T>& value) {
-  if (value)
-    write_value(out, *value);
-  else
-    out = nullptr;
-}
-template <class T> void read_value(const Json& in, std::optional<T>& value, const std::string& path) {
+template <class T> void transfer(const JsonCursor& at, std::optional<T>& value) {
+  if (at.writing()) {
+    if (value)
+      transfer(at, *value);
+    else
+      *at.out = nullptr;
+    return;
+  }
   value.reset();
-  if (!in.is_null()) read_value(in, value.emplace(), path);
+  if (!at.in->is_null()) transfer(at, value.emplace());
 }
 
 template <class T, class Compare>
-void write_value(Json& out, const std::map<std::string, T, Compare>& values) {
-  out = Json::object();
-  for (const auto& [name, value] : values) write_value(out[name], value);
-}
-template <class T, class Compare>
-void read_value(const Json& in, std::map<std::string, T, Compare>& values, const std::string& path) {
-  if (!in.is_object()) json_type_error(path, "an object", in);
+void transfer(const JsonCursor& at, std::map<std::string, T, Compare>& values) {
+  if (at.writing()) {
+    *at.out = Json::object();
+    for (auto& [name, value] : values) transfer({&(*at.out)[name], nullptr, &at, name}, value);
+    return;
+  }
+  if (!at.in->is_object()) json_type_error(at, "an object");
   values.clear();
-  for (const auto& item : in.items()) read_value(item.value(), values[item.key()], path + '.' + item.key());
+  for (auto item = at.in->begin(); item != at.in->end(); ++item)
+    transfer({nullptr, &*item, &at, item.key()}, values[item.key()]);
+}
+
+/// Writes a value. The field lists serve both directions and so take it as mutable; writing does not change
+/// it.
+template <class T> void write_value(Json& out, const T& value) {
+  transfer(JsonCursor{&out}, const_cast<T&>(value)); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+/// Reads a value; `path` is where it stands in the document, for errors.
+template <class T> void read_value(const Json& in, T& value, const std::string& path) {
+  transfer(JsonCursor{nullptr, &in, nullptr, path}, value);
 }
 
 } // namespace mtmc::detail
