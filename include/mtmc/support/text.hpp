@@ -1,6 +1,7 @@
 #pragma once
 /// Small questions about text that several readers ask.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,24 @@ namespace mtmc {
   std::string name(text.substr(0, n));
   text = trim(text.substr(n));
   return name;
+}
+
+/// Offset of the first byte of `text` that is not part of well-formed UTF-8 (RFC 3629), or npos.
+[[nodiscard]] inline std::size_t find_malformed_utf8(std::string_view text) noexcept {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned char lead = byte(i);
+    const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (length == 0 || lead > 0xf4 || length > text.size() - i) return i;
+    for (std::size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xc0) != 0x80) return i;
+    // Too long a form, a surrogate, or beyond the last code point: the second byte tells.
+    if ((lead == 0xe0 && byte(i + 1) < 0xa0) || (lead == 0xed && byte(i + 1) > 0x9f) ||
+        (lead == 0xf0 && byte(i + 1) < 0x90) || (lead == 0xf4 && byte(i + 1) > 0x8f))
+      return i;
+    i += length;
+  }
+  return std::string_view::npos;
 }
 
 } // namespace mtmc
