@@ -17,4 +17,13 @@ inline constexpr int version_minor = MTMC_VERSION_MINOR;
 /// Patch version of this copy of mtmc. It never changes the interface.
 inline constexpr int version_patch = MTMC_VERSION_PATCH;
 
+/// "0.1.0".
+inline constexpr const char* version_string =
+#define MTMC_DETAIL_QUOTE(x) #x
+#define MTMC_DETAIL_TEXT(x) MTMC_DETAIL_QUOTE(x)
+    MTMC_DETAIL_TEXT(MTMC_VERSION_MAJOR) "." MTMC_DETAIL_TEXT(MTMC_VERSION_MINOR) "." MTMC_DETAIL_TEXT(
+        MTMC_VERSION_PATCH);
+#undef MTMC_DETAIL_TEXT
+#undef MTMC_DETAIL_QUOTE
+
 } // namespace mtmc
