@@ -15,3 +15,15 @@ TEST_CASE("an error says what happened, where, and what to do") {
 TEST_CASE("place and remedy may be missing") {
   CHECK(std::string(Error("host.1", "boom", "").what()) == "[host.1] boom");
 }
+
+TEST_CASE("an error that passes through an outer place tells both") {
+  const Error inner("mtmc.x.001", "it broke", "Mend it", "line 3");
+  const Error outer = inner.within("task.json");
+  CHECK(outer.place() == "task.json, line 3");
+  CHECK(outer.id() == inner.id());
+  CHECK(outer.message() == inner.message());
+  CHECK(outer.remedy() == inner.remedy());
+  CHECK(std::string(outer.what()) == "[mtmc.x.001] it broke (task.json, line 3). Mend it");
+  CHECK(Error("mtmc.x.001", "it broke", "Mend it").within("task.json").place() == "task.json");
+  CHECK(inner.within("").place() == "line 3");
+}

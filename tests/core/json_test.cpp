@@ -106,6 +106,57 @@ TEST_CASE("what is malformed is named by its field") {
   }
 }
 
+TEST_CASE("a domain is an array of two bounds, numbers or expressions") {
+  const auto domain = nlohmann::json::parse(R"([-0.5, "M - 1"])").get<ValueDomain>();
+  CHECK(domain == ValueDomain{"-0.5", "M - 1"});
+  CHECK(nlohmann::json(domain).dump() == R"(["-0.5","M - 1"])");
+  nlohmann::json document = sample::task().arguments.front();
+  for (const auto* wrong : {"[1]", "[1, 2, 3]", "[1, null]", "\"0..1\"", "3", "{\"low\": 1}"}) {
+    CAPTURE(wrong);
+    document["domain"] = nlohmann::json::parse(wrong);
+    CHECK(read_error<Argument>(document).find("domain") != std::string::npos);
+  }
+  document["domain"] = nullptr;
+  CHECK_FALSE(document.get<Argument>().domain);
+}
+
+TEST_CASE("where an expression is expected, a number will do") {
+  nlohmann::json document = sample::task();
+  document["arguments"][0]["shape"] = {64, "K"};
+  document["arguments"][1]["value"] = 0.25;
+  document["flops"] = 2000000000000;
+  document["bytes"] = 4;
+  const auto task = document.get<Task>();
+  CHECK(task.arguments[0].shape == std::vector<std::string>{"64", "K"});
+  CHECK(task.arguments[1].value == "0.25");
+  CHECK(task.flops == "2000000000000");
+  CHECK(task.bytes == "4");
+  document["arguments"][0]["shape"][1] = true;
+  CHECK(read_error<Task>(document).find("field \"arguments[0].shape[1]\"") != std::string::npos);
+  document["arguments"][0]["shape"] = "M, K";
+  CHECK(read_error<Task>(document).find("an array of expressions but found string \"M, K\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("an error says what was found, and names document and field") {
+  nlohmann::json document = sample::task();
+  document["sizes"][0]["M"] = 2.5;
+  const auto text = read_error<Task>(document);
+  CHECK(text.find("expected an integer but found number 2.5") != std::string::npos);
+  CHECK(text.find("file.json, field \"sizes[0].M\"") != std::string::npos);
+  document["schema"] = "one";
+  CHECK(read_error<Task>(document).find("file.json, field \"schema\"") != std::string::npos);
+  document = sample::task();
+  document["name"] = nlohmann::json::array({std::string(1000, 'x')});
+  CHECK(read_error<Task>(document).size() < 200); // a message, not the document
+}
+
+TEST_CASE("text kept for an unknown field must be JSON, or no document could be written") {
+  auto task = sample::task();
+  task.unknown.json["broken"] = "{";
+  CHECK_THROWS_AS((void)to_document(task), Error);
+}
+
 TEST_CASE("a document of a newer schema is refused, and says so") {
   auto document = to_document(sample::step());
   CHECK(document.at("schema") == json_schema_version);
@@ -121,4 +172,30 @@ TEST_CASE("text that is not JSON is located by line and column") {
     CHECK(error.id() == error_id::json_malformed);
     CHECK(error.place().find("task.json, line 3, column") == 0);
   }
+}
+
+TEST_CASE("whatever the text is, parsing gives a value or an Error with a place") {
+  const auto error_of = [](const std::string& text) {
+    try {
+      (void)parse_json(text, "f");
+    } catch (const Error& error) {
+      CHECK(error.id() == error_id::json_malformed);
+      CHECK(error.place().starts_with("f, line "));
+      CHECK_FALSE(error.remedy().empty());
+      return error.message();
+    }
+    return std::string();
+  };
+  CHECK(error_of("\xef\xbb\xbf{\"a\": 1}\r\n").empty()); // byte order mark, CRLF
+  CHECK(error_of("").find("not JSON") != std::string::npos);
+  CHECK(error_of("\xff\xfe{").find("not JSON") != std::string::npos);
+  CHECK(error_of("\"\xe9\"").find("not JSON") != std::string::npos);
+  CHECK(error_of("{\"M\": 1e999}") == "the number 1e999 is too large");
+  CHECK(error_of(std::string(200, '[') + std::string(200, ']')).empty());
+  CHECK(error_of(std::string(201, '[') + std::string(201, ']')).find("200") != std::string::npos);
+  CHECK(error_of(std::string(100000, '[')).find("nested") != std::string::npos);
+  CHECK(error_of("\"" + std::string(100000, '[') + "\\\"[\"").empty()); // brackets in a text nest nothing
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  CHECK(error_of(objects).find("nested") != std::string::npos);
 }

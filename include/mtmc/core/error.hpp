@@ -65,6 +65,13 @@ public:
       : std::runtime_error(compose(id, message, remedy, place)), id_(id), message_(message), remedy_(remedy),
         place_(place) {}
 
+  /// The same error with `outer` before its place: "task.json" and "line 3" give "task.json, line 3".
+  [[nodiscard]] Error within(std::string_view outer) const {
+    std::string place(outer);
+    if (!place.empty() && !place_.empty()) place += ", ";
+    return {id_, message_, remedy_, place + place_};
+  }
+
   /// Stable id, `mtmc.<area>.<nnn>`.
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
   /// What happened, without id, place and remedy.

@@ -39,16 +39,33 @@ inline void visit_fields(JsonFields& visit, Kernel& noun) {
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, ValueDomain& noun) {
-  visit.required("low", noun.low);
-  visit.required("high", noun.high);
+  visit.required_expression("low", noun.low);
+  visit.required_expression("high", noun.high);
   visit.unknown(noun.unknown);
+}
+/// A domain is `[low, high]`, or an object with these fields where it carries more.
+inline void transfer(const JsonCursor& at, ValueDomain& domain) {
+  if (at.writing() ? !domain.unknown.json.empty() : !at.in->is_array()) {
+    if (!at.writing() && !at.in->is_object()) json_type_error(at, "an array of two expressions");
+    JsonFields fields(at);
+    visit_fields(fields, domain);
+    return;
+  }
+  if (at.writing())
+    *at.out = Json::array({nullptr, nullptr});
+  else if (at.in->size() != 2)
+    json_type_error(at, "an array of two expressions");
+  for (std::size_t i = 0; i < 2; ++i)
+    transfer_expression(
+        {at.writing() ? &(*at.out)[i] : nullptr, at.writing() ? nullptr : &(*at.in)[i], &at, {}, i},
+        i == 0 ? domain.low : domain.high);
 }
 inline void visit_fields(JsonFields& visit, Argument& noun) {
   visit.required("name", noun.name);
   visit.required("role", noun.role);
   visit.required("dtype", noun.type);
-  visit.optional("shape", noun.shape);
-  visit.optional("value", noun.value);
+  visit.expressions("shape", noun.shape);
+  visit.expression("value", noun.value);
   visit.optional("domain", noun.domain);
   visit.optional("data", noun.data);
   visit.unknown(noun.unknown);
@@ -68,8 +85,8 @@ inline void visit_fields(JsonFields& visit, Task& noun) {
   visit.optional("reference", noun.reference);
   visit.optional("atomics", noun.atomics);
   visit.optional("tolerance", noun.tolerance);
-  visit.optional("flops", noun.flops);
-  visit.optional("bytes", noun.bytes);
+  visit.expression("flops", noun.flops);
+  visit.expression("bytes", noun.bytes);
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, CacheLevel& noun) {
@@ -374,8 +391,12 @@ template <JsonNoun T> [[nodiscard]] nlohmann::json to_document(const T& noun) {
 /// counts as 1.
 inline void check_schema(const nlohmann::json& document, const std::string& place) {
   std::int64_t schema = 1;
-  if (document.is_object() && document.contains("schema"))
-    detail::read_value(document["schema"], schema, "schema");
+  try {
+    if (document.is_object() && document.contains("schema"))
+      detail::read_value(document["schema"], schema, "schema");
+  } catch (const Error& error) {
+    throw error.within(place);
+  }
   if (schema < 1 || schema > json_schema_version)
     throw Error(error_id::json_schema,
                 "the document has schema " + std::to_string(schema) + ", this version reads up to " +
@@ -389,34 +410,77 @@ template <JsonNoun T>
 [[nodiscard]] T from_document(const nlohmann::json& document, const std::string& place = {}) {
   check_schema(document, place);
   T noun;
-  if (document.is_object() && document.contains("schema")) {
-    auto fields = document;
-    fields.erase("schema"); // else a size would take it for a symbol
-    detail::read_value(fields, noun, std::string());
-  } else {
-    detail::read_value(document, noun, std::string());
+  try {
+    if (document.is_object() && document.contains("schema")) {
+      auto fields = document;
+      fields.erase("schema"); // else a size would take it for a symbol
+      detail::read_value(fields, noun, std::string());
+    } else {
+      detail::read_value(document, noun, std::string());
+    }
+  } catch (const Error& error) {
+    throw error.within(place);
   }
   return noun;
 }
 
-/// Parses JSON text. Throws `Error` (`mtmc.json.001`) with line and column where it is not JSON.
+namespace detail {
+
+/// Levels of arrays and objects a document may have; its own readers and writers call themselves once a
+/// level.
+inline constexpr std::size_t deepest_json = 200;
+
+/// Offset of the bracket that nests deeper than `deepest_json`, or npos.
+[[nodiscard]] inline std::size_t find_too_deep(std::string_view text) noexcept {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      i += c == '\\' ? 1 : 0;
+    else if ((c == '[' || c == '{') && ++depth > deepest_json)
+      return i;
+    else if ((c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return std::string_view::npos;
+}
+
+/// "task.json, line 3, column 7" for an offset in a text.
+[[nodiscard]] inline std::string place_in_text(std::string_view text, std::size_t offset,
+                                               const std::string& place) {
+  std::size_t line = 1, column = 1;
+  for (const char c : text.substr(0, offset)) {
+    column = c == '\n' ? 1 : column + 1;
+    line += c == '\n' ? 1 : 0;
+  }
+  return place + (place.empty() ? "" : ", ") + "line " + std::to_string(line) + ", column " +
+         std::to_string(column);
+}
+
+} // namespace detail
+
+/// Parses JSON text; a byte order mark before it is skipped. Throws `Error` (`mtmc.json.001`) with line and
+/// column where it is not JSON, nests deeper than 200 levels, or has a number that no double can hold.
 [[nodiscard]] inline nlohmann::json parse_json(std::string_view text, const std::string& place) {
+  if (const auto deep = detail::find_too_deep(text); deep != std::string_view::npos)
+    throw Error(error_id::json_malformed,
+                "arrays and objects are nested more than " + std::to_string(detail::deepest_json) + " deep",
+                "Look for brackets that are never closed", detail::place_in_text(text, deep, place));
   try {
     return detail::parse_text(text, true);
   } catch (const nlohmann::json::parse_error& error) {
-    std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i + 1 < error.byte && i < text.size(); ++i) {
-      if (text[i] == '\n') {
-        ++line;
-        column = 1;
-      } else {
-        ++column;
-      }
-    }
     throw Error(error_id::json_malformed, "this is not JSON: unexpected text or end",
                 "Look for a missing comma, quote or bracket there",
-                place + (place.empty() ? "" : ", ") + "line " + std::to_string(line) + ", column " +
-                    std::to_string(column));
+                detail::place_in_text(text, error.byte == 0 ? 0 : error.byte - 1, place));
+  } catch (const nlohmann::json::out_of_range& error) { // its text ends with the number in quotes
+    std::string_view number = error.what();
+    number = number.substr(0, number.rfind('\''));
+    number = number.substr(number.rfind('\'') + 1);
+    throw Error(error_id::json_malformed, "the number " + std::string(number.substr(0, 40)) + " is too large",
+                "Use a number below 1.8e308", detail::place_in_text(text, text.find(number), place));
   }
 }
 

@@ -19,13 +19,15 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace mtmc::detail {
 
 using Json = nlohmann::json;
 
-/// The one call of the parser: another kind of argument would instantiate all of it again, two seconds of compiling.
+/// The one call of the parser: another kind of argument would instantiate all of it again, two seconds of
+/// compiling.
 [[nodiscard]] inline Json parse_text(std::string_view text, bool throws) {
   return Json::parse(text.data(), text.data() + text.size(), nullptr, throws);
 }
@@ -54,7 +56,13 @@ struct JsonCursor {
               path.empty() ? std::string() : "field \"" + path + '"');
 }
 [[noreturn]] inline void json_type_error(const JsonCursor& at, std::string_view wanted) {
-  json_error(at, "expected " + std::string(wanted) + " but found " + std::string(at.in->type_name()));
+  constexpr std::size_t longest = 40;
+  std::string found = at.in->type_name();
+  if (at.in->is_primitive() && !at.in->is_null()) {
+    const auto text = at.in->dump(-1, ' ', false, Json::error_handler_t::replace);
+    found += ' ' + (text.size() > longest ? text.substr(0, longest) + "..." : text);
+  }
+  json_error(at, "expected " + std::string(wanted) + " but found " + found);
 }
 
 inline void transfer(const JsonCursor& at, std::string& value) {
@@ -120,6 +128,16 @@ inline void transfer(const JsonCursor& at, std::array<std::int64_t, 3>& value) {
              value[i]);
 }
 
+/// An expression is text; where a document has a number instead, its digits are the text.
+inline void transfer_expression(const JsonCursor& at, std::string& text) {
+  if (!at.writing() && at.in->is_number()) {
+    text = at.in->dump();
+    return;
+  }
+  if (!at.writing() && !at.in->is_string()) json_type_error(at, "an expression (a string or a number)");
+  transfer(at, text);
+}
+
 /// Reads or writes a value of a closed list by its name.
 inline void transfer(const JsonCursor& at, DataType& value) {
   std::string name(to_string(value));
@@ -182,9 +200,7 @@ public:
   /// A field that may not be missing.
   template <class T> void required(std::string_view name, T& value) {
     const auto field = enter(name);
-    if (!field.writing() && field.in == nullptr)
-      throw Error(error_id::json_malformed, "the field \"" + field.path() + "\" is missing",
-                  "Add it to the document");
+    if (!field.writing() && field.in == nullptr) missing(field);
     transfer(field, value);
   }
   /// A field that is left out where it is empty, none, zero or an object without fields; missing, the value
@@ -206,6 +222,28 @@ public:
     else
       value = absent;
   }
+  /// An expression that may not be missing.
+  void required_expression(std::string_view name, std::string& text) {
+    const auto field = enter(name);
+    if (!field.writing() && field.in == nullptr) missing(field);
+    transfer_expression(field, text);
+  }
+  /// An expression that is left out where it is empty.
+  void expression(std::string_view name, std::string& text) {
+    if (at_.writing() && text.empty()) return;
+    const auto field = enter(name);
+    if (field.writing() || field.in != nullptr) transfer_expression(field, text);
+  }
+  /// A list of expressions that is left out where it is empty.
+  void expressions(std::string_view name, std::vector<std::string>& texts) {
+    if (at_.writing()) return optional(name, texts);
+    const auto field = enter(name);
+    if (field.in == nullptr) return;
+    if (!field.in->is_array()) json_type_error(field, "an array of expressions");
+    texts.assign(field.in->size(), {});
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      transfer_expression({nullptr, &(*field.in)[i], &field, {}, i}, texts[i]);
+  }
   /// Integer fields with names of the document's own choice, next to the others.
   template <class Map> void symbols(Map& values) {
     if (at_.writing()) {
@@ -222,20 +260,33 @@ public:
   void unknown(UnknownFields& fields) {
     if (at_.writing()) {
       for (const auto& [name, text] : fields.json)
-        if (!at_.out->contains(name)) (*at_.out)[name] = parse_text(text, false);
+        if (!at_.out->contains(name)) write_unknown(name, text);
       return;
     }
     for (auto item = at_.in->begin(); item != at_.in->end(); ++item)
-      if (!is_known(item.key())) fields.json.emplace(item.key(), item->dump());
+      if (!is_known(item.key()))
+        fields.json.emplace(item.key(), item->dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
 private:
+  [[noreturn]] static void missing(const JsonCursor& field) {
+    throw Error(error_id::json_malformed, "the field \"" + field.path() + "\" is missing",
+                "Add it to the document");
+  }
   /// The cursor of a field; while reading, `in` is null if it is missing.
   [[nodiscard]] JsonCursor enter(std::string_view name) {
     if (at_.writing()) return {&(*at_.out)[std::string(name)], nullptr, &at_, name};
     known_.push_back(name);
     const auto found = at_.in->find(std::string(name));
     return {nullptr, found == at_.in->end() ? nullptr : &*found, &at_, name};
+  }
+  void write_unknown(const std::string& name, const std::string& text) {
+    auto value = parse_text(text, false);
+    if (value.is_discarded())
+      throw Error(error_id::json_malformed,
+                  "the text kept for the unknown field \"" + name + "\" is not JSON",
+                  "Put JSON text into UnknownFields", at_.path());
+    (*at_.out)[name] = std::move(value);
   }
   [[nodiscard]] bool is_known(std::string_view name) const {
     for (const auto known : known_)
