@@ -104,6 +104,7 @@ TEST_CASE("what is wrong is said with the line and the remedy") {
   CHECK(contains(plan_error("//@ scratch A: f32[M]\n//@ launch f(A)\n"), "already taken"));
   CHECK(contains(plan_error("//@ scratch T: f32[M - 100]\n//@ launch f(T)\n"), "is 0"));
   CHECK(contains(plan_error("//@ launch f(tensor_map(Q, 4))\n"), "unknown buffer \"Q\""));
+  CHECK(contains(plan_error("//@ launch f(tensor_map(M, 4))\n"), "unknown buffer \"M\""));
   CHECK(contains(plan_error("void f();\n"), "no launch line"));
 }
 
@@ -125,4 +126,23 @@ TEST_CASE("compulsory traffic follows the roles unless the task states it") {
   CHECK(stated_flops(task, size) == 0);
   task.flops = "2*M*K";
   CHECK(stated_flops(task, size) == 60);
+}
+
+TEST_CASE("a floating scalar is a decimal number in any notation, or an expression") {
+  const auto alpha = [](std::string value) {
+    auto task = linear_task();
+    task.arguments[4].value = std::move(value);
+    task.kernel.source = "//@ launch f(alpha)\n";
+    return plan_launches(task.kernel, task, {{{"M", 7}, {"K", 2}}}, 1).launches[0].arguments[0].real;
+  };
+  CHECK(alpha("0.25") == 0.25);
+  CHECK(alpha(" -1.5e-3 ") == -1.5e-3);
+  CHECK(alpha(".5") == 0.5);
+  CHECK(alpha("3") == 3);
+  CHECK(alpha("1e-310") == 1e-310);
+  CHECK(alpha("M / K") == 3);
+  for (const auto* wrong : {"", "nan", "inf", "-inf", "1e999", "0.5 + M", "0,5", "0x1p3"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS((void)alpha(wrong), Error);
+  }
 }

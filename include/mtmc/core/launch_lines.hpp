@@ -12,11 +12,16 @@
 #include <mtmc/support/expression.hpp>
 #include <mtmc/support/text.hpp>
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace mtmc {
@@ -222,15 +227,13 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
   return extents;
 }
 
-/// Value of a floating scalar: a decimal number, or else an integer expression.
-[[nodiscard]] inline double evaluate_real(const std::string& text, const Symbols& symbols,
-                                          const std::string& place) {
-  std::size_t used = 0;
-  try {
-    const double value = std::stod(text, &used);
-    if (trim(std::string_view(text).substr(used)).empty()) return value;
-  } catch (const std::exception&) { // not a number: an expression
-  }
+/// Value of a floating scalar or bound: a finite decimal number, or else an integer expression.
+[[nodiscard]] inline double evaluate_real(std::string_view text, const Symbols& symbols,
+                                          std::string_view place) {
+  const auto number = trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error == std::errc{} && end == number.data() + number.size() && std::isfinite(value)) return value;
   return static_cast<double>(evaluate_at(text, symbols, place));
 }
 
@@ -258,7 +261,12 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
     result.extents = candidate.extents;
     return result;
   }
-  if (const auto* argument = task.find_argument(buffer)) {
+  const auto* argument = task.find_argument(buffer);
+  const bool no_buffer = argument == nullptr || argument->role == ArgumentRole::scalar;
+  if (result.kind == LaunchArgument::Kind::tensor_map && no_buffer)
+    throw Error(error_id::launch_malformed, "tensor_map names the unknown buffer \"" + buffer + '"',
+                "Name a buffer of the task or a scratch buffer", place);
+  if (argument != nullptr) {
     result.type = argument->type;
     if (argument->role != ArgumentRole::scalar) {
       result.writable = argument->role != ArgumentRole::input;
@@ -275,9 +283,6 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
       result.integer = evaluate_at(value, symbols, value_place);
     return result;
   }
-  if (result.kind == LaunchArgument::Kind::tensor_map)
-    throw Error(error_id::launch_malformed, "tensor_map names the unknown buffer \"" + buffer + '"',
-                "Name a buffer of the task or a scratch buffer", place);
   result.kind = LaunchArgument::Kind::scalar;
   result.type = DataType::i64;
   result.integer = evaluate_at(text, symbols, place);
@@ -338,7 +343,7 @@ plan_dimension(const std::vector<std::string>& texts, const Symbols& symbols, co
     throw Error(error_id::launch_malformed, "the kernel has no launch line",
                 "Add a comment line `" + std::string(launch_marker(task.kernel.language)) +
                     " launch ENTRY(ARGUMENTS)` that says how the kernel is called",
-                "kernel of task " + task.name);
+                "task " + task.name);
   return plan;
 }
 
