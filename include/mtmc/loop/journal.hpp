@@ -1,0 +1,376 @@
+#pragma once
+/// The journal of a run: resume point, cache and trajectory data set in one. Schema 1.
+///
+/// **The file.** JSON Lines, UTF-8, only ever appended to, by one writer at a time. A last line that is not
+/// complete (the writer died) is dropped. Every line is an object that starts with
+///
+///     {"record": KIND, "run": ID, "time": SECONDS, ...}
+///
+/// `run` is a random id (16 hex digits), so that journals can be merged line by line; `time` counts
+/// wall-clock seconds from the start of the run over all its sessions. A run's own file holds one run.
+/// Readers skip kinds and fields they do not know; `schema` in `run` grows only when that would be wrong.
+///
+/// **Texts** lie beside the journal, once each, by content: wherever a kernel stands in a record, it is
+/// `{"language": {...}, "id": SHA-256}` and its text is `kernels/<16 digits>.<cpp|cu|cl|py|txt>`; a coder's
+/// answer is `"raw_text_id": SHA-256` and `texts/<16 digits>.txt`. They are stored before the record is
+/// written, and a candidate's kernel and draft are recorded before it is compiled.
+///
+/// **Records**, with their fields (loop/journal_records.hpp; nouns as in core/json.hpp):
+///
+/// | kind | written | fields |
+/// |---|---|---|
+/// | `run` | first | `schema, version, started, pid, host, task, device, set_up, max_steps, budget` |
+/// | `resume` | by every later session | `version, started, pid, host, max_steps, budget` |
+/// | `structure` | once per kernel the search stands on | `kernel, structure` |
+/// | `decision` | when the policy has chosen | `step, step_limit, parent_index, parent, legal, distribution,
+/// chosen, seconds` | | `draft` | as it arrives | `request, sample, repair, draft` | | `evaluation` | as it
+/// arrives | `key, role, kernel, incumbent, evaluation` | | `step` | when the step is finished | `step,
+/// parent_index, sample, repair, parent, action, draft, evaluation` | | `round` | after its last `step` |
+/// `step, outcomes, promotions, beam, best` | | `rewind` | rarely | `step`: decisions, steps and rounds above
+/// from that step on are void | | `finish` | at the end | `stop_reason, steps, best, speed_up, measured,
+/// usage, seconds, error_id, error` |
+///
+/// `draft` and `evaluation` come in the order of arrival; all other records in a fixed order. Of several
+/// drafts or evaluations of one name the last counts. What a record says is said nowhere else: a `step` names
+/// its draft (`draft` = request, `sample`, `repair`), its evaluation (`evaluation` = key) and, by `step` and
+/// `parent_index`, its decision with the legal actions and their probabilities. `steps_of` puts them together
+/// as `Step` values, `observation_of` as what the policy saw.
+///
+/// **Cache.** A draft is found by request id, sample and repair; an evaluation by `evaluation_key`: role,
+/// kernel, incumbent, task, device with its compiler and driver, evaluator and protocol version.
+
+#include <mtmc/loop/journal_records.hpp>
+#include <mtmc/loop/kernel_store.hpp>
+#include <mtmc/loop/run_folder.hpp>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// Under which name a draft is kept: one and the same question has one answer per sample and repair.
+struct DraftName {
+  std::string request{};
+  int sample = 0;
+  int repair = 0;
+
+  friend auto operator<=>(const DraftName&, const DraftName&) = default;
+};
+
+/// One run as its journal tells it, rewinds applied.
+struct JournalRun {
+  std::string id{};
+  RunRecord header{};
+  std::vector<ResumeRecord> resumes{};
+  /// By the kernel's id.
+  std::map<std::string, Structure> structures{};
+  std::vector<DecisionRecord> decisions{};
+  std::map<DraftName, DraftRecord> drafts{};
+  /// By key.
+  std::map<std::string, EvaluationRecord> evaluations{};
+  std::vector<StepRecord> steps{};
+  std::vector<RoundRecord> rounds{};
+  /// The last one; nothing if the run was cut off.
+  std::optional<FinishRecord> finish{};
+  /// Every kernel of the run by its id.
+  std::map<std::string, Kernel> kernels{};
+  /// `time` of the last record, and of each draft, evaluation and decision, for the clock of a resumed run.
+  double seconds = 0;
+  std::map<DraftName, double> draft_times{};
+  std::map<std::string, double> evaluation_times{};
+  std::vector<double> decision_times{};
+};
+
+/// The name under which an evaluation is kept. `task` and `device` are `task_digest` and `device_digest`,
+/// `evaluator` what the evaluator says of itself, `incumbent` empty if there is none.
+[[nodiscard]] inline std::string evaluation_key(EvaluationRole role, std::string_view kernel,
+                                                std::string_view incumbent, std::string_view task,
+                                                std::string_view device, std::string_view evaluator) {
+  std::string text = "protocol " + std::to_string(protocol_version);
+  for (const std::string_view part : {to_string(role), kernel, incumbent, task, device, evaluator})
+    text.append("\n").append(part);
+  return sha256_hex(text);
+}
+
+/// Identity of a task: everything in its JSON form.
+[[nodiscard]] inline std::string task_digest(const Task& task) {
+  return sha256_hex(nlohmann::json(task).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+/// Identity of a device as far as times depend on it: name, kind, architecture, units, compiler and driver.
+/// Measured rates are left out, since they are never twice the same.
+[[nodiscard]] inline std::string device_digest(const Device& device) {
+  std::string text =
+      device.name + '\n' + device.kind + '\n' + device.arch + '\n' + std::to_string(device.compute_units);
+  for (const auto& [name, version] : device.software) text += '\n' + name + '=' + version;
+  return sha256_hex(text);
+}
+
+namespace detail {
+
+[[nodiscard]] inline std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Applies `change` to every place of a record where a kernel stands.
+template <class Change> void for_each_kernel(std::string_view kind, Json& body, Change&& change) {
+  const auto visit = [&change](Json& owner, const char* field) {
+    if (owner.is_object() && owner.contains(field) && owner[field].is_object()) change(owner[field]);
+  };
+  if (kind == "run" && body.contains("task")) {
+    visit(body["task"], "kernel");
+    visit(body["task"], "reference");
+  } else if (kind == "draft" && body.contains("draft")) {
+    visit(body["draft"], "kernel");
+  }
+}
+
+/// Moves the texts of a record into the store.
+inline void detach_texts(std::string_view kind, Json& body, KernelStore& store) {
+  for_each_kernel(kind, body, [&store](Json& kernel) {
+    kernel["id"] = store.save(kernel.get<Kernel>());
+    kernel.erase("source");
+  });
+  if (kind == "draft" && body["draft"].contains("raw_text")) {
+    body["draft"]["raw_text_id"] = store.save_text(body["draft"]["raw_text"].get_ref<const std::string&>());
+    body["draft"].erase("raw_text");
+  }
+}
+
+/// Puts them back.
+inline void attach_texts(std::string_view kind, Json& body, const KernelStore& store) {
+  for_each_kernel(kind, body, [&store](Json& kernel) {
+    if (!kernel.contains("id") || !kernel.contains("language")) return;
+    std::string id;
+    read_value(kernel["id"], id, "id");
+    kernel["source"] = store.load(id, kernel["language"].get<Language>()).source;
+    kernel.erase("id");
+  });
+  if (kind == "draft" && body.contains("draft") && body["draft"].is_object() &&
+      body["draft"].contains("raw_text_id")) {
+    std::string id;
+    read_value(body["draft"]["raw_text_id"], id, "raw_text_id");
+    body["draft"]["raw_text"] = store.load_text(id);
+    body["draft"].erase("raw_text_id");
+  }
+}
+
+/// Forgets decisions, steps and rounds from a step on.
+inline void rewind(JournalRun& run, int step) {
+  for (std::size_t i = run.decisions.size(); i-- > 0;) {
+    if (run.decisions[i].step < step) continue;
+    run.decisions.erase(run.decisions.begin() + static_cast<std::ptrdiff_t>(i));
+    run.decision_times.erase(run.decision_times.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::erase_if(run.steps, [step](const StepRecord& record) { return record.step >= step; });
+  std::erase_if(run.rounds, [step](const RoundRecord& record) { return record.step >= step; });
+}
+
+/// Takes one record, texts attached, into what is known of its run.
+inline void apply_record(JournalRun& run, std::string_view kind, double time, const Json& body) {
+  run.seconds = time > run.seconds ? time : run.seconds;
+  if (kind == "run") {
+    run.header = body.get<RunRecord>();
+    run.kernels.emplace(run.header.task.kernel.id(), run.header.task.kernel);
+  } else if (kind == "resume") {
+    run.resumes.push_back(body.get<ResumeRecord>());
+  } else if (kind == "structure") {
+    auto record = body.get<StructureRecord>();
+    run.structures[record.kernel] = std::move(record.structure);
+  } else if (kind == "decision") {
+    run.decisions.push_back(body.get<DecisionRecord>());
+    run.decision_times.push_back(time);
+  } else if (kind == "draft") {
+    auto record = body.get<DraftRecord>();
+    if (record.draft.kernel) run.kernels.emplace(record.draft.kernel->id(), *record.draft.kernel);
+    const DraftName name{record.request, record.sample, record.repair};
+    run.draft_times[name] = time;
+    run.drafts[name] = std::move(record);
+  } else if (kind == "evaluation") {
+    auto record = body.get<EvaluationRecord>();
+    run.evaluation_times[record.key] = time;
+    run.evaluations[record.key] = std::move(record);
+  } else if (kind == "step") {
+    run.steps.push_back(body.get<StepRecord>());
+  } else if (kind == "round") {
+    run.rounds.push_back(body.get<RoundRecord>());
+  } else if (kind == "rewind") {
+    rewind(run, body.get<RewindRecord>().step);
+  } else if (kind == "finish") {
+    run.finish = body.get<FinishRecord>();
+  }
+}
+
+/// One line of a journal, taken apart.
+struct JournalLine {
+  std::string kind;
+  std::string run;
+  double time = 0;
+  Json body;
+};
+
+[[nodiscard]] inline std::string line_place(const std::string& path, int number) {
+  return path + ", line " + std::to_string(number);
+}
+
+[[nodiscard]] inline JournalLine parse_line(std::string_view text, const std::string& path, int number) {
+  JournalLine line;
+  line.body = Json::parse(text, nullptr, false);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(error_id::journal_read, "this is no record of a journal: " + why,
+                "Remove the line, or start a new run in another folder", line_place(path, number));
+  };
+  if (!line.body.is_object()) refuse("it is no JSON object");
+  for (const auto& [name, target] : {std::pair{"record", &line.kind}, std::pair{"run", &line.run}}) {
+    if (!line.body.contains(name) || !line.body[name].is_string())
+      refuse(std::string("it has no text \"") + name + '"');
+    *target = line.body[name].get<std::string>();
+    line.body.erase(name);
+  }
+  if (line.body.contains("time")) {
+    if (line.body["time"].is_number()) line.time = line.body["time"].get<double>();
+    line.body.erase("time");
+  }
+  return line;
+}
+
+/// The complete lines of a journal's content. A last line that lacks its line break or is no JSON is left
+/// out: its writer died.
+[[nodiscard]] inline std::vector<std::string_view> complete_lines(std::string_view content) {
+  std::vector<std::string_view> lines;
+  while (!content.empty()) {
+    const auto end = content.find('\n');
+    if (end == std::string_view::npos) break;
+    lines.push_back(content.substr(0, end));
+    content.remove_prefix(end + 1);
+  }
+  if (content.empty() && !lines.empty() && !Json::accept(lines.back())) lines.pop_back();
+  return lines;
+}
+
+/// Reads what `lines` hold into one value per run, in the order of their first lines.
+[[nodiscard]] inline std::vector<JournalRun> read_runs(const std::vector<std::string_view>& lines,
+                                                       const std::string& path, const KernelStore& store) {
+  std::vector<JournalRun> runs;
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const int number = static_cast<int>(i) + 1;
+    auto line = parse_line(lines[i], path, number);
+    const auto place = places.find(line.run);
+    if (place == places.end()) {
+      if (line.kind != "run")
+        throw Error(error_id::journal_read, "the run " + line.run + " has no first record",
+                    "Restore the start of the journal, or start a new run in another folder",
+                    line_place(path, number));
+      places.emplace(line.run, runs.size());
+      runs.emplace_back().id = line.run;
+      if (line.body.value("schema", Json()).is_number_integer() &&
+          line.body["schema"].get<std::int64_t>() > journal_schema_version)
+        throw Error(error_id::json_schema,
+                    "the journal has schema " + line.body["schema"].dump() + ", this version reads up to " +
+                        std::to_string(journal_schema_version),
+                    "Use the version of mtmc that wrote it, or a newer one", path);
+    }
+    auto& run = place == places.end() ? runs.back() : runs[place->second];
+    try {
+      attach_texts(line.kind, line.body, store);
+      apply_record(run, line.kind, line.time, line.body);
+    } catch (const Error& error) {
+      if (error.id() == error_id::journal_read) throw;
+      throw Error(error_id::journal_read,
+                  "the record \"" + line.kind + "\" is malformed: " + error.message() +
+                      (error.place().empty() ? "" : ", " + error.place()),
+                  "Correct or remove the line, or start a new run in another folder",
+                  line_place(path, number));
+    }
+  }
+  return runs;
+}
+
+} // namespace detail
+
+/// Reads a journal and the texts beside it: one value per run. Throws `Error` (`mtmc.journal.002`,
+/// `mtmc.json.002`) that names the line.
+[[nodiscard]] inline std::vector<JournalRun> read_journal(const std::string& path) {
+  const auto content = detail::read_run_file(path);
+  const auto slash = path.rfind('/');
+  const KernelStore store{slash == std::string::npos ? "." : path.substr(0, slash)};
+  return detail::read_runs(detail::complete_lines(content), path, store);
+}
+
+/// The steps of a run as the design's noun, in the order of the journal: every draft of every finished step,
+/// and each decision to stop as a step without draft.
+[[nodiscard]] inline std::vector<Step> steps_of(const JournalRun& run) {
+  std::vector<Step> steps;
+  const auto start = [](const DecisionRecord& decision) {
+    Step step;
+    step.step = decision.step;
+    step.parent_index = decision.parent_index;
+    step.parent = decision.parent;
+    for (const auto& action : decision.legal) step.legal_actions.push_back(action.key());
+    step.distribution = decision.distribution;
+    return step;
+  };
+  std::size_t next = 0;
+  for (const auto& decision : run.decisions) {
+    if (decision.chosen.size() == 1 && decision.chosen.front() == Action::stop().key())
+      steps.push_back(start(decision));
+    // Step records stand in the order of their decisions.
+    for (; next < run.steps.size() && run.steps[next].step == decision.step &&
+           run.steps[next].parent_index == decision.parent_index;
+         ++next) {
+      const auto& record = run.steps[next];
+      auto step = start(decision);
+      step.sample = record.sample;
+      step.repair = record.repair;
+      for (const auto& action : decision.legal)
+        if (action.key() == record.action) step.action = action;
+      if (const auto draft = run.drafts.find({record.draft, record.sample, record.repair});
+          draft != run.drafts.end())
+        step.draft = draft->second.draft;
+      if (const auto evaluation = run.evaluations.find(record.evaluation);
+          evaluation != run.evaluations.end())
+        step.evaluation = evaluation->second.evaluation;
+      steps.push_back(std::move(step));
+    }
+  }
+  return steps;
+}
+
+/// What the policy saw when it took one of the run's decisions (a task's hooks aside, which no file holds).
+[[nodiscard]] inline Observation observation_of(const JournalRun& run, const DecisionRecord& decision) {
+  const auto start = run.header.task.kernel.id();
+  std::map<std::string, std::vector<HistoryEntry>> histories{{start, {}}};
+  std::map<std::string, std::string> evaluations;
+  for (const auto& [key, record] : run.evaluations)
+    if (record.role == EvaluationRole::start) evaluations[start] = key;
+  for (const auto& round : run.rounds) {
+    if (round.step >= decision.step) break;
+    for (const auto& outcome : round.outcomes) histories[outcome.parent].push_back(outcome.entry);
+    for (const auto& entry : round.beam) {
+      if (!histories.contains(entry.kernel)) histories[entry.kernel] = histories[entry.parent];
+      evaluations[entry.kernel] = entry.evaluation;
+    }
+  }
+  Observation seen;
+  seen.task = run.header.task;
+  seen.device = run.header.device;
+  if (const auto kernel = run.kernels.find(decision.parent); kernel != run.kernels.end())
+    seen.kernel = kernel->second;
+  if (const auto structure = run.structures.find(decision.parent); structure != run.structures.end())
+    seen.structure = structure->second;
+  if (const auto evaluation = run.evaluations.find(evaluations[decision.parent]);
+      evaluation != run.evaluations.end())
+    seen.evaluation = evaluation->second.evaluation;
+  seen.history = histories[decision.parent];
+  seen.step = decision.step;
+  seen.step_limit = decision.step_limit;
+  return seen;
+}
+
+} // namespace mtmc

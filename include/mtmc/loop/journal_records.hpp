@@ -1,0 +1,389 @@
+#pragma once
+/// The records of a journal; loop/journal.hpp says how they stand in the file.
+
+#include <mtmc/core/json.hpp>
+#include <mtmc/loop/budget.hpp>
+#include <mtmc/loop/search.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+/// Version of the journal. It grows when a reader of the older version would misunderstand a journal; new
+/// kinds of records and new optional fields do not change it.
+inline constexpr int journal_schema_version = 1;
+
+/// What decides the course of a run besides the task: a run is only resumed with the same.
+struct SetUp {
+  int samples = 1;
+  int repairs = 0;
+  int beam = 1;
+  Selection selection = Selection::argmax;
+  double temperature = 1;
+  std::uint64_t seed = 0;
+  double minimum_gain = 1;
+  bool mask_failed_actions = true;
+  /// Ids of the action space's optimisation types.
+  std::vector<std::string> optimizations{};
+  /// What the parts say of themselves; empty where a part says nothing.
+  std::string policy{};
+  std::string coder{};
+  std::string region_finder{};
+  std::string evaluator{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const SetUp&, const SetUp&) = default;
+};
+
+/// `run`: the first record of a run.
+struct RunRecord {
+  int schema = journal_schema_version;
+  /// Version of the library that wrote it.
+  std::string version{};
+  /// UTC, ISO 8601.
+  std::string started{};
+  std::int64_t pid = 0;
+  std::string host{};
+  Task task{};
+  Device device{};
+  SetUp set_up{};
+  int max_steps = 0;
+  Budget budget{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const RunRecord&, const RunRecord&) = default;
+};
+
+/// `resume`: another session took the run up; its limits are those from here on.
+struct ResumeRecord {
+  std::string version{};
+  std::string started{};
+  std::int64_t pid = 0;
+  std::string host{};
+  int max_steps = 0;
+  Budget budget{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const ResumeRecord&, const ResumeRecord&) = default;
+};
+
+/// `structure`: what the region finder said of a kernel the search stood on.
+struct StructureRecord {
+  std::string kernel{};
+  Structure structure{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const StructureRecord&, const StructureRecord&) = default;
+};
+
+/// `decision`: a policy's answer for one kernel of one step.
+struct DecisionRecord {
+  /// 0-based.
+  int step = 0;
+  int step_limit = 0;
+  /// 0-based place of the kernel in the beam of this step.
+  int parent_index = 0;
+  std::string parent{};
+  /// As the policy saw them: without the masked ones, `stop` last.
+  std::vector<Action> legal{};
+  ActionDistribution distribution{};
+  /// Keys of the actions taken, first choice first; "stop" alone where the policy chose to stop.
+  std::vector<std::string> chosen{};
+  /// Wall-clock seconds the policy took.
+  double seconds = 0;
+  UnknownFields unknown{};
+
+  friend bool operator==(const DecisionRecord&, const DecisionRecord&) = default;
+};
+
+/// `draft`: a coder's answer, as soon as it was there.
+struct DraftRecord {
+  /// `CodingRequest::id()`.
+  std::string request{};
+  int sample = 0;
+  int repair = 0;
+  Draft draft{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const DraftRecord&, const DraftRecord&) = default;
+};
+
+/// What an evaluation was made for.
+enum class EvaluationRole {
+  /// The start kernel, alone.
+  start,
+  /// A draft against the best so far.
+  candidate,
+  /// A candidate's second look before it becomes the best.
+  promotion,
+  /// The best against the start kernel, at the end.
+  closing
+};
+
+namespace detail {
+inline constexpr EnumName<EvaluationRole> evaluation_role_names[] = {
+    {EvaluationRole::start, "start"},
+    {EvaluationRole::candidate, "candidate"},
+    {EvaluationRole::promotion, "promotion"},
+    {EvaluationRole::closing, "closing"},
+};
+} // namespace detail
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<EvaluationRole>> enum_names(EvaluationRole) noexcept {
+  return detail::evaluation_role_names;
+}
+
+/// `evaluation`: an evaluator's answer, as soon as it was there.
+struct EvaluationRecord {
+  /// `evaluation_key()`.
+  std::string key{};
+  EvaluationRole role = EvaluationRole::candidate;
+  std::string kernel{};
+  /// Empty if there was none.
+  std::string incumbent{};
+  Evaluation evaluation{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const EvaluationRecord&, const EvaluationRecord&) = default;
+};
+
+/// `step`: one draft of a finished step and what came of it. The draft and the evaluation are records above
+/// it: the last ones of that name.
+struct StepRecord {
+  int step = 0;
+  int parent_index = 0;
+  int sample = 0;
+  int repair = 0;
+  std::string parent{};
+  /// Key of the action, one of those its decision has chosen.
+  std::string action{};
+  /// `DraftRecord::request`; with sample and repair it names the draft.
+  std::string draft{};
+  /// `EvaluationRecord::key`; empty if there was no kernel to judge.
+  std::string evaluation{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+};
+
+/// What became of one action of a step.
+struct ActionOutcome {
+  int parent_index = 0;
+  std::string parent{};
+  /// The kernel the entry speaks of: the best of the action's drafts; empty if there was none.
+  std::string kernel{};
+  /// As it stands in the history that policy and coder see from the next step on.
+  HistoryEntry entry{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const ActionOutcome&, const ActionOutcome&) = default;
+};
+
+/// One second look.
+struct PromotionOutcome {
+  std::string kernel{};
+  /// `EvaluationRecord::key`.
+  std::string evaluation{};
+  /// Whether the kernel became the best.
+  bool confirmed = false;
+  UnknownFields unknown{};
+
+  friend bool operator==(const PromotionOutcome&, const PromotionOutcome&) = default;
+};
+
+/// A kernel the search stands on.
+struct BeamEntry {
+  std::string kernel{};
+  /// The kernel it was made from; empty for the start kernel.
+  std::string parent{};
+  /// `EvaluationRecord::key` of what is known of its speed.
+  std::string evaluation{};
+  /// Over the start kernel, by the product of the measured ratios on the way.
+  SpeedUp speed_up{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const BeamEntry&, const BeamEntry&) = default;
+};
+
+/// `round`: a step is finished; with it the search moves on.
+struct RoundRecord {
+  int step = 0;
+  std::vector<ActionOutcome> outcomes{};
+  std::vector<PromotionOutcome> promotions{};
+  /// What the next step starts from.
+  std::vector<BeamEntry> beam{};
+  /// Id of the best kernel so far.
+  std::string best{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const RoundRecord&, const RoundRecord&) = default;
+};
+
+/// `rewind`: the run went on differently from here (another version of a part, say). Decisions, steps and
+/// rounds above that are of this step or a later one are void; drafts and evaluations stay.
+struct RewindRecord {
+  int step = 0;
+  UnknownFields unknown{};
+
+  friend bool operator==(const RewindRecord&, const RewindRecord&) = default;
+};
+
+/// `finish`: the run ended in order. It may be resumed all the same, with a larger budget or when answers are
+/// there.
+struct FinishRecord {
+  StopReason stop_reason = StopReason::failed;
+  int steps = 0;
+  std::string best{};
+  SpeedUp speed_up{};
+  /// Whether the speed-up was measured at the end, best against start.
+  bool measured = false;
+  Usage usage{};
+  /// Wall-clock seconds over all sessions.
+  double seconds = 0;
+  /// Id and text of the error that ended it; empty if none.
+  std::string error_id{};
+  std::string error{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const FinishRecord&, const FinishRecord&) = default;
+};
+
+namespace detail {
+
+inline void visit_fields(JsonFields& visit, Budget& noun) {
+  visit.optional("seconds", noun.seconds);
+  visit.optional("tokens", noun.tokens);
+  visit.optional("cost", noun.cost);
+  visit.optional("patience", noun.patience);
+}
+inline void visit_fields(JsonFields& visit, SetUp& noun) {
+  visit.required("samples", noun.samples);
+  visit.required("repairs", noun.repairs);
+  visit.required("beam", noun.beam);
+  visit.required("selection", noun.selection);
+  visit.required("temperature", noun.temperature);
+  visit.required("seed", noun.seed);
+  visit.required("minimum_gain", noun.minimum_gain);
+  visit.required("mask_failed_actions", noun.mask_failed_actions);
+  visit.required("optimizations", noun.optimizations);
+  visit.optional("policy", noun.policy);
+  visit.optional("coder", noun.coder);
+  visit.optional("region_finder", noun.region_finder);
+  visit.optional("evaluator", noun.evaluator);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, RunRecord& noun) {
+  visit.required("schema", noun.schema);
+  visit.required("version", noun.version);
+  visit.required("started", noun.started);
+  visit.required("pid", noun.pid);
+  visit.required("host", noun.host);
+  visit.required("task", noun.task);
+  visit.required("device", noun.device);
+  visit.required("set_up", noun.set_up);
+  visit.required("max_steps", noun.max_steps);
+  visit.optional("budget", noun.budget);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, ResumeRecord& noun) {
+  visit.required("version", noun.version);
+  visit.required("started", noun.started);
+  visit.required("pid", noun.pid);
+  visit.required("host", noun.host);
+  visit.required("max_steps", noun.max_steps);
+  visit.optional("budget", noun.budget);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, StructureRecord& noun) {
+  visit.required("kernel", noun.kernel);
+  visit.required("structure", noun.structure);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, DecisionRecord& noun) {
+  visit.required("step", noun.step);
+  visit.required("step_limit", noun.step_limit);
+  visit.optional("parent_index", noun.parent_index);
+  visit.required("parent", noun.parent);
+  visit.required("legal", noun.legal);
+  visit.required("distribution", noun.distribution);
+  visit.required("chosen", noun.chosen);
+  visit.optional("seconds", noun.seconds);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, DraftRecord& noun) {
+  visit.required("request", noun.request);
+  visit.optional("sample", noun.sample);
+  visit.optional("repair", noun.repair);
+  visit.required("draft", noun.draft);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, EvaluationRecord& noun) {
+  visit.required("key", noun.key);
+  visit.required("role", noun.role);
+  visit.required("kernel", noun.kernel);
+  visit.optional("incumbent", noun.incumbent);
+  visit.required("evaluation", noun.evaluation);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, StepRecord& noun) {
+  visit.required("step", noun.step);
+  visit.optional("parent_index", noun.parent_index);
+  visit.optional("sample", noun.sample);
+  visit.optional("repair", noun.repair);
+  visit.required("parent", noun.parent);
+  visit.required("action", noun.action);
+  visit.required("draft", noun.draft);
+  visit.optional("evaluation", noun.evaluation);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, ActionOutcome& noun) {
+  visit.optional("parent_index", noun.parent_index);
+  visit.required("parent", noun.parent);
+  visit.optional("kernel", noun.kernel);
+  visit.required("entry", noun.entry);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, PromotionOutcome& noun) {
+  visit.required("kernel", noun.kernel);
+  visit.required("evaluation", noun.evaluation);
+  visit.required("confirmed", noun.confirmed);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, BeamEntry& noun) {
+  visit.required("kernel", noun.kernel);
+  visit.optional("parent", noun.parent);
+  visit.required("evaluation", noun.evaluation);
+  visit.required("speed_up", noun.speed_up);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, RoundRecord& noun) {
+  visit.required("step", noun.step);
+  visit.optional("outcomes", noun.outcomes);
+  visit.optional("promotions", noun.promotions);
+  visit.required("beam", noun.beam);
+  visit.required("best", noun.best);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, RewindRecord& noun) {
+  visit.required("step", noun.step);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, FinishRecord& noun) {
+  visit.required("stop_reason", noun.stop_reason);
+  visit.required("steps", noun.steps);
+  visit.required("best", noun.best);
+  visit.required("speed_up", noun.speed_up);
+  visit.optional("measured", noun.measured);
+  visit.optional("usage", noun.usage);
+  visit.optional("seconds", noun.seconds);
+  visit.optional("error_id", noun.error_id);
+  visit.optional("error", noun.error);
+  visit.unknown(noun.unknown);
+}
+
+} // namespace detail
+
+} // namespace mtmc

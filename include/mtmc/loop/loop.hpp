@@ -1,0 +1,121 @@
+#pragma once
+/// The loop: a policy decides the next optimisation, a coder writes it, an evaluator judges it, and the
+/// search goes on from the better kernel (design, section 6).
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/loop/engine.hpp>
+#include <mtmc/loop/options.hpp>
+#include <mtmc/loop/result.hpp>
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// A search over kernels made of a policy, a coder, a region finder and an evaluator. Parts given as lvalues
+/// are used where they are and must outlive the loop; rvalues are taken over.
+///
+///     mtmc::Loop loop{mtmc::RulesPolicy{}, mtmc::TransformCoder{}, mtmc::AstRegionFinder{}, evaluator,
+///                     {.max_steps = 8}};
+///     mtmc::Result result = loop.optimize(task);
+///
+/// At each step: structure, legal actions (and stop), the policy's distribution, a choice, `samples` drafts,
+/// their evaluation paired with the best kernel so far, up to `repairs` further drafts for those that failed,
+/// the journal, and the best correct ones are gone on from. A kernel becomes the best when it was faster than
+/// the best so far, and again at a second look. At the end the best is compared with the start kernel once
+/// more: that is the reported speed-up.
+///
+/// With the same seed and the same answers of its parts a run is the same, whatever the number of threads.
+template <class P, class C, class F, class E> class Loop {
+  static_assert(check_policy<std::remove_reference_t<P>>());
+  static_assert(check_coder<std::remove_reference_t<C>>());
+  static_assert(check_region_finder<std::remove_reference_t<F>>());
+  static_assert(check_evaluator<std::remove_reference_t<E>>());
+
+public:
+  /// Throws `Error` (`mtmc.loop.001`) where options contradict themselves.
+  Loop(P&& policy, C&& coder, F&& finder, E&& evaluator, LoopOptions options = {})
+      : policy_(std::forward<P>(policy)), coder_(std::forward<C>(coder)), finder_(std::forward<F>(finder)),
+        evaluator_(std::forward<E>(evaluator)), options_(std::move(options)) {
+    detail::check_options(options_);
+  }
+
+  [[nodiscard]] const LoopOptions& options() const noexcept { return options_; }
+
+  /// Makes a task's kernel faster. Throws `Error` for what goes wrong before the first step (the task cannot
+  /// be judged, the start kernel fails, the folder cannot be written); later errors are in the result, next
+  /// to the best kernel so far. `stop` ends the run soon, with what it has.
+  [[nodiscard]] Result optimize(const Task& task, std::stop_token stop = {}) {
+    const auto parts = erased_parts();
+    return detail::LoopEngine(parts, options_, task, std::move(stop)).run();
+  }
+
+  /// One task after the other. Throws `Error` (`mtmc.loop.001`) if two would write to the same folder; what
+  /// goes wrong with one task, from its beginning on, is in its result only.
+  [[nodiscard]] std::vector<Result> optimize(std::span<const Task> tasks, std::stop_token stop = {}) {
+    detail::check_folders(options_, tasks);
+    const auto parts = erased_parts();
+    std::vector<Result> results;
+    results.reserve(tasks.size());
+    for (const auto& task : tasks) results.push_back(detail::run_or_report(parts, options_, task, stop));
+    return results;
+  }
+
+private:
+  [[nodiscard]] detail::LoopParts erased_parts() {
+    using Finder = const std::remove_reference_t<F>;
+    using Judge = std::remove_reference_t<E>;
+    detail::LoopParts parts;
+    parts.policy = pointer(policy_);
+    parts.coder = pointer(coder_);
+    parts.finder = pointer(finder_);
+    parts.evaluator = pointer(evaluator_);
+    parts.distribution = [](void* policy, const Observation& seen, std::span<const Action> legal,
+                            std::stop_token stop) {
+      return static_cast<std::remove_reference_t<P>*>(policy)->distribution(seen, legal, std::move(stop));
+    };
+    parts.implement = [](void* coder, const CodingRequest& request, std::stop_token stop) {
+      return static_cast<std::remove_reference_t<C>*>(coder)->implement(request, std::move(stop));
+    };
+    parts.find = [](const void* finder, const Task& task, const Kernel& kernel) {
+      return static_cast<Finder*>(finder)->find(task, kernel);
+    };
+    parts.device = [](void* evaluator) {
+      const Device& device = static_cast<Judge*>(evaluator)->device();
+      return Device(device);
+    };
+    parts.evaluate = [](void* evaluator, const EvaluationRequest& request, std::stop_token stop) {
+      return static_cast<Judge*>(evaluator)->evaluate(request, std::move(stop));
+    };
+    if constexpr (PreparesTask<Judge>)
+      parts.prepare = [](void* evaluator, const Task& task, std::stop_token stop) {
+        static_cast<Judge*>(evaluator)->prepare(task, std::move(stop));
+      };
+    parts.policy_identity = identity_of(policy_);
+    parts.coder_identity = identity_of(coder_);
+    parts.finder_identity = identity_of(finder_);
+    parts.evaluator_identity = identity_of(evaluator_);
+    parts.coder_limit = concurrency_limit_of(coder_);
+    parts.evaluator_limit = concurrency_limit_of(evaluator_);
+    return parts;
+  }
+
+  template <class Part> [[nodiscard]] static void* pointer(Part& part) noexcept {
+    return const_cast<void*>(static_cast<const void*>(std::addressof(part)));
+  }
+
+  P policy_;
+  C coder_;
+  F finder_;
+  E evaluator_;
+  LoopOptions options_;
+};
+
+template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&, LoopOptions) -> Loop<P, C, F, E>;
+template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&) -> Loop<P, C, F, E>;
+
+} // namespace mtmc

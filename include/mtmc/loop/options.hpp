@@ -1,0 +1,79 @@
+#pragma once
+/// How a loop searches, what it may spend, and where it keeps its journal.
+
+#include <mtmc/core/action.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/loop/budget.hpp>
+#include <mtmc/loop/observer.hpp>
+#include <mtmc/loop/search.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace mtmc {
+
+/// Options of a `Loop`. The defaults are a greedy chain of single drafts.
+struct LoopOptions {
+  /// Largest number of steps; at each, the policy is asked once per kernel of the beam.
+  int max_steps = 8;
+  /// Time, tokens, money, patience.
+  Budget budget{};
+  /// Drafts per action, asked for in parallel; the best one counts.
+  int samples = 1;
+  /// Further drafts for one that failed, each seeing what was wrong.
+  int repairs = 1;
+  /// Kernels the search stands on, and actions tried from each of them, per step.
+  int beam = 1;
+  Selection selection = Selection::argmax;
+  /// For `Selection::sample`: actions are drawn from p^(1/temperature). Positive.
+  double temperature = 1;
+  std::uint64_t seed = 0;
+  /// Least measured gain over its parent for a kernel to be gone on from. At 1 or more its interval must also
+  /// lie above 1. Below 1 (0.97, say), a step that is neutral alone is gone on from too, for the sake of what
+  /// it makes possible; such steps together may lose no more than that, and the best kernel is still only
+  /// replaced by one that is proven faster.
+  double minimum_gain = 1;
+  /// An action that was tried on a kernel is not offered again on that same kernel, unless a broken endpoint
+  /// or an empty purse was the reason. Without it, a policy that takes the likeliest action repeats itself.
+  bool mask_failed_actions = true;
+  /// Most drafts, or evaluations, at once, as far as coder and evaluator allow it; 0 = 64. With 1 no thread
+  /// is started. The result does not depend on it.
+  int threads = 0;
+  ActionSpace action_space = ActionSpace::extended();
+  /// Folder under which each task's run gets its own (`run_folder`) with journal and kernels; empty: nothing
+  /// is written.
+  std::string output{};
+  /// Take up the run found in the folder, if there is one. Without it, finding one is an error.
+  bool resume = false;
+  /// Every journalled line is on the disk before the run goes on (fsync).
+  bool durable = false;
+  Observer observer{};
+};
+
+namespace detail {
+
+/// Throws `Error` (`mtmc.loop.001`) where options contradict themselves.
+inline void check_options(const LoopOptions& options) {
+  const auto require = [](bool holds, const char* what, const char* remedy) {
+    if (!holds) throw Error(error_id::loop_options, what, remedy, "LoopOptions");
+  };
+  require(options.max_steps >= 0, "max_steps is negative", "Use 0 or more");
+  require(options.samples >= 1, "samples is less than 1", "Use 1 or more");
+  require(options.repairs >= 0, "repairs is negative", "Use 0 or more");
+  require(options.beam >= 1, "beam is less than 1", "Use 1 for a chain, more for a beam");
+  require(options.threads >= 0, "threads is negative", "Use 0 for as many as the parts allow");
+  require(options.temperature > 0 && std::isfinite(options.temperature), "temperature is not positive",
+          "Use 1, or less to sharpen the policy's distribution, or Selection::argmax");
+  require(options.minimum_gain >= 0 && std::isfinite(options.minimum_gain), "minimum_gain is no ratio",
+          "Use 1, or a little less to go on from neutral steps");
+  require(options.budget.seconds >= 0 && options.budget.tokens >= 0 && options.budget.cost >= 0 &&
+              options.budget.patience >= 0,
+          "a budget is negative", "Use 0 for no limit");
+  require(!options.resume || !options.output.empty(), "resume is set without an output folder",
+          "Name the folder the run's journal lies in");
+}
+
+} // namespace detail
+
+} // namespace mtmc

@@ -1,0 +1,72 @@
+#pragma once
+/// What a run found.
+
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/evaluation.hpp>
+#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/step.hpp>
+#include <mtmc/loop/budget.hpp>
+#include <mtmc/loop/launcher.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+/// The outcome of optimising one task. Complete also where the run was cut short: the best so far is never
+/// lost.
+struct Result {
+  Task task;
+  Device device{};
+  /// The fastest kernel that was confirmed twice and compared with the start kernel at the end; the start
+  /// kernel itself if there is none.
+  Kernel best{};
+  /// Of `best` over the start kernel; exactly 1 if they are the same.
+  SpeedUp speed_up{};
+  /// Whether `speed_up` was measured at the end, `best` against start. If not (the run was cancelled, waits
+  /// or failed), it is the product of the ratios measured on the way.
+  bool measured = false;
+  /// The last judgement of `best`: at the end, against the start kernel, where `measured`.
+  Evaluation evaluation{};
+  /// The start kernel alone.
+  Evaluation start{};
+  /// Every action tried, in order.
+  std::vector<HistoryEntry> history{};
+  /// Every draft of every finished step, as the journal keeps them, and decisions to stop.
+  std::vector<Step> trajectory{};
+  /// Number of finished steps.
+  int steps = 0;
+  /// Of all drafts, those of earlier sessions of a resumed run included.
+  Usage usage{};
+  /// Wall-clock seconds over all sessions.
+  double seconds = 0;
+  StopReason stop_reason = StopReason::failed;
+  /// Why the run failed; nothing otherwise.
+  std::optional<Error> error{};
+  /// Folder of the journal and the kernels; empty if nothing was written.
+  std::string folder{};
+
+  /// Whether a faster kernel was found.
+  [[nodiscard]] bool improved() const { return best.id() != task.kernel.id(); }
+
+  /// The sizes at which `best` was found correct.
+  [[nodiscard]] std::vector<ProblemSize> verified_sizes() const {
+    std::vector<ProblemSize> sizes;
+    if (evaluation.correct())
+      for (const auto& size : evaluation.sizes) sizes.push_back(size.size);
+    return sizes;
+  }
+
+  /// How to call `best` at a size. Throws `Error` (`mtmc.launch.001`, `mtmc.task.003`).
+  [[nodiscard]] LaunchPlan plan(const ProblemSize& size) const {
+    return plan_launches(best, task, size, device.compute_units);
+  }
+
+  /// Plain C++ that calls `best` and needs no part of this library: see `mtmc::launcher_source`.
+  [[nodiscard]] std::string launcher_source() const {
+    return mtmc::launcher_source(best, task, device.compute_units);
+  }
+};
+
+} // namespace mtmc

@@ -1,0 +1,212 @@
+#pragma once
+/// What a search remembers: the kernels it has stood on, and the drafts of the present step.
+
+#include <mtmc/core/step.hpp>
+#include <mtmc/loop/gain.hpp>
+#include <mtmc/loop/journal.hpp>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// An evaluation with the name under which the journal keeps it.
+struct Judged {
+  Evaluation evaluation;
+  std::string key;
+  bool replayed = false;
+};
+
+/// A draft, and whether the journal gave it.
+struct Drafted {
+  Draft draft;
+  bool replayed = false;
+};
+
+/// A kernel the search stands on, or stood on.
+struct SearchNode {
+  Kernel kernel{};
+  std::string id{};
+  /// Id of the kernel it was made from; empty for the start kernel.
+  std::string parent{};
+  Evaluation evaluation{};
+  std::string evaluation_key{};
+  /// Over the start kernel.
+  SpeedUp speed_up{};
+  /// Speed-up of the last kernel on the way here that was proven faster than its parent: neutral steps may
+  /// not fall far below it.
+  double anchor = 1;
+  std::vector<HistoryEntry> history{};
+  Structure structure{};
+  /// All actions, `stop` last; empty until the structure is known.
+  std::vector<Action> actions{};
+  /// Keys of actions that are not offered again.
+  std::set<std::string> masked{};
+  /// Samples asked for so far, by the action's key.
+  std::map<std::string, int> samples{};
+  /// The policy has stopped here.
+  bool stopped = false;
+
+  /// The actions on offer, `stop` last.
+  [[nodiscard]] std::vector<Action> legal() const {
+    std::vector<Action> result;
+    for (const auto& action : actions)
+      if (!masked.contains(action.key())) result.push_back(action);
+    return result;
+  }
+  /// Whether there is anything to be tried but to stop.
+  [[nodiscard]] bool can_go_on() const { return !stopped && legal().size() > 1; }
+};
+
+/// One draft and its judgement.
+struct SearchTry {
+  DraftName name{};
+  Draft draft{};
+  std::optional<Judged> judged{};
+};
+
+/// One sample of one action on one kernel, with its repairs.
+struct SearchChain {
+  SearchNode* parent = nullptr;
+  int parent_index = 0;
+  Action action{};
+  CodingRequest request{};
+  std::vector<SearchTry> tries{};
+  /// The run's end came before its answer.
+  bool cut = false;
+
+  /// The newest one, and the only one that can be correct: the others were repaired.
+  [[nodiscard]] const SearchTry* last() const { return tries.empty() ? nullptr : &tries.back(); }
+
+  /// Whether another draft could mend it: there is something a coder can act on.
+  [[nodiscard]] bool needs_repair() const {
+    if (tries.empty()) return false;
+    if (tries.back().judged) return !tries.back().judged->evaluation.correct();
+    const auto failure = tries.back().draft.failure;
+    return failure == DraftFailure::no_kernel || failure == DraftFailure::truncated;
+  }
+};
+
+/// A correct candidate of the present step.
+struct SearchChild {
+  const SearchChain* chain = nullptr;
+  std::string id{};
+  /// Against the best kernel at the start of the step.
+  Gain gain{};
+  Gain over_parent{};
+  /// Over the start kernel.
+  SpeedUp speed_up{};
+  Evaluation evaluation{};
+  std::string evaluation_key{};
+  /// The second look found it incorrect.
+  bool refuted = false;
+  bool new_best = false;
+  /// Proven faster than its parent.
+  bool proven = false;
+  /// Good enough to be gone on from.
+  bool accepted = false;
+  /// Gone on from: there was a place in the beam.
+  bool kept = false;
+};
+
+/// What one action of a step came to.
+struct SearchOutcome {
+  const SearchChain* first = nullptr;
+  ActionOutcome record{};
+  std::optional<Evaluation> evaluation{};
+  bool new_best = false;
+  int drafts = 0;
+  Usage usage{};
+};
+
+/// What the history says of an evaluation: the first error, or else the first remark, or the rule.
+[[nodiscard]] inline std::string first_message(const Evaluation& evaluation) {
+  for (const auto& diagnostic : evaluation.diagnostics)
+    if (diagnostic.severity == Severity::error) return diagnostic.message;
+  return evaluation.diagnostics.empty() ? evaluation.rule : evaluation.diagnostics.front().message;
+}
+
+/// What the coder is told of a failure. An answer without a kernel is reported as the parent with the reason.
+[[nodiscard]] inline RepairContext repair_context(const SearchChain& chain) {
+  const auto& failed = chain.tries.back();
+  RepairContext context;
+  if (failed.judged) {
+    context.kernel = *failed.draft.kernel;
+    context.evaluation = failed.judged->evaluation;
+    return context;
+  }
+  context.kernel = chain.parent->kernel;
+  context.evaluation.verdict = Verdict::refused;
+  context.evaluation.rule = "answer";
+  Diagnostic diagnostic;
+  diagnostic.message =
+      failed.draft.message.empty() ? "the answer holds no complete kernel" : failed.draft.message;
+  diagnostic.remedy = "Answer with the whole new kernel";
+  context.evaluation.diagnostics.push_back(std::move(diagnostic));
+  return context;
+}
+
+/// What the actions of a step came to. `children` are its correct candidates, their fate decided.
+[[nodiscard]] inline std::vector<SearchOutcome>
+outcomes_of(const std::vector<SearchChain>& chains, const std::vector<SearchChild>& children, int step) {
+  std::vector<SearchOutcome> outcomes;
+  for (std::size_t first = 0, end = 0; first < chains.size(); first = end) {
+    const SearchChild* child = nullptr;
+    const SearchChain* shown = nullptr;
+    SearchOutcome outcome;
+    outcome.first = &chains[first];
+    const auto key = chains[first].action.key();
+    for (end = first; end < chains.size() && chains[end].parent_index == chains[first].parent_index &&
+                      chains[end].action.key() == key;
+         ++end) {
+      const auto& chain = chains[end];
+      outcome.drafts += static_cast<int>(chain.tries.size());
+      for (const auto& one : chain.tries) outcome.usage += one.draft.usage;
+      for (const auto& other : children) {
+        if (other.chain != &chain) continue;
+        const auto rank = [](const SearchChild& c) { return c.new_best ? 2 : c.kept ? 1 : 0; };
+        if (child == nullptr || rank(other) > rank(*child) ||
+            (rank(other) == rank(*child) &&
+             other.over_parent.ratio.value > child->over_parent.ratio.value * (1 + near_tie)))
+          child = &other;
+      }
+      // Without a child the most telling failure speaks: one with a verdict before one without.
+      if (chain.last() != nullptr && (shown == nullptr || (chain.last()->judged && !shown->last()->judged)))
+        shown = &chain;
+    }
+    if (shown == nullptr) continue; // cut short
+    if (child != nullptr) shown = child->chain;
+    auto& record = outcome.record;
+    auto& entry = record.entry;
+    const auto& last = *shown->last();
+    record.parent_index = shown->parent_index;
+    record.parent = shown->parent->id;
+    entry.step = step;
+    entry.action_key = key;
+    entry.action_text = shown->action.text();
+    entry.draft_failure = last.draft.failure;
+    entry.message = last.draft.message;
+    if (last.draft.kernel) record.kernel = last.draft.kernel->id();
+    if (child != nullptr) {
+      outcome.evaluation = child->evaluation;
+      entry.verdict = child->evaluation.verdict;
+      if (child->refuted) entry.message = first_message(child->evaluation);
+      entry.comparison = child->over_parent.comparison;
+      if (child->over_parent.timed()) entry.speed_up = child->over_parent.ratio;
+      entry.kept = child->kept;
+      outcome.new_best = child->new_best;
+    } else if (last.judged) {
+      outcome.evaluation = last.judged->evaluation;
+      entry.verdict = last.judged->evaluation.verdict;
+      entry.message = last.judged->evaluation.correct() ? "the search has already been at this kernel"
+                                                        : first_message(last.judged->evaluation);
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+} // namespace mtmc::detail
