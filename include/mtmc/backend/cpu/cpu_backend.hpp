@@ -1,141 +1,315 @@
 #pragma once
 /// Kernels in C++ on the processor of this machine.
+///
+/// The candidate's code never enters this process. It is compiled to a shared object, and a small runner
+/// process of its own loads and calls it; that process has the argument buffers, which both share, and
+/// nothing else: no keys, references, verdicts or clocks, no files to write to, no output anybody reads.
 
 #include <mtmc/backend/cpu/cache_eviction.hpp>
-#include <mtmc/backend/cpu/compiler_diagnostics.hpp>
-#include <mtmc/backend/cpu/cpp_compiler.hpp>
+#include <mtmc/backend/cpu/ceilings_probe.hpp>
+#include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/cpu_program.hpp>
+#include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
-#include <mtmc/backend/cpu/runner_source.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/core/concepts.hpp>
-#include <mtmc/support/sha256.hpp>
-#include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mtmc {
 
 /// The processor of this machine as a `Backend`.
+///
+/// All members may be called from several threads. `time` waits until no compilation or run of this backend
+/// is under way and keeps others waiting meanwhile, so that they do not disturb each other; such waiting is
+/// added to the deadline. Programs and buffers may outlive the backend.
 class CpuBackend {
 public:
   using Program = CpuProgram;
   using Buffer = CpuBuffer;
 
+  /// Finds compiler and processor; compiles nothing yet. Throws `Error` (`mtmc.backend.001`, `.003`) if there
+  /// is no usable compiler or the private folder cannot be made.
   explicit CpuBackend(CpuBackendOptions options = {}) : state_(std::make_shared<State>(std::move(options))) {}
 
-  [[nodiscard]] const Device& device() const noexcept { return state_->device; }
+  /// The processor. `measured` is filled in by `measure_ceilings`; a reference taken before keeps the old
+  /// answer.
+  [[nodiscard]] const Device& device() const noexcept { return *state_->device.load(); }
 
+  /// What results depend on besides kernel and task, for cache keys: processor, compiler, flags, threads.
+  [[nodiscard]] std::string identity() const { return state_->identity; }
+
+  /// Compiles a kernel for the launches of `options.plan`. The same text with the same launches gives the
+  /// same program as long as somebody holds it, and is not compiled again while it is among the last
+  /// `CpuBackendOptions::cached_programs`. A stop request counts as `timed_out`. Throws `Error`
+  /// (`mtmc.backend.001`) if the compiler fails for correct programs too.
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop) {
     const auto begin = std::chrono::steady_clock::now();
     CompileResult<Program> result;
-    auto folder = TemporaryFolder({.base = state_->folder.path(), .prefix = "program-"});
-    auto signatures = detail::signatures_of(options.plan);
-    write_file_atomic(folder.path() + "/kernel.cpp", normalize_text(kernel.source));
-    write_file_atomic(folder.path() + "/program.cpp", detail::program_text(signatures));
-    auto arguments = state_->compiler.remark_flags();
-    arguments.insert(arguments.end(), state_->options.flags.begin(), state_->options.flags.end());
-    arguments.insert(arguments.end(),
-                     {"-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now", "-o", "program.so", "program.cpp"});
-    const auto answer = state_->compiler.run(
-        arguments, folder.path(),
-        {.deadline = options.deadline, .memory = state_->options.compiler_memory_limit, .stop = stop});
-    detail::CompilerReport report(answer.error, signatures, 1, folder.path());
-    result.diagnostics = report.diagnostics(20);
-    result.timed_out = answer.status == ProcessStatus::timed_out;
-    if (answer.succeeded())
-      result.program =
-          std::make_shared<Program>(std::make_shared<detail::CompiledObject>(
-                                        detail::CompiledObject{std::move(folder), std::move(signatures)}),
-                                    state_);
-    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.diagnostics = detail::check_for_cpu(kernel, options.plan);
+    if (result.diagnostics.empty()) compile_valid(kernel, options, stop, result);
+    result.seconds = seconds_since(begin);
     return result;
   }
 
+  /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
+  /// cannot be had.
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
     return {state_->registry, std::make_shared<const detail::SharedMemory>(bytes)};
   }
+  /// Copies `content` into a buffer. Throws std::out_of_range if it does not fit.
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
-    const auto target = detail_range(buffer, offset, content.size());
+    const auto target = part_of(buffer, offset, content.size());
     if (!content.empty()) std::memcpy(target.data(), content.data(), content.size());
   }
+  /// Copies from a buffer into `target`. Throws std::out_of_range if there is less.
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
-    const auto content = detail_range(buffer, offset, target.size());
+    const auto content = part_of(buffer, offset, target.size());
     if (!target.empty()) std::memcpy(target.data(), content.data(), target.size());
   }
 
+  /// Calls the launches of a plan, in order, and waits. The program's process runs only meanwhile. Throws
+  /// `Error`
+  /// (`mtmc.backend.002`) if a buffer of the plan is not bound, (`mtmc.backend.003`) if no process can be
+  /// started.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
+    const auto begin = std::chrono::steady_clock::now();
     const auto hold = state_->gate.work();
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
-    return execute(program, {&plan, 1}, false, deadline, seconds);
+    return execute(program, {&plan, 1}, false, later(deadline, begin), seconds);
   }
+
+  /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
+  /// runner learns of it until its answer is there, `call_overhead` included. With `cold` the bound parts of
+  /// all buffers are in no cache when the clock starts, and none of them is waiting to be written back. Page
+  /// faults of buffers are not timed: all their pages are present in the runner.
   [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
                               Deadline deadline) {
+    const auto begin = std::chrono::steady_clock::now();
     const auto hold = state_->gate.time();
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
-    result.status = execute(program, group, cold, deadline, result.seconds);
+    result.status = execute(program, group, cold, later(deadline, begin), result.seconds);
     return result;
+  }
+
+  /// Seconds that `time` reports for a kernel that does nothing (median of 101 calls), measured when first
+  /// asked for. It is part of every reported time and never subtracted.
+  [[nodiscard]] double call_overhead() {
+    const std::scoped_lock lock(state_->measuring);
+    if (!state_->overhead) {
+      const LaunchPlan plan{.size = {}, .launches = {Launch{.entry = "nothing", .line = 1}}};
+      const auto program = compile_own("//@ launch nothing()\nvoid nothing() {}\n", plan);
+      std::array<double, 101> samples{};
+      for (auto& sample : samples) sample = time_own(*program, plan, false);
+      std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
+      state_->overhead = samples[samples.size() / 2];
+    }
+    return *state_->overhead;
+  }
+
+  /// What all threads together reach on this very machine, measured when first asked for (in about 0.15 s and
+  /// the compilation of a small program) and shown by `device()` from then on. Each figure is the best of
+  /// several tries.
+  MeasuredCeilings measure_ceilings() {
+    const std::scoped_lock lock(state_->measuring);
+    if (state_->device.load() != &state_->measured) {
+      state_->measured = state_->discovered;
+      state_->measured.measured = probe_ceilings();
+      state_->device.store(&state_->measured);
+    }
+    return state_->measured.measured;
   }
 
 private:
   struct State {
     explicit State(CpuBackendOptions given)
-        : options(std::move(given)), compiler(options), device(discover_cpu_device()),
-          folder({.base = options.temporary_folder}),
-          evictor(device.caches.empty() ? 0 : device.caches.back().bytes) {
-      const auto threads = options.threads > 0 ? options.threads : device.compute_units;
-      setup.executable = folder.path() + "/runner";
-      setup.environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", "OMP_NUM_THREADS=" + std::to_string(threads),
-                           "OMP_DYNAMIC=false"};
-      setup.memory_limit = 8ull << 30;
-      setup.address_space_limit = setup.memory_limit + static_cast<std::uint64_t>(device.memory_bytes);
-      write_file_atomic(folder.path() + "/runner.cpp", detail::runner_source());
-      const auto r =
-          compiler.run({"-std=c++17", "-O1", "-o", "runner", "runner.cpp", "-ldl"}, folder.path(), {});
-      if (!r.succeeded()) throw Error(error_id::backend_runner, r.error, "");
+        : options(std::move(given)), toolchain(options), discovered(discover_cpu_device()),
+          cache(options.cached_programs),
+          evictor(discovered.caches.empty() ? 0 : discovered.caches.back().bytes) {
+      const int threads = options.threads > 0 ? options.threads : discovered.compute_units;
+      discovered.compute_units = std::min(threads, discovered.compute_units);
+      discovered.software["compiler"] = toolchain.compiler().version();
+      for (const auto& flag : options.flags)
+        if (flag.starts_with("-fopenmp")) discovered.features.emplace_back("openmp");
+      constexpr std::int64_t largest_default = std::int64_t{8} << 30;
+      const auto memory = options.kernel_memory_limit > 0
+                              ? options.kernel_memory_limit
+                              : std::min(largest_default, discovered.memory_bytes / 2);
+      runner.memory_limit = static_cast<std::uint64_t>(memory);
+      runner.address_space_limit = static_cast<std::uint64_t>(memory + discovered.memory_bytes);
+      runner.environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", "OMP_DYNAMIC=false",
+                            "OMP_NUM_THREADS=" + std::to_string(threads)};
+      for (const auto& entry : options.kernel_environment) {
+        const auto name = entry.substr(0, entry.find('=') + 1);
+        std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(name); });
+        runner.environment.push_back(entry);
+      }
+      identity = "cpu: " + discovered.name + " (" + discovered.arch + "); " + toolchain.compiler().version() +
+                 "; " + toolchain.flags() + "; runner " +
+                 std::to_string(detail::runner_protocol::magic & 0xffff);
+      for (const auto& entry : runner.environment) identity += ' ' + entry;
     }
+
     CpuBackendOptions options;
-    detail::CppCompiler compiler;
-    Device device;
-    TemporaryFolder folder;
+    detail::CpuToolchain toolchain;
+    Device discovered;
+    detail::CompilationCache cache;
     detail::CacheEvictor evictor;
-    detail::RunnerSetup setup;
+    detail::RunnerSetup runner;
+    std::string identity;
     std::shared_ptr<detail::BufferRegistry> registry = std::make_shared<detail::BufferRegistry>();
     detail::QuietGate gate;
+    std::mutex measuring;
+    std::optional<double> overhead;
+    Device measured;
+    std::atomic<const Device*> device = &discovered;
   };
 
-  static std::span<std::byte> detail_range(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+  [[nodiscard]] static double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  /// The deadline, put off by the time since `begin`.
+  [[nodiscard]] static Deadline later(Deadline deadline, std::chrono::steady_clock::time_point begin) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
+  }
+
+  [[nodiscard]] static std::span<std::byte> part_of(Buffer& buffer, std::size_t offset, std::size_t bytes) {
     const auto content = buffer.content();
     if (offset > content.size() || bytes > content.size() - offset)
-      throw std::out_of_range("bytes beyond the end of a CpuBuffer");
+      throw std::out_of_range("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+                              " of a CpuBuffer of " + std::to_string(content.size()) + " bytes");
     return content.subspan(offset, bytes);
   }
 
-  RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold, Deadline deadline,
-                    double& seconds) {
+  void compile_valid(const Kernel& kernel, const CompileOptions& options, const std::stop_token& stop,
+                     CompileResult<Program>& result) {
+    auto signatures = detail::signatures_of(options.plan);
+    const auto key = sha256_hex(kernel.id() + state_->identity + '\n' + detail::describe(signatures));
+    auto deadline = options.deadline;
+    if (deadline == Deadline::max())
+      deadline = std::chrono::steady_clock::now() + state_->options.compile_timeout;
+    auto compilation = state_->cache.find_or_claim(key, deadline, stop, result.timed_out);
+    if (result.timed_out) return;
+    if (!compilation) {
+      try {
+        const auto begin = std::chrono::steady_clock::now();
+        const auto hold = state_->gate.work();
+        const auto memory =
+            options.memory_limit > 0 ? options.memory_limit : state_->options.compiler_memory_limit;
+        compilation = state_->toolchain.compile(
+            kernel, std::move(signatures),
+            {.deadline = later(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
+      } catch (...) {
+        state_->cache.abandon(key);
+        throw;
+      }
+      if (result.timed_out) return state_->cache.abandon(key);
+      state_->cache.finish(key, *compilation);
+    }
+    result.diagnostics = compilation->diagnostics;
+    result.resources = compilation->resources;
+    if (compilation->object) result.program = state_->cache.program(key, compilation->object, state_);
+  }
+
+  [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold,
+                                  Deadline deadline, double& seconds) {
     detail::BoundGroup group;
     if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
       return detail::launch_failed(std::move(*reason));
-    if (auto status = program.prepare(group, state_->setup, deadline); !status.finished()) return status;
-    if (cold) state_->evictor.evict(group.ranges);
+    if (program.runner_ == nullptr) {
+      auto setup = state_->runner;
+      setup.executable = state_->toolchain.runner();
+      if (auto status = program.start(setup, deadline); !status.finished()) return status;
+    }
+    if (auto status = program.prepare(group, deadline); !status.finished()) return status;
+    if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
     return program.go(deadline, seconds);
+  }
+
+  /// Compiles a kernel of this library's own, which must succeed.
+  [[nodiscard]] std::shared_ptr<Program> compile_own(std::string_view text, const LaunchPlan& plan) {
+    const Kernel kernel{languages::cpp, std::string(text), {}};
+    auto result = compile(kernel, {.plan = plan}, {});
+    if (result.program) return result.program;
+    throw Error(error_id::backend_compiler,
+                "a probe of this library cannot be compiled" +
+                    (result.diagnostics.empty() ? " in time" : ": " + result.diagnostics.front().message),
+                "Allow more time in CpuBackendOptions::compile_timeout, or correct CpuBackendOptions::flags");
+  }
+
+  /// Seconds of one call of a kernel of this library's own, which must succeed.
+  [[nodiscard]] double time_own(Program& program, const LaunchPlan& plan, bool cold) {
+    const auto timed =
+        time(program, {&plan, 1}, cold, std::chrono::steady_clock::now() + std::chrono::seconds{20});
+    if (timed.status.finished()) return timed.seconds;
+    throw Error(error_id::backend_runner, "a probe of this library does not run: " + timed.status.message,
+                "Check CpuBackendOptions::kernel_environment, threads and kernel_memory_limit");
+  }
+
+  [[nodiscard]] MeasuredCeilings probe_ceilings() {
+    const Device& device = state_->discovered;
+    const auto cores = static_cast<std::int64_t>(device.compute_units);
+    // Long enough for a call's overhead not to matter, also where memory is fast.
+    constexpr std::int64_t megabyte = 1 << 20;
+    const auto memory_bytes = std::clamp(8 * cores * megabyte, 64 * megabyte, 512 * megabyte);
+    auto data = allocate(static_cast<std::size_t>(memory_bytes));
+    auto sink = allocate(64);
+    LaunchPlan plan = detail::probe_plan(data.handle(), memory_bytes, sink.handle());
+    const auto program = compile_own(detail::probe_text, plan);
+    const auto best = [&](std::int64_t bytes, std::int64_t repeats, int mode, bool cold, int tries) {
+      auto& arguments = plan.launches.front().arguments;
+      arguments[2].integer = bytes;
+      arguments[3].integer = repeats;
+      arguments[4].integer = mode;
+      double least = time_own(*program, plan, cold);
+      for (int i = 1; i < tries; ++i) least = std::min(least, time_own(*program, plan, cold));
+      return least;
+    };
+    MeasuredCeilings measured;
+    measured.read_bandwidth =
+        static_cast<double>(memory_bytes) / best(memory_bytes, 1, detail::probe_read, true, 6);
+    std::array<double, 2> said{};
+    download(sink, 0, std::as_writable_bytes(std::span(said)));
+    const auto [vector_bytes, threads] = said;
+    if (const auto cached = detail::probe_cache_bytes(device); cached > 0 && cached <= memory_bytes) {
+      const auto repeats = std::max<std::int64_t>(1, memory_bytes / cached);
+      (void)best(cached, 1, detail::probe_read, false, 1);
+      measured.cache_bandwidth =
+          static_cast<double>(cached * repeats) / best(cached, repeats, detail::probe_read, false, 4);
+    }
+    const auto rate = [&](int mode, double element_bytes) {
+      constexpr double wanted_seconds = 0.006;
+      constexpr std::int64_t few = 100'000;
+      const auto repeats = static_cast<std::int64_t>(
+          std::max(1.0, wanted_seconds / best(0, few, mode, false, 1)) * static_cast<double>(few));
+      const double operations = 2 * detail::probe_chains * vector_bytes / element_bytes * threads;
+      return operations * static_cast<double>(repeats) / best(0, repeats, mode, false, 3);
+    };
+    measured.f32_rate = rate(detail::probe_f32, 4);
+    measured.f64_rate = rate(detail::probe_f64, 8);
+    return measured;
   }
 
   std::shared_ptr<State> state_;

@@ -8,9 +8,11 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -95,6 +97,22 @@ inline void bind_buffer(const LaunchArgument& argument, const BufferRegistry& re
   return std::nullopt;
 }
 
+/// The same bytes without overlaps, in order of address.
+[[nodiscard]] inline std::vector<std::span<std::byte>> merged(std::vector<std::span<std::byte>> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.data() < b.data(); });
+  std::vector<std::span<std::byte>> result;
+  for (const auto range : ranges) {
+    if (result.empty() || range.data() > result.back().data() + result.back().size()) {
+      result.push_back(range);
+      continue;
+    }
+    auto& last = result.back();
+    const auto end = std::max(last.data() + last.size(), range.data() + range.size());
+    last = {last.data(), static_cast<std::size_t>(end - last.data())};
+  }
+  return result;
+}
+
 } // namespace mtmc::detail
 
 namespace mtmc {
@@ -116,18 +134,18 @@ public:
 private:
   friend class CpuBackend;
 
-  // Starts the runner if there is none, and gets it ready for `group`.
-  [[nodiscard]] RunStatus prepare(const detail::BoundGroup& group, const detail::RunnerSetup& setup,
-                                  Deadline deadline) {
-    if (runner_ == nullptr) {
-      runner_ = std::make_unique<detail::Runner>(setup);
-      const auto loaded = runner_->load(object_->path(), object_->signatures.size(), deadline);
-      if (!loaded.status.finished()) return give_up(loaded.status);
-      if (!loaded.accepted) {
-        runner_.reset();
-        return detail::launch_failed("the compiled kernel cannot be loaded: " + loaded.text);
-      }
-    }
+  // Starts a runner and has it load the program.
+  [[nodiscard]] RunStatus start(const detail::RunnerSetup& setup, Deadline deadline) {
+    runner_ = std::make_unique<detail::Runner>(setup);
+    const auto loaded = runner_->load(object_->path(), object_->signatures.size(), deadline);
+    if (!loaded.status.finished()) return give_up(loaded.status);
+    if (loaded.accepted) return {};
+    runner_.reset();
+    return detail::launch_failed("the compiled kernel cannot be loaded: " + loaded.text);
+  }
+
+  // Gets the runner ready for `group`.
+  [[nodiscard]] RunStatus prepare(const detail::BoundGroup& group, Deadline deadline) {
     const auto mapped = runner_->map(group.buffers, deadline);
     if (!mapped.status.finished()) return give_up(mapped.status);
     if (!mapped.accepted) {

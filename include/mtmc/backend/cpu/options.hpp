@@ -22,6 +22,8 @@ struct CpuBackendOptions {
   std::string search_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   /// OpenMP threads of a kernel; 0 = one for each core this process may use.
   int threads = 0;
+  /// Entries "NAME=value" for the environment of kernels, in place of this library's own of the same name.
+  std::vector<std::string> kernel_environment{};
   /// Longest compilation where `CompileOptions` gives no deadline.
   std::chrono::milliseconds compile_timeout{60'000};
   /// Bytes of address space the compiler may use where `CompileOptions` gives no limit.

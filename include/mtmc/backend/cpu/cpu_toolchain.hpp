@@ -1,0 +1,251 @@
+#pragma once
+/// From a kernel's text to a program on disk, and the runner's own executable.
+
+#include <mtmc/backend/cpu/compilation_cache.hpp>
+#include <mtmc/backend/cpu/compiler_diagnostics.hpp>
+#include <mtmc/backend/cpu/cpp_compiler.hpp>
+#include <mtmc/backend/cpu/options.hpp>
+#include <mtmc/backend/cpu/runner_source.hpp>
+#include <mtmc/backend/cpu/trampolines.hpp>
+#include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/sha256.hpp>
+#include <mtmc/support/temporary_folder.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <elf.h>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// Bytes of machine code in a shared object: its executable segments. 0 if it is no 64-bit ELF file.
+[[nodiscard]] inline double code_bytes(std::string_view object) {
+  Elf64_Ehdr header{};
+  if (object.size() < sizeof header) return 0;
+  std::memcpy(&header, object.data(), sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
+  double bytes = 0;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const auto at = static_cast<std::size_t>(header.e_phoff) + i * header.e_phentsize;
+    if (at > object.size() || object.size() - at < sizeof segment) return bytes;
+    std::memcpy(&segment, object.data() + at, sizeof segment);
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
+      bytes += static_cast<double>(segment.p_filesz);
+  }
+  return bytes;
+}
+
+/// What of a plan a CPU cannot do, as errors at the launch lines; none if all is well.
+[[nodiscard]] inline std::vector<Diagnostic> check_for_cpu(const Kernel& kernel, const LaunchPlan& plan) {
+  std::vector<Diagnostic> errors;
+  const auto refuse = [&](int line, std::string message, std::string remedy) {
+    errors.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
+  };
+  if (kernel.language.name != languages::cpp.name)
+    refuse(0, "the CPU backend compiles C++, not " + kernel.language.name,
+           "Give it kernels of the language \"cpp\", or use a backend for " + kernel.language.name);
+  else if (plan.launches.empty())
+    refuse(0, "the kernel has no launch line", "Add `//@ launch ENTRY(ARGUMENTS)`");
+  constexpr std::array<std::int64_t, 3> one{1, 1, 1};
+  for (const auto& launch : plan.launches) {
+    if (launch.grid != one || launch.block != one || launch.shared_bytes != 0)
+      refuse(launch.line, "a CPU kernel is launched without a grid",
+             "Remove `<<<...>>>` and write the loops, with OpenMP where they should run in parallel");
+    for (const auto& argument : launch.arguments)
+      if (argument.kind == LaunchArgument::Kind::tensor_map)
+        refuse(launch.line, "there are no tensor maps on a CPU", "Pass `" + argument.name + "` itself");
+  }
+  return errors;
+}
+
+/// The compiler with its flags, and a private folder for what it makes.
+class CpuToolchain {
+public:
+  explicit CpuToolchain(const CpuBackendOptions& options)
+      : options_(options), compiler_(options), folder_(make_folder(options)) {}
+
+  [[nodiscard]] const CppCompiler& compiler() const noexcept { return compiler_; }
+
+  /// The flags that decide what the compiler makes of a text, in one line.
+  [[nodiscard]] std::string flags() const {
+    std::string text;
+    for (const auto* const list : {&options_.flags, &options_.extra_flags})
+      for (const auto& flag : *list) text += (text.empty() ? "" : " ") + flag;
+    return text;
+  }
+
+  /// Compiles a kernel with trampolines for those launches. `timed_out` is set if the deadline or a stop
+  /// request came first; otherwise the answer has an object or at least one error.
+  [[nodiscard]] Compilation compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
+                                    const CompilerLimits& limits, bool& timed_out) {
+    const auto text = normalize_text(kernel.source);
+    TemporaryFolder folder({.base = folder_.path(), .prefix = "program-"});
+    write_source(folder.path() + "/kernel.cpp", text);
+    write_source(folder.path() + "/program.cpp", program_text(signatures));
+    const auto answer = compiler_.run(arguments(), folder.path(), limits);
+    Compilation result;
+    timed_out = answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
+    if (timed_out) return result;
+    CompilerReport report(answer.error, signatures,
+                          static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path());
+    result.diagnostics = report.diagnostics(most_diagnostics);
+    if (answer.succeeded()) {
+      const auto path = folder.path() + "/program.so";
+      result.resources["code_bytes"] = code_bytes(read_file(path));
+      // Other candidates' texts are nothing a candidate should find.
+      ::unlink((folder.path() + "/kernel.cpp").c_str());
+      ::unlink((folder.path() + "/program.cpp").c_str());
+      result.object =
+          std::make_shared<const CompiledObject>(CompiledObject{std::move(folder), std::move(signatures)});
+      return result;
+    }
+    explain(answer, limits, folder.path(), result.diagnostics);
+    return result;
+  }
+
+  /// The runner's executable, compiled when it is first asked for. Throws `Error` (`mtmc.backend.001`) if
+  /// that fails.
+  [[nodiscard]] std::string runner() {
+    const std::scoped_lock lock(mutex_);
+    if (!runner_.empty()) return runner_;
+    const auto source = runner_source();
+    const auto name =
+        "mtmc-runner-" + sha256_hex(source + compiler_.path() + compiler_.version()).substr(0, 16);
+    const auto cached = options_.cache_folder + '/' + name;
+    if (!options_.cache_folder.empty() && ::access(cached.c_str(), X_OK) == 0) return runner_ = cached;
+    write_source(folder_.path() + "/runner.cpp", source);
+    const auto answer =
+        compiler_.run({"-std=c++17", "-O1", "-o", "runner", "runner.cpp", "-ldl"}, folder_.path(), {});
+    if (!answer.succeeded()) throw broken(answer, "the runner");
+    runner_ = folder_.path() + "/runner";
+    keep_runner(cached);
+    return runner_;
+  }
+
+private:
+  static constexpr std::size_t most_diagnostics = 20;
+
+  static TemporaryFolder make_folder(const CpuBackendOptions& options) {
+    try {
+      return TemporaryFolder({.base = options.temporary_folder});
+    } catch (const std::system_error& error) {
+      throw Error(error_id::backend_runner, error.what(),
+                  "Name a folder that this process can write to in CpuBackendOptions::temporary_folder");
+    }
+  }
+
+  static void write_source(const std::string& path, std::string_view text) {
+    try {
+      write_file_atomic(path, text);
+    } catch (const std::system_error& error) {
+      throw Error(
+          error_id::backend_compiler, error.what(),
+          "Free space in the folder that CpuBackendOptions::temporary_folder names, or name another one");
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> arguments() const {
+    // Flags of the host come last, so that it has the last word.
+    auto arguments = compiler_.remark_flags();
+    arguments.insert(arguments.end(), {"-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now"});
+    arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
+    arguments.insert(arguments.end(), options_.extra_flags.begin(), options_.extra_flags.end());
+    arguments.insert(arguments.end(), {"-o", "program.so", "program.cpp"});
+    return arguments;
+  }
+
+  // Makes sure that a failed compilation has an error that says why, and that it is the kernel's fault.
+  void explain(const ProcessResult& answer, const CompilerLimits& limits, const std::string& folder,
+               std::vector<Diagnostic>& diagnostics) {
+    const auto said = [&](std::string_view part) { return answer.error.find(part) != std::string::npos; };
+    if (said("out of memory") || said("virtual memory exhausted") || said("Cannot allocate memory") ||
+        said("std::bad_alloc") || said("Killed signal")) {
+      diagnostics = {
+          {Severity::error,
+           0,
+           0,
+           "the compiler needs more memory than the limit of " + std::to_string(limits.memory >> 20) + " MiB",
+           "Make the text smaller: less unrolling, smaller tables, shallower templates",
+           {}}};
+      return;
+    }
+    if (said("File size limit exceeded") || said("File too large")) {
+      diagnostics = {{Severity::error,
+                      0,
+                      0,
+                      "the compiled program is larger than a kernel may be",
+                      "Make large tables buffers or compute them",
+                      {}}};
+      return;
+    }
+    check_itself();
+    for (const auto& diagnostic : diagnostics)
+      if (diagnostic.severity == Severity::error) return;
+    auto message = answer.error;
+    replace_all(message, folder + '/', "");
+    constexpr std::size_t most = 400;
+    if (message.size() > most) message.erase(0, message.size() - most);
+    diagnostics.insert(
+        diagnostics.begin(),
+        {Severity::error, 0, 0, "the compiler failed: " + answer.message + ' ' + message, {}, {}});
+  }
+
+  // A compiler without its headers, assembler or OpenMP, or with flags it does not know, fails for every
+  // text: that is not a candidate's fault. Tried once, when a compilation first fails.
+  void check_itself() {
+    const std::scoped_lock lock(mutex_);
+    if (checked_) return;
+    TemporaryFolder folder({.base = folder_.path(), .prefix = "check-"});
+    write_source(folder.path() + "/program.cpp",
+                 "#include <cstdint>\n#ifdef _OPENMP\n#include <omp.h>\n#endif\nvoid f(int n, float* x) {\n"
+                 "#pragma omp parallel for\n  for (int i = 0; i < n; ++i) x[i] += 1;\n}\n");
+    const auto answer = compiler_.run(arguments(), folder.path(), {});
+    if (!answer.succeeded()) throw broken(answer, "a correct program");
+    checked_ = true;
+  }
+
+  [[nodiscard]] Error broken(const ProcessResult& answer, std::string_view what) const {
+    auto said = answer.error.empty() ? answer.message : answer.error;
+    constexpr std::size_t most = 600;
+    if (said.size() > most) said.resize(most);
+    return {error_id::backend_compiler,
+            compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() + ": " +
+                said,
+            "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
+            "CpuBackendOptions::flags"};
+  }
+
+  // The cache is a convenience: that it cannot be written is no reason to stop.
+  void keep_runner(const std::string& cached) const {
+    if (options_.cache_folder.empty()) return;
+    try {
+      create_folders(options_.cache_folder);
+      write_file_atomic(cached, read_file(runner_));
+      ::chmod(cached.c_str(), 0755);
+    } catch (const std::system_error&) {
+      return;
+    }
+  }
+
+  CpuBackendOptions options_;
+  CppCompiler compiler_;
+  TemporaryFolder folder_;
+  std::mutex mutex_;
+  std::string runner_;
+  bool checked_ = false;
+};
+
+} // namespace mtmc::detail
