@@ -268,7 +268,8 @@ protected:
                             tokens_.is(index, "__typeof__"))) {
         index = after_group(index + 1);
         found = scan.certain = true;
-      } else if (!found && tokens_.is(index, "[") && tokens_.is(index + 1, "[")) {
+      } else if (!found && tokens_.is(index, "[") && tokens_.is(index + 1, "[") &&
+                 after_group(index) != index) {
         index = after_group(index);
         scan.certain = true;
       } else if (!found && (tokens_.is(index, "::") || tokens_.kind(index) == TokenKind::identifier)) {

@@ -104,9 +104,15 @@ public:
 private:
   enum class Level { file, function };
 
+  /// The blanks at the start of the token's line.
+  [[nodiscard]] std::string_view indentation_of(std::size_t index) const {
+    const Token& token = tokens_.token(index);
+    return line_indentation(tokens_.source(), token.begin, token.column);
+  }
+
   [[nodiscard]] TriviaSplit trivia_before(std::size_t index, bool keep_trailing, bool last) const {
-    const std::string_view indentation =
-        line_indentation(tokens_.source(), tokens_.token(last && index > 0 ? index - 1 : index).begin);
+    const bool needs_indentation = !last && tokens_.starts_line(index);
+    const std::string_view indentation = needs_indentation ? indentation_of(index) : std::string_view{};
     return split_trivia(tokens_.gap(index), indentation, index > 0, keep_trailing, last);
   }
 
@@ -172,8 +178,8 @@ private:
     const std::size_t first = position_;
     out = begin_node(NodeKind::opaque);
     position_ = end;
-    const std::string_view indentation = line_indentation(tokens_.source(), tokens_.token(first).begin);
-    out.text = reindent(slice(first, end), indentation, "");
+    out.text = slice(first, end);
+    if (out.text.find('\n') != std::string::npos) out.text = reindent(out.text, indentation_of(first), "");
   }
 
   [[nodiscard]] bool understood(SyntaxNode& out, Level level) {

@@ -137,13 +137,15 @@ private:
 
   /// The blanks at the start of the line the node stood on.
   [[nodiscard]] static std::string_view indentation_of(const SyntaxNode& node) {
-    return line_indentation(*node.origin.source, node.range.begin);
+    return line_indentation(*node.origin.source, node.range.begin, node.range.first_column);
   }
 
   /// Part of the node's source, moved to the indentation `indent`.
   [[nodiscard]] static std::string moved(const SyntaxNode& node, std::size_t begin, std::size_t end,
                                          std::string_view indent) {
-    return reindent(slice(node, begin, end), indentation_of(node), indent);
+    const std::string_view text = slice(node, begin, end);
+    return text.find('\n') == std::string_view::npos ? std::string(text)
+                                                     : reindent(text, indentation_of(node), indent);
   }
 
   /// Takes indentation unit, brace placement and line ends from the first parsed function or loop with a

@@ -23,10 +23,10 @@ namespace mtmc::detail {
   return trim_right(text);
 }
 
-/// The blanks that begin the line the offset lies on.
-[[nodiscard]] inline std::string_view line_indentation(std::string_view source, std::size_t offset) noexcept {
-  const std::size_t newline = offset == 0 ? std::string_view::npos : source.rfind('\n', offset - 1);
-  const std::size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+/// The blanks that begin the line on which `offset` is the byte in `column` (from 1).
+[[nodiscard]] inline std::string_view line_indentation(std::string_view source, std::size_t offset,
+                                                       int column) noexcept {
+  const std::size_t begin = offset - static_cast<std::size_t>(column - 1);
   std::size_t end = begin;
   while (end < offset && (source[end] == ' ' || source[end] == '\t')) ++end;
   return source.substr(begin, end - begin);
