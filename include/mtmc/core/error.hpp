@@ -25,6 +25,8 @@ inline constexpr std::string_view task_expression = "mtmc.task.003";
 inline constexpr std::string_view task_signature = "mtmc.task.004";
 /// The start kernel or the reference does not compile, does not run, or is not reproducible.
 inline constexpr std::string_view task_start_kernel = "mtmc.task.005";
+/// The task cannot tell a right kernel from a wrong one: an obviously wrong result would pass.
+inline constexpr std::string_view task_cannot_tell = "mtmc.task.006";
 /// A launch line is malformed or names an unknown buffer.
 inline constexpr std::string_view launch_malformed = "mtmc.launch.001";
 /// A type-erased part was used after it was moved from.
@@ -41,6 +43,10 @@ inline constexpr std::string_view backend_device = "mtmc.backend.004";
 inline constexpr std::string_view evaluator_unsupported = "mtmc.evaluator.001";
 /// A host's hook (generate, compare) threw or answered nonsense.
 inline constexpr std::string_view evaluator_hook = "mtmc.evaluator.002";
+/// The caller's stop token ended an evaluation before it had an answer.
+inline constexpr std::string_view evaluator_cancelled = "mtmc.evaluator.003";
+/// The incumbent that a candidate is to be compared with does not compile or does not run.
+inline constexpr std::string_view evaluator_incumbent = "mtmc.evaluator.004";
 /// Options of the loop contradict each other.
 inline constexpr std::string_view loop_options = "mtmc.loop.001";
 /// A part of the loop (policy, coder, region finder, evaluator) threw.
