@@ -66,6 +66,9 @@ struct Array {
   int element_size = 4;
   /// Extents of a declared array, outermost first (the first one undefined for `a[]`); empty for pointers.
   std::vector<Polynomial> extents{};
+  /// Strides of the dimensions that the flattened subscripts have in common, innermost first, the first one
+  /// being 1: `{1, W, H*W}`. Empty for declared arrays and where no such strides exist.
+  std::vector<Polynomial::Term> strides{};
   /// Declared in the function: nobody else sees it, and each iteration of the loop it is declared in has its
   /// own.
   bool local = false;
@@ -85,6 +88,10 @@ struct Access {
   /// One polynomial per dimension: those of a declared array, or a single flattened one for a pointer.
   /// Undefined where the subscript is not understood; it is then any element.
   std::vector<Polynomial> subscripts{};
+  /// The same, delinearised: one per dimension, outermost first, each provably within its dimension, so that
+  /// two elements are the same exactly if all dimensions are equal. Equal to `subscripts` for declared
+  /// arrays; empty where a flattened subscript cannot be taken apart.
+  std::vector<Polynomial> dimensions{};
   /// Stands in a branch.
   bool conditional = false;
   /// A subscript depends on a value that was loaded from memory.

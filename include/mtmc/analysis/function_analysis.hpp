@@ -19,9 +19,7 @@
 /// \file
 /// The data flow of functions: everything the analyses know, computed in one pass over the syntax tree.
 ///
-/// Use: `const KernelAnalysis analysis{tree};`, `analysis.find_loop("gemm/i/j")`, then the questions of
-/// legality.hpp. It points into the tree, which must outlive it and stay as it is: first ask, then edit, then
-/// analyse anew.
+/// `KernelAnalysis` (kernel_analysis.hpp) makes it.
 
 namespace mtmc {
 
@@ -61,11 +59,12 @@ struct Guard {
   const Loop* loop = nullptr;
 };
 
-/// Floating-point work directly in the body of a loop (not of the loops inside), per iteration.
-struct Work {
-  /// Null: outside all loops.
+/// A call in a function.
+struct CallSite {
+  std::string name{};
+  const SyntaxNode* node = nullptr;
   const Loop* loop = nullptr;
-  double flops = 0;
+  bool transcendental = false;
 };
 
 /// What is known of one function. Its parts point at each other and into the syntax tree.
@@ -82,11 +81,17 @@ struct FunctionAnalysis {
   std::deque<Access> accesses{};
   std::vector<ScalarUse> scalar_uses{};
   std::vector<Guard> guards{};
-  std::vector<Work> work{};
   std::vector<OpaqueEffect> opaque{};
-  /// Functions called, without duplicates, with the loop of the first call.
-  std::vector<std::string> calls{};
+  std::vector<CallSite> calls{};
+  /// All dependences between array accesses, by the innermost loop around both: those of loop n before those
+  /// of loop n + 1, those without a common loop first.
   std::vector<Dependence> dependences{};
+  /// Polynomials over the function's parameters that are never negative, from the task's shapes (an extent
+  /// is at least 1).
+  std::vector<Polynomial> assumptions{};
+  /// Floating-point operations outside all loops.
+  double flops = 0;
+  bool branches = false;
 
   FunctionAnalysis() = default;
   FunctionAnalysis(const FunctionAnalysis&) = delete;
@@ -98,26 +103,6 @@ struct FunctionAnalysis {
       if (loop.node == &loop_node) return &loop;
     return nullptr;
   }
-};
-
-/// The data flow of all functions of a file.
-class KernelAnalysis {
-public:
-  /// Analyses every function. The tree must outlive the analysis and must not change.
-  explicit KernelAnalysis(const SyntaxNode& tree);
-
-  [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept {
-    return functions_;
-  }
-  /// The first function of that name, or null.
-  [[nodiscard]] const FunctionAnalysis* find_function(std::string_view name) const noexcept;
-  /// The loop of a path ("gemm/i/j"), or null.
-  [[nodiscard]] const Loop* find_loop(std::string_view path) const noexcept;
-  /// The loop of a statement, or null.
-  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept;
-
-private:
-  std::vector<std::unique_ptr<FunctionAnalysis>> functions_;
 };
 
 } // namespace mtmc

@@ -16,6 +16,7 @@
 namespace mtmc {
 
 struct FunctionAnalysis;
+struct Variable;
 
 /// A loop of a function. Lives in its `FunctionAnalysis`; points into the syntax tree it was made from.
 ///
@@ -32,8 +33,10 @@ struct Loop {
   std::vector<const Loop*> children{};
   /// 0 for a loop in no other loop.
   int depth = 0;
-  /// Position among the function's loops in the order of the text.
+  /// Position among the function's loops in the order of the text; those inside it follow, up to
+  /// `last_inside` (excluded).
   std::size_t index = 0;
+  std::size_t last_inside = 0;
   /// Stable path, as in `Region::path`: "gemm/i/j".
   std::string path{};
 
@@ -48,9 +51,12 @@ struct Loop {
   /// Type as declared in the loop's head ("int"); empty if the variable is declared outside (its value is
   /// then visible after the loop).
   std::string variable_type{};
+  const Variable* control = nullptr;
   /// The variable as a symbol of polynomials.
   const Symbol* symbol = nullptr;
-  /// First value, as written, and the bound, as written.
+  /// First value, as written, and the bound, as written: what the variable is compared with. Null where the
+  /// head is canonical but not that plain (`i + 3 < n`, `i < n && i < m`); `start` and `limits` are right
+  /// then too.
   const SyntaxNode* start_expression = nullptr;
   const SyntaxNode* bound_expression = nullptr;
   /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left.
@@ -68,14 +74,30 @@ struct Loop {
 
   /// A `continue` that belongs to this loop.
   bool has_continue = false;
-  /// No iteration contains anything that was not understood (opaque text, calls with unknown effects).
+  /// Nothing in it has effects that are not understood (opaque text, unknown calls).
   bool understood = true;
-  /// The statement `if` (or `switch`-like construct) stands between it and the loop (or function) around it.
+  /// An `if` stands between it and the loop (or function) around it.
   bool conditional = false;
+  /// Floating-point operations of one iteration, those of inner loops not counted; branches count in full.
+  double flops = 0;
+  /// An `if`, `?:`, `&&` or `||` in an iteration (inner loops not counted) decides about work.
+  bool branches = false;
   /// Directives right before it, as written after `#pragma `: "omp parallel for".
   std::vector<std::string> directives{};
   int first_line = 0;
   int last_line = 0;
+  /// Where its parts stand in the lists of its function: [first, last) of `accesses`, `scalar_uses`, `calls`
+  /// and `opaque`.
+  struct Span {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  Span accesses{};
+  Span scalar_uses{};
+  Span calls{};
+  Span opaque{};
+  /// The same for `Access::order` and `ScalarUse::order`.
+  Span order{};
 
   /// Contains no other loop.
   [[nodiscard]] bool innermost() const noexcept { return children.empty(); }

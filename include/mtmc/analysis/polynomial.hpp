@@ -18,33 +18,7 @@
 namespace mtmc {
 
 struct Loop;
-class Polynomial;
-
-/// An integer known by name: a parameter, a loop's variable, a value derived from others (`N / 2`), or one
-/// whose origin is not understood. Two symbols are the same exactly if they are the same object; a name alone
-/// may be shadowed or assigned anew.
-struct Symbol {
-  enum class Kind : std::uint8_t {
-    /// A variable with one value for the whole life of the symbol: a parameter, a constant, ...
-    variable,
-    /// The variable of a canonical loop (`loop`).
-    loop_variable,
-    /// `operation` applied to `operands`.
-    derived,
-    /// A value nobody knows.
-    unknown
-  };
-  Kind kind = Kind::variable;
-  /// As the text names it.
-  std::string name;
-  /// Order of appearance: it makes the order of terms the same in every run.
-  std::uint32_t index = 0;
-  /// The innermost loop in whose iterations the value may differ; null: one value for the whole function.
-  const Loop* loop = nullptr;
-  /// Of a derived symbol: `/`, `%`, `min`, `max`, or `[]` for an element of an array that is never written.
-  std::string operation{};
-  std::vector<Polynomial> operands{};
-};
+struct Symbol;
 
 /// A polynomial with integer coefficients over symbols, as a sum of terms in a canonical order. A value type.
 ///
@@ -148,12 +122,7 @@ public:
 
 private:
   /// Canonical order: higher degree first, then by the factors' indices.
-  [[nodiscard]] static bool before(const Term& a, const Term& b) noexcept {
-    if (a.degree != b.degree) return a.degree > b.degree;
-    for (std::size_t i = 0; i < a.degree; ++i)
-      if (a.factors[i] != b.factors[i]) return a.factors[i]->index < b.factors[i]->index;
-    return false;
-  }
+  [[nodiscard]] static bool before(const Term& a, const Term& b) noexcept;
   /// a + sign * b.
   [[nodiscard]] static Polynomial combine(const Polynomial& a, const Polynomial& b, std::int64_t sign);
   /// Puts terms into canonical order and adds those that are alike.
@@ -162,6 +131,40 @@ private:
   std::vector<Term> terms_;
   bool defined_ = true;
 };
+
+/// An integer known by name: a parameter, a loop's variable, a value derived from others (`N / 2`), or one
+/// whose origin is not understood. Two symbols are the same exactly if they are the same object; a name alone
+/// may be shadowed or assigned anew.
+struct Symbol {
+  enum class Kind : std::uint8_t {
+    /// A variable with one value for the whole life of the symbol: a parameter, a constant, ...
+    variable,
+    /// The variable of a canonical loop (`loop`).
+    loop_variable,
+    /// `operation` applied to `operands`.
+    derived,
+    /// A value nobody knows.
+    unknown
+  };
+  Kind kind = Kind::variable;
+  /// As the text names it.
+  std::string name;
+  /// Order of appearance: it makes the order of terms the same in every run.
+  std::uint32_t index = 0;
+  /// The innermost loop in whose iterations the value may differ; null: one value for the whole function.
+  const Loop* loop = nullptr;
+  /// Of a derived symbol: `/`, `%`, `min`, `max`; `=` for a name of its one operand, a polynomial of several
+  /// terms; `[]` for an element of an array that is never written, and others that cannot be evaluated.
+  std::string operation{};
+  std::vector<Polynomial> operands{};
+};
+
+inline bool Polynomial::before(const Term& a, const Term& b) noexcept {
+  if (a.degree != b.degree) return a.degree > b.degree;
+  for (std::size_t i = 0; i < a.degree; ++i)
+    if (a.factors[i] != b.factors[i]) return a.factors[i]->index < b.factors[i]->index;
+  return false;
+}
 
 inline Polynomial Polynomial::combine(const Polynomial& a, const Polynomial& b, std::int64_t sign) {
   if (!a.defined_ || !b.defined_) return undefined();
@@ -306,7 +309,9 @@ template <class ValueOf>
 /// nothing if it is not derived by arithmetic, or undefined.
 template <class ValueOf>
 [[nodiscard]] std::optional<std::int64_t> evaluate_derived(const Symbol& symbol, const ValueOf& value_of) {
-  if (symbol.kind != Symbol::Kind::derived || symbol.operands.size() != 2) return std::nullopt;
+  if (symbol.kind != Symbol::Kind::derived) return std::nullopt;
+  if (symbol.operation == "=" && symbol.operands.size() == 1) return symbol.operands[0].evaluate(value_of);
+  if (symbol.operands.size() != 2) return std::nullopt;
   const auto a = symbol.operands[0].evaluate(value_of);
   const auto b = symbol.operands[1].evaluate(value_of);
   if (!a || !b) return std::nullopt;
@@ -316,6 +321,23 @@ template <class ValueOf>
   if (symbol.operation == "/") return *a / *b;
   if (symbol.operation == "%") return *a % *b;
   return std::nullopt;
+}
+
+/// The polynomial with every name of another polynomial (`=`) replaced by that: two bounds are the same
+/// number if their expansions are equal.
+[[nodiscard]] inline Polynomial expanded(const Polynomial& polynomial) {
+  Polynomial result = polynomial;
+  // Definitions refer to earlier symbols only, so this ends.
+  for (bool again = result.defined(); again;) {
+    again = false;
+    for (const Symbol* symbol : result.symbols()) {
+      if (symbol->kind != Symbol::Kind::derived || symbol->operation != "=") continue;
+      result = result.substitute(symbol, symbol->operands[0]);
+      again = result.defined();
+      break;
+    }
+  }
+  return result;
 }
 
 inline std::optional<std::int64_t> Polynomial::evaluate_at(const Symbols& symbols) const {

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <mtmc/analysis/dependence.hpp>
+#include <mtmc/analysis/flow_builder.hpp>
+#include <mtmc/analysis/function_analysis.hpp>
+#include <mtmc/analysis/launch_text.hpp>
+#include <mtmc/core/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// \file
+/// The data flow of a whole file.
+///
+/// Use: `const KernelAnalysis analysis{tree, &task};`, `analysis.find_loop("gemm/i/j")`, then the questions
+/// of legality.hpp. It points into the tree, which must outlive it and stay as it is: first ask, then edit,
+/// then analyse anew.
+
+namespace mtmc {
+
+/// The data flow of all functions of a file.
+class KernelAnalysis {
+public:
+  /// Analyses every function. The tree must outlive the analysis and must not change. The task, if given,
+  /// lets more be proved: extents of its shapes are at least 1, so that `R` of an argument of shape
+  /// `[2*R + 1]` is known not to be negative. It is not kept.
+  explicit KernelAnalysis(const SyntaxNode& tree, const Task* task = nullptr)
+      : lines_(launch_texts(tree)), effects_(std::make_unique<CallEffects>(tree)) {
+    collect_constants(tree);
+    collect(tree);
+    for (const auto& function : functions_) analyse(*function, task);
+  }
+
+  [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept {
+    return functions_;
+  }
+  /// The first function of that name, or null.
+  [[nodiscard]] const FunctionAnalysis* find_function(std::string_view name) const noexcept {
+    for (const auto& function : functions_)
+      if (function->name == name) return function.get();
+    return nullptr;
+  }
+  /// The loop of a path ("gemm/i/j"), or null.
+  [[nodiscard]] const Loop* find_loop(std::string_view path) const noexcept {
+    for (const auto& function : functions_) {
+      if (!path.starts_with(function->path)) continue;
+      for (const Loop& loop : function->loops)
+        if (loop.path == path) return &loop;
+    }
+    return nullptr;
+  }
+  /// The loop of a statement, or null.
+  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept {
+    for (const auto& function : functions_)
+      if (const Loop* loop = function->find_loop(loop_node); loop != nullptr) return loop;
+    return nullptr;
+  }
+  /// The launch and scratch lines, in order.
+  [[nodiscard]] const LaunchTexts& lines() const noexcept { return lines_; }
+  /// What calls in this file may do.
+  [[nodiscard]] const CallEffects& effects() const noexcept { return *effects_; }
+
+private:
+  void collect(const SyntaxNode& node) {
+    for (const SyntaxNode& child : node.children) {
+      if (child.kind == NodeKind::scope) collect(child);
+      if (child.kind != NodeKind::function) continue;
+      auto function = std::make_unique<FunctionAnalysis>();
+      function->node = &child;
+      function->name = child.text;
+      function->path = child.text;
+      if (const int number = ++names_[child.text]; number > 1) function->path += '#' + std::to_string(number);
+      functions_.push_back(std::move(function));
+    }
+  }
+
+  /// `constexpr int tile = 32;` and `#define TILE 32`.
+  void collect_constants(const SyntaxNode& node) {
+    for (const SyntaxNode& child : node.children) {
+      if (child.kind == NodeKind::scope) collect_constants(child);
+      if (child.kind == NodeKind::declaration && type_facts(child.type).constant)
+        for (const SyntaxNode& declarator : child.children)
+          if (const SyntaxNode* value = initial_value(declarator);
+              value != nullptr && value->kind == NodeKind::literal && extents(declarator).empty())
+            if (const auto number = detail::integer_literal(value->text))
+              constants_[declarator.text] = *number;
+      if (child.kind != NodeKind::preprocessor) continue;
+      std::string_view text = trim(child.text);
+      if (!text.starts_with("#")) continue;
+      text = trim(text.substr(1));
+      if (take_identifier(text) != "define") continue;
+      std::size_t length = 0;
+      while (length < text.size() && is_name_character(text[length])) ++length;
+      const std::string_view name = text.substr(0, length);
+      if (const auto number = detail::integer_literal(trim(text.substr(length)))) constants_[name] = *number;
+    }
+  }
+
+  void analyse(FunctionAnalysis& function, const Task* task) const {
+    detail::ParameterFacts facts;
+    const std::size_t count = parameters(*function.node).size();
+    for (std::size_t i = 0; i < count; ++i) facts.same_buffer.push_back(i);
+    bool launched = false;
+    for (const LaunchText& launch : lines_.launches) {
+      if (launch.entry != function.name) continue;
+      launched = true;
+      for (std::size_t j = 0; j < count && j < launch.arguments.size(); ++j)
+        for (std::size_t i = 0; i < j; ++i)
+          if (launch.arguments[i] == launch.arguments[j]) {
+            facts.same_buffer[j] = facts.same_buffer[i];
+            break;
+          }
+    }
+    facts.may_overlap = !launched && effects_->called(function.name);
+    const detail::AssignmentIndex assignments(*function.node, *effects_);
+    detail::FlowBuilder builder(function, *effects_, assignments, constants_);
+    builder.build(facts);
+    if (launched) assume(function, builder, task);
+    detail::DependenceFinder(function).run();
+  }
+
+  /// Extents of buffers are at least 1, whatever the size.
+  void assume(FunctionAnalysis& function, const detail::FlowBuilder& builder, const Task* task) const {
+    // The task's symbol that each integer parameter is given, if it is one and the same in all launches.
+    std::unordered_map<std::string, const Symbol*> symbols;
+    const auto given = parameters(*function.node);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const Symbol* symbol = builder.parameter_symbol(given[i].text);
+      if (symbol == nullptr) continue;
+      std::string name;
+      bool same = true;
+      for (const LaunchText& launch : lines_.launches) {
+        if (launch.entry != function.name || i >= launch.arguments.size()) continue;
+        std::string value = launch.arguments[i];
+        if (const Argument* argument = task == nullptr ? nullptr : task->find_argument(value);
+            argument != nullptr && !argument->value.empty())
+          value = argument->value;
+        same = same && (name.empty() || name == value);
+        name = std::move(value);
+      }
+      if (same && is_identifier(name)) symbols.emplace(std::move(name), symbol);
+    }
+    const auto value_of = [&symbols](const std::string& name) {
+      const auto found = symbols.find(name);
+      return found == symbols.end() ? Polynomial::undefined() : Polynomial(found->second);
+    };
+    const auto add = [&](const std::vector<std::string>& shape) {
+      for (const std::string& extent : shape) {
+        Polynomial least = detail::SizeReader(extent, value_of).read() - Polynomial(1);
+        if (least.defined() && !least.constant()) function.assumptions.push_back(std::move(least));
+      }
+    };
+    if (task != nullptr)
+      for (const Argument& argument : task->arguments) add(argument.shape);
+    for (const ScratchText& scratch : lines_.scratch) add(scratch.extents);
+  }
+
+  LaunchTexts lines_;
+  std::unique_ptr<CallEffects> effects_;
+  detail::FileConstants constants_;
+  std::unordered_map<std::string, int> names_;
+  std::vector<std::unique_ptr<FunctionAnalysis>> functions_;
+};
+
+} // namespace mtmc
