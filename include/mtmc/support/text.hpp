@@ -62,4 +62,15 @@ namespace mtmc {
   return std::string_view::npos;
 }
 
+/// Whether `word` stands in `text` with no character of an identifier next to it.
+[[nodiscard]] inline bool has_word(std::string_view text, std::string_view word) noexcept {
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_name_character(text[at - 1])) &&
+        (end == text.size() || !is_name_character(text[end])))
+      return true;
+  }
+  return false;
+}
+
 } // namespace mtmc

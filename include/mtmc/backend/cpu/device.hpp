@@ -3,6 +3,7 @@
 
 #include <mtmc/core/device.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -68,16 +69,6 @@ namespace mtmc::detail {
     return value == std::string_view::npos ? std::string_view{} : line.substr(value);
   }
   return {};
-}
-
-/// Whether a list of words separated by blanks contains `word`.
-[[nodiscard]] inline bool has_word(std::string_view list, std::string_view word) {
-  for (auto at = list.find(word); at != std::string_view::npos; at = list.find(word, at + 1)) {
-    const bool starts = at == 0 || list[at - 1] == ' ';
-    const auto end = at + word.size();
-    if (starts && (end == list.size() || list[end] == ' ')) return true;
-  }
-  return false;
 }
 
 /// Data and unified caches as sysfs describes them below `folder` (/sys/devices/system/cpu/cpu0/cache),
