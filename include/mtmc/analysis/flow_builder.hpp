@@ -378,10 +378,8 @@ private:
       loop.start_expression = value;
     }
     for (const Bound& bound : bounds) add_limits(loop, bound, visit(*bound.expression, true).number);
-    if (bounds.size() == 1 && bounds.front().plain) {
-      loop.bound_expression = bounds.front().expression;
-      loop.comparison = bounds.front().comparison;
-    }
+    loop.bound_expression = bounds.front().expression;
+    if (bounds.size() == 1 && bounds.front().plain) loop.comparison = bounds.front().comparison;
     loop.start = start.number.defined() ? start.number : unknown_number(loop.variable);
     loop.origins = extremes(loop.start, loop.step > 0 ? "max" : "min");
     VariableState* state = nullptr;

@@ -23,6 +23,8 @@
 
 namespace mtmc {
 
+class KernelAnalysis;
+
 /// Whether a value may differ between two executions: set of '<' (earlier iteration first), '=' and '>'.
 enum class Directions : std::uint8_t { none = 0, less = 1, equal = 2, greater = 4, any = 7 };
 

@@ -36,7 +36,7 @@ public:
       : lines_(launch_texts(tree)), effects_(std::make_unique<CallEffects>(tree)) {
     collect_constants(tree);
     collect(tree);
-    for (const auto& function : functions_) analyse(*function, task);
+    for (const auto& function : functions_) analyse(*function, lines_.launches, task);
   }
 
   [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept {
@@ -65,6 +65,16 @@ public:
   }
   /// The launch and scratch lines, in order.
   [[nodiscard]] const LaunchTexts& lines() const noexcept { return lines_; }
+  /// Analyses a function that is not in the file (two merged ones, say) as if it were, called by `launch`. It
+  /// must outlive the result.
+  [[nodiscard]] std::unique_ptr<FunctionAnalysis>
+  analyse_as_if(const SyntaxNode& function_node, const LaunchText& launch, const Task* task) const {
+    auto function = std::make_unique<FunctionAnalysis>();
+    function->node = &function_node;
+    function->name = function->path = function_node.text;
+    analyse(*function, std::span(&launch, 1), task);
+    return function;
+  }
   /// What calls in this file may do.
   [[nodiscard]] const CallEffects& effects() const noexcept { return *effects_; }
 
@@ -104,12 +114,12 @@ private:
     }
   }
 
-  void analyse(FunctionAnalysis& function, const Task* task) const {
+  void analyse(FunctionAnalysis& function, std::span<const LaunchText> launches, const Task* task) const {
     detail::ParameterFacts facts;
     const std::size_t count = parameters(*function.node).size();
     for (std::size_t i = 0; i < count; ++i) facts.same_buffer.push_back(i);
     bool launched = false;
-    for (const LaunchText& launch : lines_.launches) {
+    for (const LaunchText& launch : launches) {
       if (launch.entry != function.name) continue;
       launched = true;
       for (std::size_t j = 0; j < count && j < launch.arguments.size(); ++j)
@@ -123,12 +133,13 @@ private:
     const detail::AssignmentIndex assignments(*function.node, *effects_);
     detail::FlowBuilder builder(function, *effects_, assignments, constants_);
     builder.build(facts);
-    if (launched) assume(function, builder, task);
+    if (launched) assume(function, builder, launches, task);
     detail::DependenceFinder(function).run();
   }
 
   /// Extents of buffers are at least 1, whatever the size.
-  void assume(FunctionAnalysis& function, const detail::FlowBuilder& builder, const Task* task) const {
+  void assume(FunctionAnalysis& function, const detail::FlowBuilder& builder,
+              std::span<const LaunchText> launches, const Task* task) const {
     // The task's symbol that each integer parameter is given, if it is one and the same in all launches.
     std::unordered_map<std::string, const Symbol*> symbols;
     const auto given = parameters(*function.node);
@@ -137,7 +148,7 @@ private:
       if (symbol == nullptr) continue;
       std::string name;
       bool same = true;
-      for (const LaunchText& launch : lines_.launches) {
+      for (const LaunchText& launch : launches) {
         if (launch.entry != function.name || i >= launch.arguments.size()) continue;
         std::string value = launch.arguments[i];
         if (const Argument* argument = task == nullptr ? nullptr : task->find_argument(value);

@@ -54,12 +54,11 @@ struct Loop {
   const Variable* control = nullptr;
   /// The variable as a symbol of polynomials.
   const Symbol* symbol = nullptr;
-  /// First value, as written, and the bound, as written: what the variable is compared with. Null where the
-  /// head is canonical but not that plain (`i + 3 < n`, `i < n && i < m`); `start` and `limits` are right
-  /// then too.
+  /// First value, as written, and the bound, as written: what the variable is compared with.
   const SyntaxNode* start_expression = nullptr;
   const SyntaxNode* bound_expression = nullptr;
-  /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left.
+  /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left. Empty where the head is canonical but not
+  /// that plain (`i + 3 < n`, `i < n && i < m`): only `start` and `limits` tell the bounds then.
   std::string comparison{};
   /// Never 0; negative if it counts down.
   std::int64_t step = 1;
