@@ -1,6 +1,7 @@
 #pragma once
 /// The search itself (paper: macro thinking and micro coding in turns), for parts without types.
 
+#include <mtmc/loop/beam.hpp>
 #include <mtmc/loop/parallel.hpp>
 #include <mtmc/loop/part_calls.hpp>
 #include <mtmc/loop/result.hpp>
@@ -58,6 +59,7 @@ private:
     node->id = task_.kernel.id();
     best_ = start_ = node.get();
     beam_ = {start_};
+    histories_[node->id];
     nodes_.emplace(node->id, std::move(node));
 
     auto judged = calls_.judge(EvaluationRole::start, start_->kernel, start_->id, nullptr, {});
@@ -109,11 +111,11 @@ private:
     chains_.clear();
     for (std::size_t i = 0; i < standing.size(); ++i) {
       if (decide(*standing[i], static_cast<int>(i))) continue;
-      add_to_trajectory(false);
+      add_steps(result_.trajectory, decisions_, chains_, false);
       return calls_.cut_reason();
     }
     if (chains_.empty()) {
-      add_to_trajectory(false);
+      add_steps(result_.trajectory, decisions_, chains_, false);
       return StopReason::stop_action;
     }
     for (int wave = 0; wave <= options_.repairs; ++wave) {
@@ -146,7 +148,7 @@ private:
     seen.kernel = node.kernel;
     seen.structure = node.structure;
     seen.evaluation = node.evaluation;
-    seen.history = node.history;
+    seen.history = histories_.at(node.id);
     seen.step = step_;
     seen.step_limit = options_.max_steps;
     return seen;
@@ -296,35 +298,36 @@ private:
   [[nodiscard]] std::optional<StopReason> finish_step(const std::vector<SearchNode*>& standing) {
     const bool cut =
         std::any_of(chains_.begin(), chains_.end(), [](const SearchChain& chain) { return chain.cut; });
-    auto children = cut && calls_.cancelled() ? std::vector<SearchChild>{} : correct_children();
+    auto children =
+        cut && calls_.cancelled() ? std::vector<SearchChild>{} : correct_children(chains_, nodes_, *best_);
     RoundRecord round;
     round.step = step_;
     auto promoted = promote(children, round);
     if (calls_.cancelled() && (cut || !promoted)) {
-      add_to_trajectory(false);
+      add_steps(result_.trajectory, decisions_, chains_, false);
       return StopReason::cancelled;
     }
-    accept(children);
-    auto beam = next_beam(children, standing);
+    accept(children, options_.minimum_gain);
+    auto beam = next_beam(children, standing, static_cast<std::size_t>(options_.beam));
     const auto outcomes = outcomes_of(chains_, children, step_);
     for (const auto& outcome : outcomes) {
-      auto& parent = *outcome.first->parent;
-      parent.history.push_back(outcome.record.entry);
+      auto& parent = *outcome.chain->parent;
       result_.history.push_back(outcome.record.entry);
       round.outcomes.push_back(outcome.record);
-      if (options_.mask_failed_actions && is_settled(*outcome.first))
-        parent.masked.insert(outcome.first->action.key());
+      if (options_.mask_failed_actions && is_settled(chains_, *outcome.chain))
+        parent.masked.insert(outcome.chain->action.key());
     }
     move_to(std::move(beam));
     for (const auto* node : beam_)
       round.beam.push_back({node->id, node->parent, node->evaluation_key, node->speed_up, {}});
     round.best = best_->id;
+    add_round(histories_, round);
     if (cut) {
-      add_to_trajectory(false);
+      add_steps(result_.trajectory, decisions_, chains_, false);
       return calls_.cut_reason();
     }
-    calls_.journal().commit(decisions_, step_records(), round);
-    add_to_trajectory(true);
+    calls_.journal().commit(decisions_, step_records(chains_, step_), round);
+    add_steps(result_.trajectory, decisions_, chains_, true);
     result_.steps = step_ + 1;
     idle_steps_ = *promoted ? 0 : idle_steps_ + 1;
     report(outcomes);
@@ -336,53 +339,14 @@ private:
     return no_money ? std::optional(StopReason::cost) : std::nullopt;
   }
 
-  /// The correct candidates of the step, each kernel once, without those the search has already been at.
-  [[nodiscard]] std::vector<SearchChild> correct_children() const {
-    std::vector<SearchChild> children;
-    std::set<std::string> ids;
-    for (const auto& chain : chains_) {
-      if (chain.last() == nullptr || !chain.last()->judged) continue;
-      const auto& judged = *chain.last()->judged;
-      if (!judged.evaluation.correct()) continue;
-      SearchChild child;
-      child.id = chain.last()->draft.kernel->id();
-      if (nodes_.contains(child.id) || !ids.insert(child.id).second) continue;
-      child.chain = &chain;
-      child.evaluation = judged.evaluation;
-      child.evaluation_key = judged.key;
-      weigh(child);
-      children.push_back(std::move(child));
-    }
-    return children;
-  }
-
-  /// Sets what is known of a child's speed from its evaluation against the best.
-  void weigh(SearchChild& child) const {
-    const auto& parent = *child.chain->parent;
-    child.gain = gain_of(child.evaluation, best_->evaluation.seconds);
-    child.speed_up = product(best_->speed_up, child.gain.ratio);
-    child.over_parent =
-        &parent == best_ ? child.gain : scaled(child.gain, best_->speed_up.value / parent.speed_up.value);
-  }
-
-  [[nodiscard]] double proof_threshold() const { return std::max(1.0, options_.minimum_gain); }
-
   /// Gives candidates that were faster than the best a second look, the fastest first, until one is
   /// confirmed. Whether one was; nothing if the host cancelled.
   [[nodiscard]] std::optional<bool> promote(std::vector<SearchChild>& children, RoundRecord& round) {
-    std::vector<SearchChild*> hopeful;
-    std::vector<double> values;
-    std::vector<std::string> keys;
-    for (auto& child : children) {
-      if (!child.gain.faster() || child.gain.ratio.value < proof_threshold()) continue;
-      hopeful.push_back(&child);
-      values.push_back(child.gain.ratio.value);
-      keys.push_back(child.chain->action.key());
-    }
+    const auto ordered = hopeful(children, options_.minimum_gain);
     int done = 0;
-    for (const auto index : ranked(values, keys)) {
-      auto& child = *hopeful[index];
-      progress(Phase::promoting, done++, static_cast<int>(hopeful.size()));
+    for (auto* const candidate : ordered) {
+      auto& child = *candidate;
+      progress(Phase::promoting, done++, static_cast<int>(ordered.size()));
       auto judged = calls_.judge(EvaluationRole::promotion, *child.chain->last()->draft.kernel, child.id,
                                  &best_->kernel, best_->id);
       if (!judged) return std::nullopt;
@@ -390,60 +354,13 @@ private:
       child.evaluation_key = judged->key;
       child.refuted = !judged->evaluation.correct();
       if (child.refuted) remember_failure(child.id, *judged);
-      weigh(child);
+      weigh(child, *best_);
       child.new_best =
           child.gain.timed() && child.gain.comparison != Comparison::slower && child.gain.ratio.value > 1;
       round.promotions.push_back({child.id, child.evaluation_key, child.new_best, {}});
       if (child.new_best) return true;
     }
     return false;
-  }
-
-  /// Decides which children are good enough to be gone on from.
-  void accept(std::vector<SearchChild>& children) const {
-    for (auto& child : children) {
-      if (child.refuted || !child.over_parent.timed()) continue;
-      child.proven = child.new_best ||
-                     (child.over_parent.faster() && child.over_parent.ratio.value >= proof_threshold());
-      child.accepted =
-          child.proven || (options_.minimum_gain < 1 &&
-                           child.speed_up.value >= options_.minimum_gain * child.chain->parent->anchor);
-    }
-  }
-
-  /// A place in the next beam: a child, or a kernel the search already stands on.
-  struct BeamPlace {
-    SearchChild* child = nullptr;
-    SearchNode* node = nullptr;
-  };
-
-  /// A new best comes first; then accepted children and kernels without such, the fastest first; then the
-  /// parents of accepted children.
-  [[nodiscard]] std::vector<BeamPlace> next_beam(std::vector<SearchChild>& children,
-                                                 const std::vector<SearchNode*>& standing) const {
-    std::vector<BeamPlace> beam, front, back;
-    std::set<const SearchNode*> fruitful;
-    for (auto& child : children) {
-      if (!child.accepted) continue;
-      fruitful.insert(child.chain->parent);
-      (child.new_best ? beam : front).push_back({&child, nullptr});
-    }
-    for (auto* node : standing)
-      if (!node->stopped) (fruitful.contains(node) ? back : front).push_back({nullptr, node});
-    for (const auto* places : {&front, &back}) {
-      std::vector<double> values;
-      std::vector<std::string> keys;
-      for (const auto& place : *places) {
-        values.push_back(place.child != nullptr ? place.child->speed_up.value : place.node->speed_up.value);
-        keys.push_back(place.child != nullptr ? place.child->chain->action.key() : place.node->id);
-      }
-      for (const auto index : ranked(values, keys)) beam.push_back((*places)[index]);
-    }
-    if (beam.size() > static_cast<std::size_t>(options_.beam))
-      beam.resize(static_cast<std::size_t>(options_.beam));
-    for (const auto& place : beam)
-      if (place.child != nullptr) place.child->kept = true;
-    return beam;
   }
 
   /// Stands on the kernels of the new beam.
@@ -464,7 +381,6 @@ private:
       node->evaluation_key = child.evaluation_key;
       node->speed_up = child.speed_up;
       node->anchor = child.proven ? child.speed_up.value : parent.anchor;
-      node->history = parent.history;
       if (child.new_best) {
         best_ = node.get();
         promoted_.push_back(best_);
@@ -474,61 +390,11 @@ private:
     }
   }
 
-  /// Whether an action has been answered: trying it again on the same kernel would be the same again.
-  [[nodiscard]] bool is_settled(const SearchChain& first) const {
-    return std::any_of(chains_.begin(), chains_.end(), [&first](const SearchChain& chain) {
-      return chain.parent == first.parent && chain.action.key() == first.action.key() &&
-             chain.last() != nullptr && is_answer(chain.last()->draft);
-    });
-  }
-
-  [[nodiscard]] std::vector<StepRecord> step_records() const {
-    std::vector<StepRecord> records;
-    for (const auto& chain : chains_)
-      for (const auto& one : chain.tries)
-        records.push_back({step_,
-                           chain.parent_index,
-                           one.name.sample,
-                           one.name.repair,
-                           chain.parent->id,
-                           chain.action.key(),
-                           one.name.request,
-                           one.judged ? one.judged->key : std::string(),
-                           {}});
-    return records;
-  }
-
-  /// Adds the decisions to stop and, of a finished step, all drafts.
-  void add_to_trajectory(bool finished) {
-    for (const auto& decision : decisions_) {
-      Step step;
-      step.step = step_;
-      step.parent_index = decision.parent_index;
-      step.parent = decision.parent;
-      for (const auto& action : decision.legal) step.legal_actions.push_back(action.key());
-      step.distribution = decision.distribution;
-      if (decision.chosen.size() == 1 && decision.chosen.front() == Action::stop().key())
-        result_.trajectory.push_back(step);
-      for (const auto& chain : chains_) {
-        if (!finished || chain.parent_index != decision.parent_index) continue;
-        step.action = chain.action;
-        for (const auto& one : chain.tries) {
-          step.sample = one.name.sample;
-          step.repair = one.name.repair;
-          step.draft = one.draft;
-          step.evaluation.reset();
-          if (one.judged) step.evaluation = one.judged->evaluation;
-          result_.trajectory.push_back(step);
-        }
-      }
-    }
-  }
-
   void report(const std::vector<SearchOutcome>& outcomes) {
     if (!options_.observer.step_finished) return;
     std::vector<StepOutcome> shown;
     for (const auto& outcome : outcomes)
-      shown.push_back({outcome.first->action, outcome.record.parent_index, outcome.record.entry,
+      shown.push_back({outcome.chain->action, outcome.record.parent_index, outcome.record.entry,
                        outcome.evaluation ? &*outcome.evaluation : nullptr, outcome.new_best, outcome.drafts,
                        outcome.usage});
     calls_.notify(options_.observer.step_finished,
@@ -609,8 +475,8 @@ private:
   const Task& task_;
   PartCalls calls_;
   Result result_;
-  /// Every kernel the search stands or stood on, by id.
-  std::map<std::string, std::unique_ptr<SearchNode>> nodes_;
+  SearchNodes nodes_;
+  Histories histories_;
   SearchNode* start_ = nullptr;
   SearchNode* best_ = nullptr;
   std::vector<SearchNode*> beam_;

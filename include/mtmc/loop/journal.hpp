@@ -303,29 +303,54 @@ struct JournalLine {
   return detail::read_runs(detail::complete_lines(content), path, store);
 }
 
+namespace detail {
+
+/// Whether a policy chose to stop.
+[[nodiscard]] inline bool stops(const DecisionRecord& decision) {
+  return decision.chosen.size() == 1 && decision.chosen.front() == Action::stop().key();
+}
+
+/// The part of a step that its decision tells; the action is `stop`.
+[[nodiscard]] inline Step step_of(const DecisionRecord& decision) {
+  Step step;
+  step.step = decision.step;
+  step.parent_index = decision.parent_index;
+  step.parent = decision.parent;
+  for (const auto& action : decision.legal) step.legal_actions.push_back(action.key());
+  step.distribution = decision.distribution;
+  return step;
+}
+
+/// Whether a draft settles its question. A broken endpoint or a used-up budget does not: the same question
+/// may be asked again.
+[[nodiscard]] inline bool is_answer(const Draft& draft) noexcept {
+  if (!draft.pending.empty()) return false;
+  switch (draft.failure) {
+  case DraftFailure::endpoint:
+  case DraftFailure::budget:
+  case DraftFailure::cancelled:
+  case DraftFailure::internal:
+    return false;
+  default:
+    return true;
+  }
+}
+
+} // namespace detail
+
 /// The steps of a run as the design's noun, in the order of the journal: every draft of every finished step,
 /// and each decision to stop as a step without draft.
 [[nodiscard]] inline std::vector<Step> steps_of(const JournalRun& run) {
   std::vector<Step> steps;
-  const auto start = [](const DecisionRecord& decision) {
-    Step step;
-    step.step = decision.step;
-    step.parent_index = decision.parent_index;
-    step.parent = decision.parent;
-    for (const auto& action : decision.legal) step.legal_actions.push_back(action.key());
-    step.distribution = decision.distribution;
-    return step;
-  };
   std::size_t next = 0;
   for (const auto& decision : run.decisions) {
-    if (decision.chosen.size() == 1 && decision.chosen.front() == Action::stop().key())
-      steps.push_back(start(decision));
+    if (detail::stops(decision)) steps.push_back(detail::step_of(decision));
     // Step records stand in the order of their decisions.
     for (; next < run.steps.size() && run.steps[next].step == decision.step &&
            run.steps[next].parent_index == decision.parent_index;
          ++next) {
       const auto& record = run.steps[next];
-      auto step = start(decision);
+      auto step = detail::step_of(decision);
       step.sample = record.sample;
       step.repair = record.repair;
       for (const auto& action : decision.legal)
@@ -342,20 +367,42 @@ struct JournalLine {
   return steps;
 }
 
+/// What was tried on the way to each kernel of a search, by the kernel's id.
+using Histories = std::map<std::string, std::vector<HistoryEntry>>;
+
+/// Adds a finished step. A kernel's history holds all that was tried on it and on the kernels it was made
+/// from; `kept` says there whether an entry lies on the way to that kernel.
+inline void add_round(Histories& histories, const RoundRecord& round) {
+  std::map<std::string, std::vector<HistoryEntry>> news;
+  for (const auto& outcome : round.outcomes) {
+    news[outcome.parent].push_back(outcome.entry);
+    news[outcome.parent].back().kept = false;
+  }
+  for (const auto& place : round.beam) {
+    if (histories.contains(place.kernel)) continue;
+    auto history = histories[place.parent];
+    for (const auto& outcome : round.outcomes) {
+      if (outcome.parent != place.parent) continue;
+      history.push_back(outcome.entry);
+      history.back().kept = outcome.kernel == place.kernel;
+    }
+    histories[place.kernel] = std::move(history);
+  }
+  for (const auto& [kernel, entries] : news)
+    histories[kernel].insert(histories[kernel].end(), entries.begin(), entries.end());
+}
+
 /// What the policy saw when it took one of the run's decisions (a task's hooks aside, which no file holds).
 [[nodiscard]] inline Observation observation_of(const JournalRun& run, const DecisionRecord& decision) {
   const auto start = run.header.task.kernel.id();
-  std::map<std::string, std::vector<HistoryEntry>> histories{{start, {}}};
+  Histories histories{{start, {}}};
   std::map<std::string, std::string> evaluations;
   for (const auto& [key, record] : run.evaluations)
     if (record.role == EvaluationRole::start) evaluations[start] = key;
   for (const auto& round : run.rounds) {
     if (round.step >= decision.step) break;
-    for (const auto& outcome : round.outcomes) histories[outcome.parent].push_back(outcome.entry);
-    for (const auto& entry : round.beam) {
-      if (!histories.contains(entry.kernel)) histories[entry.kernel] = histories[entry.parent];
-      evaluations[entry.kernel] = entry.evaluation;
-    }
+    add_round(histories, round);
+    for (const auto& place : round.beam) evaluations[place.kernel] = place.evaluation;
   }
   Observation seen;
   seen.task = run.header.task;

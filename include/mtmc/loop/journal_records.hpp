@@ -169,13 +169,13 @@ struct StepRecord {
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
-/// What became of one action of a step.
+/// What became of one action of a step, or of one kernel where several of an action are gone on from.
 struct ActionOutcome {
   int parent_index = 0;
   std::string parent{};
   /// The kernel the entry speaks of: the best of the action's drafts; empty if there was none.
   std::string kernel{};
-  /// As it stands in the history that policy and coder see from the next step on.
+  /// Its line in the history; `kept` if the search goes on from the kernel.
   HistoryEntry entry{};
   UnknownFields unknown{};
 

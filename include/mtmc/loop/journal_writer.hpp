@@ -49,21 +49,6 @@ namespace detail {
   return text;
 }
 
-/// Whether a draft settles its question. A broken endpoint or a used-up budget does not: the same question
-/// may be asked again.
-[[nodiscard]] inline bool is_answer(const Draft& draft) noexcept {
-  if (!draft.pending.empty()) return false;
-  switch (draft.failure) {
-  case DraftFailure::endpoint:
-  case DraftFailure::budget:
-  case DraftFailure::cancelled:
-  case DraftFailure::internal:
-    return false;
-  default:
-    return true;
-  }
-}
-
 /// Names of the settings in which two set-ups differ, with both values; empty if they agree.
 [[nodiscard]] inline std::string differences(const SetUp& recorded, const SetUp& now) {
   const Json was = recorded, is = now;

@@ -87,17 +87,16 @@ struct CandidateEvaluated {
   bool replayed = false;
 };
 
-/// What one action of a step came to.
+/// What one action of a step came to; one for each kernel where several of an action are gone on from.
 struct StepOutcome {
   const Action& action;
   int parent_index = 0;
-  /// As it stands in the history from now on.
   const HistoryEntry& entry;
-  /// Of the best of its drafts; null if there was no kernel to judge.
+  /// Null if there was no kernel to judge.
   const Evaluation* evaluation = nullptr;
   /// It became the best kernel so far.
   bool new_best = false;
-  /// Drafts that were asked for, repairs included, and what they cost.
+  /// Drafts that were asked for, repairs included, and what they cost; of an action's first outcome only.
   int drafts = 0;
   Usage usage{};
 };

@@ -5,6 +5,7 @@
 #include <mtmc/loop/gain.hpp>
 #include <mtmc/loop/journal.hpp>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -39,7 +40,6 @@ struct SearchNode {
   /// Speed-up of the last kernel on the way here that was proven faster than its parent: neutral steps may
   /// not fall far below it.
   double anchor = 1;
-  std::vector<HistoryEntry> history{};
   Structure structure{};
   /// All actions, `stop` last; empty until the structure is known.
   std::vector<Action> actions{};
@@ -112,9 +112,9 @@ struct SearchChild {
   bool kept = false;
 };
 
-/// What one action of a step came to.
+/// What one action of a step came to, or one of its candidates.
 struct SearchOutcome {
-  const SearchChain* first = nullptr;
+  const SearchChain* chain = nullptr;
   ActionOutcome record{};
   std::optional<Evaluation> evaluation{};
   bool new_best = false;
@@ -149,64 +149,127 @@ struct SearchOutcome {
   return context;
 }
 
+/// What became of one candidate, or of a chain that led to none.
+[[nodiscard]] inline SearchOutcome outcome_of(const SearchChain& chain, const SearchChild* child, int step) {
+  const auto& last = *chain.last();
+  SearchOutcome outcome;
+  outcome.chain = &chain;
+  outcome.record.parent_index = chain.parent_index;
+  outcome.record.parent = chain.parent->id;
+  if (last.draft.kernel) outcome.record.kernel = last.draft.kernel->id();
+  auto& entry = outcome.record.entry;
+  entry.step = step;
+  entry.action_key = chain.action.key();
+  entry.action_text = chain.action.text();
+  entry.draft_failure = last.draft.failure;
+  entry.message = last.draft.message;
+  if (child != nullptr) {
+    outcome.evaluation = child->evaluation;
+    entry.verdict = child->evaluation.verdict;
+    if (child->refuted) entry.message = first_message(child->evaluation);
+    entry.comparison = child->over_parent.comparison;
+    if (child->over_parent.timed()) entry.speed_up = child->over_parent.ratio;
+    entry.kept = child->kept;
+    outcome.new_best = child->new_best;
+  } else if (last.judged) {
+    outcome.evaluation = last.judged->evaluation;
+    entry.verdict = last.judged->evaluation.verdict;
+    entry.message = last.judged->evaluation.correct() ? "the search has already been at this kernel"
+                                                      : first_message(last.judged->evaluation);
+  }
+  return outcome;
+}
+
+/// The candidates of one action that its history should show: those gone on from, or else the best one.
+[[nodiscard]] inline std::vector<const SearchChild*>
+shown_children(const std::vector<SearchChild>& children, const SearchChain* first, const SearchChain* end) {
+  std::vector<const SearchChild*> kept;
+  const SearchChild* best = nullptr;
+  for (const auto& child : children) {
+    if (child.chain < first || child.chain >= end) continue;
+    if (child.kept) kept.push_back(&child);
+    if (best == nullptr || child.over_parent.ratio.value > best->over_parent.ratio.value * (1 + near_tie))
+      best = &child;
+  }
+  if (kept.empty() && best != nullptr) kept.push_back(best);
+  return kept;
+}
+
 /// What the actions of a step came to. `children` are its correct candidates, their fate decided.
 [[nodiscard]] inline std::vector<SearchOutcome>
 outcomes_of(const std::vector<SearchChain>& chains, const std::vector<SearchChild>& children, int step) {
   std::vector<SearchOutcome> outcomes;
   for (std::size_t first = 0, end = 0; first < chains.size(); first = end) {
-    const SearchChild* child = nullptr;
-    const SearchChain* shown = nullptr;
-    SearchOutcome outcome;
-    outcome.first = &chains[first];
     const auto key = chains[first].action.key();
+    // Without a candidate the most telling failure speaks: one with a verdict before one without.
+    const SearchChain* telling = nullptr;
+    int drafts = 0;
+    Usage usage;
     for (end = first; end < chains.size() && chains[end].parent_index == chains[first].parent_index &&
                       chains[end].action.key() == key;
          ++end) {
       const auto& chain = chains[end];
-      outcome.drafts += static_cast<int>(chain.tries.size());
-      for (const auto& one : chain.tries) outcome.usage += one.draft.usage;
-      for (const auto& other : children) {
-        if (other.chain != &chain) continue;
-        const auto rank = [](const SearchChild& c) { return c.new_best ? 2 : c.kept ? 1 : 0; };
-        if (child == nullptr || rank(other) > rank(*child) ||
-            (rank(other) == rank(*child) &&
-             other.over_parent.ratio.value > child->over_parent.ratio.value * (1 + near_tie)))
-          child = &other;
-      }
-      // Without a child the most telling failure speaks: one with a verdict before one without.
-      if (chain.last() != nullptr && (shown == nullptr || (chain.last()->judged && !shown->last()->judged)))
-        shown = &chain;
+      drafts += static_cast<int>(chain.tries.size());
+      for (const auto& one : chain.tries) usage += one.draft.usage;
+      if (chain.last() != nullptr &&
+          (telling == nullptr || (chain.last()->judged && !telling->last()->judged)))
+        telling = &chain;
     }
-    if (shown == nullptr) continue; // cut short
-    if (child != nullptr) shown = child->chain;
-    auto& record = outcome.record;
-    auto& entry = record.entry;
-    const auto& last = *shown->last();
-    record.parent_index = shown->parent_index;
-    record.parent = shown->parent->id;
-    entry.step = step;
-    entry.action_key = key;
-    entry.action_text = shown->action.text();
-    entry.draft_failure = last.draft.failure;
-    entry.message = last.draft.message;
-    if (last.draft.kernel) record.kernel = last.draft.kernel->id();
-    if (child != nullptr) {
-      outcome.evaluation = child->evaluation;
-      entry.verdict = child->evaluation.verdict;
-      if (child->refuted) entry.message = first_message(child->evaluation);
-      entry.comparison = child->over_parent.comparison;
-      if (child->over_parent.timed()) entry.speed_up = child->over_parent.ratio;
-      entry.kept = child->kept;
-      outcome.new_best = child->new_best;
-    } else if (last.judged) {
-      outcome.evaluation = last.judged->evaluation;
-      entry.verdict = last.judged->evaluation.verdict;
-      entry.message = last.judged->evaluation.correct() ? "the search has already been at this kernel"
-                                                        : first_message(last.judged->evaluation);
-    }
-    outcomes.push_back(std::move(outcome));
+    if (telling == nullptr) continue; // cut short
+    const auto position = outcomes.size();
+    for (const auto* child : shown_children(children, chains.data() + first, chains.data() + end))
+      outcomes.push_back(outcome_of(*child->chain, child, step));
+    if (outcomes.size() == position) outcomes.push_back(outcome_of(*telling, nullptr, step));
+    outcomes[position].drafts = drafts;
+    outcomes[position].usage = usage;
   }
   return outcomes;
+}
+
+/// Whether an action has been answered: trying it again on the same kernel would be the same again.
+[[nodiscard]] inline bool is_settled(const std::vector<SearchChain>& chains, const SearchChain& first) {
+  return std::any_of(chains.begin(), chains.end(), [&first](const SearchChain& chain) {
+    return chain.parent == first.parent && chain.action.key() == first.action.key() &&
+           chain.last() != nullptr && is_answer(chain.last()->draft);
+  });
+}
+
+/// The drafts of a finished step as the journal keeps them.
+[[nodiscard]] inline std::vector<StepRecord> step_records(const std::vector<SearchChain>& chains, int step) {
+  std::vector<StepRecord> records;
+  for (const auto& chain : chains)
+    for (const auto& one : chain.tries)
+      records.push_back({step,
+                         chain.parent_index,
+                         one.name.sample,
+                         one.name.repair,
+                         chain.parent->id,
+                         chain.action.key(),
+                         one.name.request,
+                         one.judged ? one.judged->key : std::string(),
+                         {}});
+  return records;
+}
+
+/// Adds what `steps_of` reads from the journal: decisions to stop and, of a finished step, all drafts.
+inline void add_steps(std::vector<Step>& trajectory, const std::vector<DecisionRecord>& decisions,
+                      const std::vector<SearchChain>& chains, bool finished) {
+  for (const auto& decision : decisions) {
+    auto step = step_of(decision);
+    if (stops(decision)) trajectory.push_back(step);
+    for (const auto& chain : chains) {
+      if (!finished || chain.parent_index != decision.parent_index) continue;
+      step.action = chain.action;
+      for (const auto& one : chain.tries) {
+        step.sample = one.name.sample;
+        step.repair = one.name.repair;
+        step.draft = one.draft;
+        step.evaluation.reset();
+        if (one.judged) step.evaluation = one.judged->evaluation;
+        trajectory.push_back(step);
+      }
+    }
+  }
 }
 
 } // namespace mtmc::detail
