@@ -42,7 +42,7 @@ struct Variable {
   /// Type with pointers, as written: `const float*`.
   std::string type{};
   /// The innermost loop in whose body (or head) it is declared; null: outside all loops.
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   /// The declarator or parameter; null for globals.
   const SyntaxNode* declaration = nullptr;
   bool pointer = false;
@@ -84,7 +84,7 @@ struct Access {
   const SyntaxNode* node = nullptr;
   const SyntaxNode* statement = nullptr;
   /// Innermost loop around it, or null.
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   /// One polynomial per dimension: those of a declared array, or a single flattened one for a pointer.
   /// Undefined where the subscript is not understood; it is then any element.
   std::vector<Polynomial> subscripts{};
@@ -108,7 +108,7 @@ struct ScalarUse {
   bool write = false;
   const SyntaxNode* node = nullptr;
   const SyntaxNode* statement = nullptr;
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   /// The operation if it is the read or the write of an update `s = s op value`.
   ReductionOperation update = ReductionOperation::none;
   /// The innermost branch or loop that decides whether it happens at all; an index into

@@ -20,8 +20,8 @@ namespace mtmc {
 namespace detail {
 
 /// The loops around both, outermost first.
-[[nodiscard]] inline std::vector<CommonLoop> common_loops(const Loop* a, const Loop* b) {
-  const auto depth = [](const Loop* loop) { return loop == nullptr ? -1 : loop->depth; };
+[[nodiscard]] inline std::vector<CommonLoop> common_loops(const LoopInfo* a, const LoopInfo* b) {
+  const auto depth = [](const LoopInfo* loop) { return loop == nullptr ? -1 : loop->depth; };
   while (depth(a) > depth(b)) a = a->parent;
   while (depth(b) > depth(a)) b = b->parent;
   while (a != b) {
@@ -183,7 +183,7 @@ private:
 } // namespace detail
 
 /// The dependences with both ends in a loop, as a range of its function's list.
-[[nodiscard]] inline std::span<const Dependence> dependences_in(const Loop& loop) {
+[[nodiscard]] inline std::span<const Dependence> dependences_in(const LoopInfo& loop) {
   const auto& all = loop.function->dependences;
   const auto rank = [](const Dependence& dependence) {
     return dependence.loops.empty() ? std::size_t{0} : dependence.loops.back()->index + 1;
@@ -197,7 +197,7 @@ private:
 
 /// The loop carries the dependence: it relates different iterations of this loop within one iteration of the
 /// loops around it.
-[[nodiscard]] inline bool carries(const Loop& loop, const Dependence& dependence) noexcept {
+[[nodiscard]] inline bool carries(const LoopInfo& loop, const Dependence& dependence) noexcept {
   for (std::size_t p = 0; p < dependence.loops.size(); ++p) {
     if (dependence.loops[p] == &loop) return detail::has(dependence.directions[p], Directions::less);
     if (!detail::has(dependence.directions[p], Directions::equal)) return false;
@@ -206,7 +206,7 @@ private:
 }
 
 /// The position of a loop among those of a dependence, or their number.
-[[nodiscard]] inline std::size_t position_in(const Dependence& dependence, const Loop& loop) noexcept {
+[[nodiscard]] inline std::size_t position_in(const Dependence& dependence, const LoopInfo& loop) noexcept {
   std::size_t p = 0;
   while (p < dependence.loops.size() && dependence.loops[p] != &loop) ++p;
   return p;

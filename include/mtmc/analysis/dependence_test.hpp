@@ -73,7 +73,7 @@ private:
   /// An array declared in a loop is another one in each iteration.
   void own_memory() {
     if (!first_.array->local || first_.array != second_.array || first_.array->variable == nullptr) return;
-    const Loop* home = first_.array->variable->loop;
+    const LoopInfo* home = first_.array->variable->loop;
     for (std::size_t p = 0; p < common_.size(); ++p)
       if (home != nullptr && home->inside(common_[p].first) && common_[p].first == common_[p].second) {
         directions_[p] = Directions::equal;
@@ -177,7 +177,7 @@ private:
   /// The variable of a common loop grows by `distance` from the first iteration to the second; false:
   /// impossible.
   [[nodiscard]] bool fix(std::size_t position, std::int64_t distance, const Equation& equation) {
-    const Loop& loop = *common_[position].first;
+    const LoopInfo& loop = *common_[position].first;
     if (!loop.canonical || !common_[position].second->canonical) {
       hard_.push_back(equation);
       return true;
@@ -209,7 +209,7 @@ private:
   [[nodiscard]] bool distances_fit() const {
     for (std::size_t p = 0; p < common_.size(); ++p) {
       if (!result_.distances[p] || *result_.distances[p] == 0) continue;
-      const Loop& loop = *common_[p].first;
+      const LoopInfo& loop = *common_[p].first;
       const std::int64_t size = *result_.distances[p] < 0 ? -*result_.distances[p] : *result_.distances[p];
       for (const Polynomial& limit : loop.limits) {
         const Polynomial span = expanded(loop.step > 0 ? limit - loop.start : loop.start - limit);
@@ -220,7 +220,7 @@ private:
     return true;
   }
 
-  [[nodiscard]] std::size_t position_of(const Loop* loop) const noexcept {
+  [[nodiscard]] std::size_t position_of(const LoopInfo* loop) const noexcept {
     for (std::size_t p = 0; p < common_.size(); ++p)
       if (common_[p].first == loop || common_[p].second == loop) return p;
     return common_.size();
@@ -229,7 +229,7 @@ private:
   /// The common loops that the hard equations are about, directly or through bounds.
   void find_involved() {
     std::vector<bool> involved(common_.size(), false);
-    std::vector<const Loop*> pending;
+    std::vector<const LoopInfo*> pending;
     const auto mark = [&](const Polynomial& polynomial) {
       for (const auto& term : polynomial.terms())
         for (std::size_t i = 0; i < term.degree; ++i) {

@@ -160,7 +160,7 @@ struct VariableState {
   std::optional<Polynomial> number{};
   bool indirect = false;
   /// The innermost loop that may have changed it since its value was known.
-  const Loop* changed_in = nullptr;
+  const LoopInfo* changed_in = nullptr;
   bool changed = false;
   /// It may change in ways that are not followed: each read is a value of its own.
   bool unstable = false;
@@ -272,7 +272,7 @@ protected:
 
   // --- symbols
 
-  [[nodiscard]] const Symbol* new_symbol(Symbol::Kind kind, std::string name, const Loop* loop) {
+  [[nodiscard]] const Symbol* new_symbol(Symbol::Kind kind, std::string name, const LoopInfo* loop) {
     function_.symbols.push_back({});
     Symbol& symbol = function_.symbols.back();
     symbol.kind = kind;
@@ -293,7 +293,7 @@ protected:
   [[nodiscard]] Polynomial derived(std::string operation, std::vector<Polynomial> operands,
                                    std::string_view name = {}) {
     std::string key = operation;
-    const Loop* deepest = nullptr;
+    const LoopInfo* deepest = nullptr;
     for (const Polynomial& operand : operands) {
       if (!operand.defined()) return Polynomial(new_symbol(Symbol::Kind::unknown, std::string(name), loop_));
       key += '|';
@@ -302,7 +302,7 @@ protected:
         for (std::size_t i = 0; i < term.degree; ++i) {
           key += '*';
           key += std::to_string(term.factors[i]->index);
-          const Loop* loop = term.factors[i]->loop;
+          const LoopInfo* loop = term.factors[i]->loop;
           if (loop != nullptr && (deepest == nullptr || loop->depth > deepest->depth)) deepest = loop;
         }
         key += '+';
@@ -362,14 +362,14 @@ protected:
   }
 
   /// Forgets what the given assignments may change; `loop`: the innermost loop in which they happen anew.
-  void forget(std::span<const AssignmentIndex::Entry> entries, const Loop* loop) {
+  void forget(std::span<const AssignmentIndex::Entry> entries, const LoopInfo* loop) {
     for (const auto& entry : entries) {
       if (entry.memory) continue;
       if (VariableState* state = find(entry.name); state != nullptr) forget(*state, entry.rebased, loop);
     }
   }
 
-  void forget(VariableState& state, bool rebased, const Loop* loop) {
+  void forget(VariableState& state, bool rebased, const LoopInfo* loop) {
     if (state.target && state.target->kind == Place::Kind::scalar) {
       forget(*state.target->state, rebased, loop);
       return;
@@ -397,7 +397,7 @@ protected:
     const Variable& variable = *state.variable;
     if (!write && variable.kind != Variable::Kind::local && !state.changed && !may_change(variable.name))
       return; // a parameter that nobody assigns is no data flow
-    if (const Loop* home = variable.loop;
+    if (const LoopInfo* home = variable.loop;
         home != nullptr && home->control == &variable && home->canonical && !home->variable_type.empty())
       return; // what a loop's head declares is a symbol, no data flow
     function_.scalar_uses.push_back(
@@ -433,7 +433,7 @@ protected:
   void note_opaque(const SyntaxNode& node, std::string reason) {
     const SyntaxNode& shown = node.range.known() || statement_ == nullptr ? node : *statement_;
     function_.opaque.push_back({&node, loop_, shown.range.first_line, std::move(reason)});
-    for (Loop* loop = loop_; loop != nullptr; loop = const_cast<Loop*>(loop->parent))
+    for (LoopInfo* loop = loop_; loop != nullptr; loop = const_cast<LoopInfo*>(loop->parent))
       loop->understood = false;
   }
 
@@ -1030,7 +1030,7 @@ protected:
   const FileConstants& constants_;
 
   // The present point.
-  Loop* loop_ = nullptr;
+  LoopInfo* loop_ = nullptr;
   std::size_t guard_ = 0;
   const SyntaxNode* statement_ = nullptr;
   std::size_t order_ = 0;

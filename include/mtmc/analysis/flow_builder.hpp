@@ -33,7 +33,7 @@ public:
     function_.guards.push_back({});
     declare_parameters(facts);
     statement(function_body(*function_.node));
-    for (Loop& loop : function_.loops) loop.function = &function_;
+    for (LoopInfo& loop : function_.loops) loop.function = &function_;
   }
 
   /// The symbol of the parameter of that name at the function's entry; null if it is no integer. Must be
@@ -153,11 +153,11 @@ private:
   }
 
   /// `head`: the loop in whose head it stands, or null.
-  void declaration(const SyntaxNode& node, const Loop* head) {
+  void declaration(const SyntaxNode& node, const LoopInfo* head) {
     for (const SyntaxNode& declarator : declarators(node)) declarator_of(node, declarator, head);
   }
 
-  void declarator_of(const SyntaxNode& node, const SyntaxNode& declarator, const Loop* head) {
+  void declarator_of(const SyntaxNode& node, const SyntaxNode& declarator, const LoopInfo* head) {
     const TypeFacts base = type_facts(node.type);
     const TypeFacts own = type_facts(declarator.type);
     Variable variable;
@@ -283,7 +283,7 @@ private:
 
   void loop_statement(const SyntaxNode& node, std::vector<std::string> directives) {
     function_.loops.push_back({});
-    Loop& loop = function_.loops.back();
+    LoopInfo& loop = function_.loops.back();
     loop.node = &node;
     loop.parent = loop_;
     loop.depth = loop_ == nullptr ? 0 : loop_->depth + 1;
@@ -310,7 +310,7 @@ private:
     loop.calls.first = function_.calls.size();
     loop.opaque.first = function_.opaque.size();
     loop.order.first = order_;
-    Loop* outer_loop = loop_;
+    LoopInfo* outer_loop = loop_;
     const std::size_t outer_guard = guard_;
     forget(assignments_.in(node), &loop);
     loop_ = &loop;
@@ -352,7 +352,7 @@ private:
 
   /// Reads a for loop's head, in the context before the loop. The state of its variable if it is canonical;
   /// otherwise null, with its init executed.
-  [[nodiscard]] VariableState* enter_for(Loop& loop, const AssignmentIndex::Part& part) {
+  [[nodiscard]] VariableState* enter_for(LoopInfo& loop, const AssignmentIndex::Part& part) {
     const SyntaxNode& node = *loop.node;
     current_for_ = &node;
     Head head = read_init(loop);
@@ -402,7 +402,7 @@ private:
     return state;
   }
 
-  void declare_control(const Loop& loop) {
+  void declare_control(const LoopInfo& loop) {
     const SyntaxNode& declarator = declarators(loop_init(*loop.node)).front();
     Variable variable;
     variable.name = declarator.text;
@@ -414,7 +414,7 @@ private:
     state.changed = true;
   }
 
-  void run_init(const SyntaxNode& node, const Loop* head) {
+  void run_init(const SyntaxNode& node, const LoopInfo* head) {
     const SyntaxNode& init = loop_init(node);
     if (init.kind == NodeKind::declaration)
       declaration(init, head);
@@ -422,7 +422,7 @@ private:
       (void)visit(init, false);
   }
 
-  [[nodiscard]] Head read_init(const Loop& loop) {
+  [[nodiscard]] Head read_init(const LoopInfo& loop) {
     Head head;
     const SyntaxNode& init = loop_init(*loop.node);
     if (init.kind == NodeKind::declaration) {
@@ -477,7 +477,7 @@ private:
     }
   }
 
-  void read_step(Loop& loop, Head& head) {
+  void read_step(LoopInfo& loop, Head& head) {
     const SyntaxNode& step = loop_step(*loop.node);
     std::optional<std::int64_t> amount;
     const auto is_variable = [&](const SyntaxNode& node) { return is_name(node, head.variable); };
@@ -603,7 +603,7 @@ private:
     return {number};
   }
 
-  void add_limits(Loop& loop, const Bound& bound, const Polynomial& number) {
+  void add_limits(LoopInfo& loop, const Bound& bound, const Polynomial& number) {
     const Polynomial known = number.defined() ? number : unknown_number("bound");
     const bool inclusive = bound.comparison == "<=" || bound.comparison == ">=";
     const std::int64_t beyond = (inclusive ? (loop.step > 0 ? 1 : -1) : 0) - bound.shift;

@@ -35,7 +35,7 @@ struct Dependence {
   const Access* sink = nullptr;
   /// Loops around both, outermost first; one direction and one distance per loop. Directions relate the
   /// source's iteration to the sink's: `less` = the sink is in a later iteration.
-  std::vector<const Loop*> loops{};
+  std::vector<const LoopInfo*> loops{};
   std::vector<Directions> directions{};
   /// Sink's minus source's iteration, counted in iterations, where it is one constant.
   std::vector<std::optional<std::int64_t>> distances{};
@@ -47,7 +47,7 @@ struct Dependence {
 /// Something a statement does that the analyses cannot see through.
 struct OpaqueEffect {
   const SyntaxNode* node = nullptr;
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   int line = 0;
   /// "opaque text", "call of printf with unknown effects", ...
   std::string reason{};
@@ -58,14 +58,14 @@ struct Guard {
   /// Index of the guard around it; 0 for the function itself, which is its own.
   std::size_t parent = 0;
   /// The loop whose body it is, or null for a branch (and for the function).
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
 };
 
 /// A call in a function.
 struct CallSite {
   std::string name{};
   const SyntaxNode* node = nullptr;
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   bool transcendental = false;
 };
 
@@ -79,7 +79,7 @@ struct FunctionAnalysis {
   std::deque<Symbol> symbols{};
   std::deque<Array> arrays{};
   /// All loops in the order of the text.
-  std::deque<Loop> loops{};
+  std::deque<LoopInfo> loops{};
   std::deque<Access> accesses{};
   std::vector<ScalarUse> scalar_uses{};
   std::vector<Guard> guards{};
@@ -100,8 +100,8 @@ struct FunctionAnalysis {
   FunctionAnalysis& operator=(const FunctionAnalysis&) = delete;
 
   /// The analysis of a loop statement, or null.
-  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept {
-    for (const Loop& loop : loops)
+  [[nodiscard]] const LoopInfo* find_loop(const SyntaxNode& loop_node) const noexcept {
+    for (const LoopInfo& loop : loops)
       if (loop.node == &loop_node) return &loop;
     return nullptr;
   }

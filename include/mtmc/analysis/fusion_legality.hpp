@@ -17,7 +17,7 @@ namespace mtmc {
 namespace detail {
 
 /// Both loops run through the same values, provably.
-[[nodiscard]] inline bool same_iterations(const Loop& first, const Loop& second) {
+[[nodiscard]] inline bool same_iterations(const LoopInfo& first, const LoopInfo& second) {
   if (first.step != second.step || first.limits.size() != second.limits.size() ||
       !(expanded(first.start) == expanded(second.start)))
     return false;
@@ -31,7 +31,7 @@ namespace detail {
 }
 
 /// The statements between two loops may as well stand before the first one.
-[[nodiscard]] inline Legality movable_before(const Loop& first, const Loop& second,
+[[nodiscard]] inline Legality movable_before(const LoopInfo& first, const LoopInfo& second,
                                              std::span<const SyntaxNode> between) {
   for (const SyntaxNode& statement : between) switch (statement.kind) {
     case NodeKind::declaration:
@@ -72,7 +72,7 @@ namespace detail {
   return allowed();
 }
 
-[[nodiscard]] inline Legality scalars_allow_fusion(const Loop& first, const Loop& second) {
+[[nodiscard]] inline Legality scalars_allow_fusion(const LoopInfo& first, const LoopInfo& second) {
   const auto of_first = classify_scalars(first);
   const auto of_second = classify_scalars(second);
   const auto written = [](const ScalarFacts& scalar) { return scalar.role != ScalarRole::invariant; };
@@ -94,7 +94,7 @@ namespace detail {
 }
 
 /// `fusion_legal` for loops whose surroundings are known: `between` stands between them in one block.
-[[nodiscard]] inline Legality fusion_legal_between(const Loop& first, const Loop& second,
+[[nodiscard]] inline Legality fusion_legal_between(const LoopInfo& first, const LoopInfo& second,
                                                    std::span<const SyntaxNode> between) {
   if (Legality known = analysable(first); !known) return known;
   if (Legality known = analysable(second); !known) return known;
@@ -156,7 +156,7 @@ namespace detail {
 /// comments and directives between them) may become one loop with the bodies one after the other: the
 /// iteration spaces are provably equal and no iteration of the second needs something from a later iteration
 /// of the first. What stands between them must be movable before the first loop, which is checked.
-[[nodiscard]] inline Legality fusion_legal(const Loop& first, const Loop& second) {
+[[nodiscard]] inline Legality fusion_legal(const LoopInfo& first, const LoopInfo& second) {
   if (first.function != second.function || first.parent != second.parent)
     return detail::declined("the loops do not stand in the same block");
   const SyntaxNode& around =

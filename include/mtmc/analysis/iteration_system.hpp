@@ -21,8 +21,8 @@ namespace mtmc::detail {
 
 /// A loop around both of two accesses; two loops where they are about to be fused.
 struct CommonLoop {
-  const Loop* first = nullptr;
-  const Loop* second = nullptr;
+  const LoopInfo* first = nullptr;
+  const LoopInfo* second = nullptr;
 };
 
 [[nodiscard]] constexpr bool has(Directions set, Directions one) noexcept {
@@ -43,7 +43,7 @@ class IterationSystem {
 public:
   /// `directions`: one per common loop; `equal` makes the loop's variable one unknown.
   IterationSystem(std::span<const CommonLoop> common, std::span<const Directions> directions,
-                  const Loop* first_loop, const Loop* second_loop, std::span<const Polynomial> assumptions)
+                  const LoopInfo* first_loop, const LoopInfo* second_loop, std::span<const Polynomial> assumptions)
       : common_(common), directions_(directions), innermost_{first_loop, second_loop},
         assumptions_(assumptions) {}
 
@@ -83,7 +83,7 @@ private:
   };
 
   /// Position of a loop among the common ones, as loop of the given side, or their number.
-  [[nodiscard]] std::size_t position_of(const Loop* loop, int side) const noexcept {
+  [[nodiscard]] std::size_t position_of(const LoopInfo* loop, int side) const noexcept {
     for (std::size_t p = 0; p < common_.size(); ++p)
       if ((side == 0 ? common_[p].first : common_[p].second) == loop) return p;
     return common_.size();
@@ -162,7 +162,7 @@ private:
     return false;
   }
 
-  void add_bounds(const Loop& loop, int side) {
+  void add_bounds(const LoopInfo& loop, int side) {
     const Polynomial variable(loop.symbol);
     for (const Polynomial& origin : loop.origins) {
       if (loop.step > 0)
@@ -225,12 +225,12 @@ private:
   void close() {
     std::array<bool, ConstraintSystem::most_unknowns> defined{};
     std::vector<bool> assumed(assumptions_.size(), false);
-    std::vector<const Loop*> done[2];
+    std::vector<const LoopInfo*> done[2];
     std::vector<bool> directed(common_.size(), false);
     for (bool again = true; again && !too_large_;) {
       again = false;
       for (const int side : {0, 1})
-        for (const Loop* loop = innermost_[static_cast<std::size_t>(side)]; loop != nullptr;
+        for (const LoopInfo* loop = innermost_[static_cast<std::size_t>(side)]; loop != nullptr;
              loop = loop->parent) {
           auto& list = done[side];
           if (!loop->canonical || std::find(list.begin(), list.end(), loop) != list.end() ||
@@ -272,7 +272,7 @@ private:
 
   std::span<const CommonLoop> common_;
   std::span<const Directions> directions_;
-  std::array<const Loop*, 2> innermost_;
+  std::array<const LoopInfo*, 2> innermost_;
   std::span<const Polynomial> assumptions_;
   std::vector<Unknown> unknowns_;
   ConstraintSystem system_;
@@ -294,7 +294,7 @@ private:
       }
     if (deepest == nullptr || polynomial.degree_in(deepest) != 1) return false;
     const auto coefficient = polynomial.coefficient_of(deepest).constant();
-    const Loop& loop = *deepest->loop;
+    const LoopInfo& loop = *deepest->loop;
     if (!coefficient || loop.origins.empty() || loop.limits.empty()) return false;
     const bool lowest = *coefficient > 0;
     const bool at_origin = lowest == (loop.step > 0);
@@ -306,7 +306,7 @@ private:
 }
 
 /// Whether the polynomial is provably never negative in any iteration of `loop` (null: outside all loops).
-[[nodiscard]] inline bool provably_nonnegative(const Polynomial& polynomial, const Loop* loop,
+[[nodiscard]] inline bool provably_nonnegative(const Polynomial& polynomial, const LoopInfo* loop,
                                                std::span<const Polynomial> assumptions) {
   if (!polynomial.defined()) return false;
   if (const auto constant = polynomial.constant()) return *constant >= 0;

@@ -49,18 +49,18 @@ public:
     return nullptr;
   }
   /// The loop of a path ("gemm/i/j"), or null.
-  [[nodiscard]] const Loop* find_loop(std::string_view path) const noexcept {
+  [[nodiscard]] const LoopInfo* find_loop(std::string_view path) const noexcept {
     for (const auto& function : functions_) {
       if (!path.starts_with(function->path)) continue;
-      for (const Loop& loop : function->loops)
+      for (const LoopInfo& loop : function->loops)
         if (loop.path == path) return &loop;
     }
     return nullptr;
   }
   /// The loop of a statement, or null.
-  [[nodiscard]] const Loop* find_loop(const SyntaxNode& loop_node) const noexcept {
+  [[nodiscard]] const LoopInfo* find_loop(const SyntaxNode& loop_node) const noexcept {
     for (const auto& function : functions_)
-      if (const Loop* loop = function->find_loop(loop_node); loop != nullptr) return loop;
+      if (const LoopInfo* loop = function->find_loop(loop_node); loop != nullptr) return loop;
     return nullptr;
   }
   /// The launch and scratch lines, in order.

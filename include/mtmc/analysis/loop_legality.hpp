@@ -58,12 +58,12 @@ namespace detail {
   return result;
 }
 
-[[nodiscard]] inline std::string shown(const Loop& loop) {
+[[nodiscard]] inline std::string shown(const LoopInfo& loop) {
   return loop.variable.empty() ? "the loop in line " + std::to_string(loop.first_line) : loop.variable;
 }
 
 /// Nothing can be said of a loop that is not canonical or does what is not understood.
-[[nodiscard]] inline Legality analysable(const Loop& loop) {
+[[nodiscard]] inline Legality analysable(const LoopInfo& loop) {
   if (!loop.canonical) return declined("the loop is no counting loop: " + loop.why_not_canonical);
   if (loop.understood) return allowed();
   const auto& opaque = loop.function->opaque;
@@ -73,14 +73,14 @@ namespace detail {
 }
 
 /// A dependence that is in the way, as a sentence.
-[[nodiscard]] inline std::string depends(const Loop& loop, const Dependence& dependence) {
+[[nodiscard]] inline std::string depends(const LoopInfo& loop, const Dependence& dependence) {
   return "iterations of " + shown(loop) + " may depend on each other through " +
          dependence.source->array->name + " (lines " +
          std::to_string(dependence.source->node->range.first_line) + " and " +
          std::to_string(dependence.sink->node->range.first_line) + ")";
 }
 
-[[nodiscard]] inline std::string depends(const Loop& loop, const Variable& variable) {
+[[nodiscard]] inline std::string depends(const LoopInfo& loop, const Variable& variable) {
   return "iterations of " + shown(loop) + " depend on each other through " + variable.name;
 }
 
@@ -88,7 +88,7 @@ namespace detail {
 
 /// Iterations may run at once, in any order: no dependence is carried by the loop, not even of a reduction.
 /// Scalars that are declared outside but private to an iteration (`classify_scalars`) must be made private.
-[[nodiscard]] inline Legality loop_is_parallel(const Loop& loop) {
+[[nodiscard]] inline Legality loop_is_parallel(const LoopInfo& loop) {
   if (Legality known = detail::analysable(loop); !known) return known;
   for (const ScalarFacts& scalar : classify_scalars(loop))
     if (scalar.role != ScalarRole::invariant && scalar.role != ScalarRole::privatizable)
@@ -99,7 +99,7 @@ namespace detail {
 }
 
 /// The reductions a loop carries.
-[[nodiscard]] inline std::vector<Reduction> reductions_of(const Loop& loop) {
+[[nodiscard]] inline std::vector<Reduction> reductions_of(const LoopInfo& loop) {
   std::vector<Reduction> result;
   for (const ScalarFacts& scalar : classify_scalars(loop))
     if (scalar.role == ScalarRole::reduction) {
@@ -126,7 +126,7 @@ namespace detail {
 }
 
 /// Everything the loop carries is a recognised reduction, and there is at least one.
-[[nodiscard]] inline Legality loop_is_reduction(const Loop& loop) {
+[[nodiscard]] inline Legality loop_is_reduction(const LoopInfo& loop) {
   if (Legality known = detail::analysable(loop); !known) return known;
   for (const ScalarFacts& scalar : classify_scalars(loop))
     if (scalar.role == ScalarRole::carried || scalar.role == ScalarRole::induction)
@@ -142,7 +142,7 @@ namespace detail {
 /// The innermost loop may be executed by vector instructions: what it carries are reductions of scalars (or
 /// of an element that stays the same), or dependences from a statement to a later one, which whole vectors
 /// respect. The reductions are those of `reductions_of`.
-[[nodiscard]] inline Legality vectorization_legal(const Loop& loop) {
+[[nodiscard]] inline Legality vectorization_legal(const LoopInfo& loop) {
   if (Legality known = detail::analysable(loop); !known) return known;
   if (!loop.innermost()) return detail::declined(detail::shown(loop) + " is not the innermost loop");
   for (const ScalarFacts& scalar : classify_scalars(loop))

@@ -24,13 +24,13 @@ struct Variable;
 /// starts at some value, is compared with a bound (`<`, `<=`, `>`, `>=`, `!=`) and moves by a constant step
 /// (`++i`, `i--`, `i += 4`, `i = i - 2`), while nothing in the body assigns the variable or anything in the
 /// bound, and neither `break`, `return` nor `goto` leaves it.
-struct Loop {
+struct LoopInfo {
   const SyntaxNode* node = nullptr;
   const FunctionAnalysis* function = nullptr;
   /// The loop around it, or null.
-  const Loop* parent = nullptr;
+  const LoopInfo* parent = nullptr;
   /// The loops directly inside it (under ifs too), in the order of the text.
-  std::vector<const Loop*> children{};
+  std::vector<const LoopInfo*> children{};
   /// 0 for a loop in no other loop.
   int depth = 0;
   /// Position among the function's loops in the order of the text; those inside it follow, up to
@@ -101,8 +101,8 @@ struct Loop {
   /// Contains no other loop.
   [[nodiscard]] bool innermost() const noexcept { return children.empty(); }
   /// It is `other` or stands somewhere inside it.
-  [[nodiscard]] bool inside(const Loop* other) const noexcept {
-    for (const Loop* at = this; at != nullptr; at = at->parent)
+  [[nodiscard]] bool inside(const LoopInfo* other) const noexcept {
+    for (const LoopInfo* at = this; at != nullptr; at = at->parent)
       if (at == other) return true;
     return false;
   }
@@ -110,7 +110,7 @@ struct Loop {
 
 /// One loop of a nest with what stands around the next one in its body.
 struct NestLevel {
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   /// Statements of the loop's body before the next loop of the nest (without the pragmas that belong to it)
   /// and after it. Both empty in the innermost level, whose statements are `body`.
   std::span<const SyntaxNode> before{};
@@ -125,7 +125,7 @@ struct LoopNest {
   std::vector<NestLevel> levels{};
 
   [[nodiscard]] std::size_t size() const noexcept { return levels.size(); }
-  [[nodiscard]] const Loop& loop(std::size_t level) const { return *levels.at(level).loop; }
+  [[nodiscard]] const LoopInfo& loop(std::size_t level) const { return *levels.at(level).loop; }
   /// Nothing but the next loop stands in the body of each loop from `first` up to the one before `last`.
   [[nodiscard]] bool perfect(std::size_t first, std::size_t last) const noexcept {
     for (std::size_t i = first; i < last && i + 1 < levels.size(); ++i)
@@ -148,13 +148,13 @@ namespace detail {
 
 /// The nest that starts with `outermost`: the loops nested in it one by one as long as they are canonical and
 /// each stands directly in the body of the one before, as its only loop.
-[[nodiscard]] inline LoopNest nest_of(const Loop& outermost) {
+[[nodiscard]] inline LoopNest nest_of(const LoopInfo& outermost) {
   LoopNest nest;
-  for (const Loop* loop = &outermost; loop != nullptr;) {
+  for (const LoopInfo* loop = &outermost; loop != nullptr;) {
     NestLevel level;
     level.loop = loop;
     level.body = statements(loop_body(*loop->node));
-    const Loop* next = loop->children.size() == 1 ? loop->children.front() : nullptr;
+    const LoopInfo* next = loop->children.size() == 1 ? loop->children.front() : nullptr;
     const std::size_t at =
         next == nullptr ? level.body.size() : detail::statement_position(level.body, next->node);
     if (at == level.body.size() || !next->canonical || !loop->canonical) next = nullptr;
@@ -170,13 +170,13 @@ namespace detail {
   return nest;
 }
 
-/// The value of a polynomial of a function at a problem size. Loop variables count as the middle of their
+/// The value of a polynomial of a function at a problem size. LoopInfo variables count as the middle of their
 /// loop. Nothing if a value is not known.
 [[nodiscard]] std::optional<std::int64_t> value_at(const Polynomial& polynomial, const Symbols& symbols);
 
 /// Iterations of a canonical loop at a problem size, at least 0; where its bounds depend on an outer loop,
 /// those of that loop's middle iteration. Nothing if the bounds cannot be evaluated.
-[[nodiscard]] inline std::optional<std::int64_t> trip_count(const Loop& loop, const Symbols& symbols) {
+[[nodiscard]] inline std::optional<std::int64_t> trip_count(const LoopInfo& loop, const Symbols& symbols) {
   if (!loop.canonical) return std::nullopt;
   const auto first = value_at(loop.start, symbols);
   if (!first) return std::nullopt;

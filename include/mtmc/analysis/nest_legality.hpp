@@ -23,7 +23,7 @@ class Band {
 public:
   Band(const LoopNest& nest, std::size_t first, std::size_t last) : nest_(nest), first_(first), last_(last) {}
 
-  [[nodiscard]] const Loop& loop(std::size_t level) const { return nest_.loop(level); }
+  [[nodiscard]] const LoopInfo& loop(std::size_t level) const { return nest_.loop(level); }
   [[nodiscard]] bool perfect() const { return nest_.perfect(first_, last_); }
 
   /// What can be asked at all.
@@ -38,7 +38,7 @@ public:
 
   /// Statements by where they stand: those before the inner loop of the outermost level first, the innermost
   /// body in the middle, those behind the outermost inner loop last.
-  [[nodiscard]] std::size_t group_of(const Loop* loop_around, std::size_t order) const {
+  [[nodiscard]] std::size_t group_of(const LoopInfo* loop_around, std::size_t order) const {
     std::size_t level = first_;
     while (level < last_ && loop_around->inside(&loop(level + 1))) ++level;
     const std::size_t depth = last_ - first_;
@@ -153,7 +153,7 @@ private:
     }
   }
 
-  [[nodiscard]] static std::pair<ScalarRole, ReductionOperation> role_in(const Loop& loop,
+  [[nodiscard]] static std::pair<ScalarRole, ReductionOperation> role_in(const LoopInfo& loop,
                                                                          const Variable& variable) {
     VariableUses uses;
     for (std::size_t i = loop.scalar_uses.first; i < loop.scalar_uses.last; ++i)

@@ -17,7 +17,7 @@
 
 namespace mtmc {
 
-struct Loop;
+struct LoopInfo;
 struct Symbol;
 
 /// A polynomial with integer coefficients over symbols, as a sum of terms in a canonical order. A value type.
@@ -152,7 +152,7 @@ struct Symbol {
   /// Order of appearance: it makes the order of terms the same in every run.
   std::uint32_t index = 0;
   /// The innermost loop in whose iterations the value may differ; null: one value for the whole function.
-  const Loop* loop = nullptr;
+  const LoopInfo* loop = nullptr;
   /// Of a derived symbol: `/`, `%`, `min`, `max`; `=` for a name of its one operand, a polynomial of several
   /// terms; `[]` for an element of an array that is never written, and others that cannot be evaluated.
   std::string operation{};

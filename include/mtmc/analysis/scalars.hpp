@@ -66,7 +66,7 @@ using VariableUses = std::vector<const ScalarUse*>;
 }
 
 /// The variable is moved exactly once in each iteration, by an amount that stays the same.
-[[nodiscard]] inline bool is_induction(const Loop& loop, const VariableUses& uses) {
+[[nodiscard]] inline bool is_induction(const LoopInfo& loop, const VariableUses& uses) {
   const ScalarUse* update = nullptr;
   for (const ScalarUse* use : uses) {
     if (!use->write) continue;
@@ -89,7 +89,7 @@ using VariableUses = std::vector<const ScalarUse*>;
                       [&](const ScalarUse& use) { return use.write && use.variable->name == amount.text; });
 }
 
-[[nodiscard]] inline std::pair<ScalarRole, ReductionOperation> role_of(const Loop& loop,
+[[nodiscard]] inline std::pair<ScalarRole, ReductionOperation> role_of(const LoopInfo& loop,
                                                                        const VariableUses& uses) {
   const Variable& variable = *uses.front()->variable;
   const bool written = std::any_of(uses.begin(), uses.end(), [](const ScalarUse* use) { return use->write; });
@@ -112,7 +112,7 @@ using VariableUses = std::vector<const ScalarUse*>;
 
 /// The value that the loop leaves in the variable may be read later: behind the loop, or in the next
 /// iteration of a loop around it.
-[[nodiscard]] inline bool read_after(const Loop& loop, const Variable& variable) {
+[[nodiscard]] inline bool read_after(const LoopInfo& loop, const Variable& variable) {
   const auto& uses = loop.function->scalar_uses;
   VariableUses outside;
   for (std::size_t i = 0; i < uses.size(); ++i)
@@ -138,7 +138,7 @@ using VariableUses = std::vector<const ScalarUse*>;
 
 /// The scalars used in a loop (heads of inner loops included, its own variable not), in order of first use.
 /// Parameters that nobody assigns are left out, and so are variables that only loops' heads declare.
-[[nodiscard]] inline std::vector<ScalarFacts> classify_scalars(const Loop& loop) {
+[[nodiscard]] inline std::vector<ScalarFacts> classify_scalars(const LoopInfo& loop) {
   std::vector<ScalarFacts> result;
   std::vector<detail::VariableUses> uses;
   std::unordered_map<const Variable*, std::size_t> position;
