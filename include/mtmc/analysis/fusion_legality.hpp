@@ -93,17 +93,8 @@ namespace detail {
   return allowed();
 }
 
-/// `fusion_legal` for loops whose surroundings are known: `between` stands between them in one block.
-[[nodiscard]] inline Legality fusion_legal_between(const LoopInfo& first, const LoopInfo& second,
-                                                   std::span<const SyntaxNode> between) {
-  if (Legality known = analysable(first); !known) return known;
-  if (Legality known = analysable(second); !known) return known;
-  if (first.has_continue) return declined("a continue skips the rest of an iteration of " + shown(first));
-  if (!same_iterations(first, second))
-    return declined("the loops " + shown(first) + " and " + shown(second) +
-                    " do not provably run through the same values");
-  if (Legality movable = movable_before(first, second, between); !movable) return movable;
-  if (Legality scalars = scalars_allow_fusion(first, second); !scalars) return scalars;
+/// No element goes from an iteration of the first loop to an earlier one of the second.
+[[nodiscard]] inline Legality accesses_allow_fusion(const LoopInfo& first, const LoopInfo& second) {
   auto common = common_loops(first.parent, second.parent);
   const std::size_t outer = common.size();
   common.push_back({&first, &second});
@@ -133,6 +124,20 @@ namespace detail {
                         " of a later iteration of the first");
     }
   return allowed();
+}
+
+/// `fusion_legal` for loops whose surroundings are known: `between` stands between them in one block.
+[[nodiscard]] inline Legality fusion_legal_between(const LoopInfo& first, const LoopInfo& second,
+                                                   std::span<const SyntaxNode> between) {
+  if (Legality known = analysable(first); !known) return known;
+  if (Legality known = analysable(second); !known) return known;
+  if (first.has_continue) return declined("a continue skips the rest of an iteration of " + shown(first));
+  if (!same_iterations(first, second))
+    return declined("the loops " + shown(first) + " and " + shown(second) +
+                    " do not provably run through the same values");
+  if (Legality movable = movable_before(first, second, between); !movable) return movable;
+  if (Legality scalars = scalars_allow_fusion(first, second); !scalars) return scalars;
+  return accesses_allow_fusion(first, second);
 }
 
 /// The statements of the block that contains the loop directly, or nothing.

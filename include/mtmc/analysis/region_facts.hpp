@@ -1,0 +1,337 @@
+#pragma once
+
+#include <mtmc/analysis/legality.hpp>
+#include <mtmc/core/structure.hpp>
+#include <mtmc/support/expression.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+/// \file
+/// What predicates and policies want to know of a piece of a function, computed from its data flow.
+
+namespace mtmc {
+
+/// How a function is called at the task's main size.
+struct CallContext {
+  /// Values of its integer parameters, by name.
+  Symbols values{};
+  /// What its pointer parameters are given: buffer by parameter name. Others keep their own name.
+  std::map<std::string, std::string, std::less<>> buffers{};
+  /// Number of elements of buffers, where known.
+  std::map<std::string, double, std::less<>> elements{};
+};
+
+namespace detail {
+
+/// Counts how often the loops of a function run in one call of it.
+class ExecutionCounts {
+public:
+  ExecutionCounts(const FunctionAnalysis& function, const Symbols& values) {
+    for (const LoopInfo& loop : function.loops) {
+      trips_.push_back(trip_count(loop, values));
+      const double outer = loop.parent == nullptr ? 1 : counts_[loop.parent->index];
+      counts_.push_back(trips_.back() ? outer * static_cast<double>(*trips_.back()) : unknown);
+    }
+  }
+  /// Iterations of the loop altogether, not a number if a trip count around it is not known; 1 for null.
+  [[nodiscard]] double of(const LoopInfo* loop) const { return loop == nullptr ? 1 : counts_[loop->index]; }
+  [[nodiscard]] std::optional<std::int64_t> trips(const LoopInfo& loop) const { return trips_[loop.index]; }
+
+private:
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> counts_;
+  std::vector<std::optional<std::int64_t>> trips_;
+};
+
+/// A piece of a function: a loop, several of them, or (no loops) the whole function.
+struct Piece {
+  const FunctionAnalysis* function = nullptr;
+  std::vector<const LoopInfo*> members{};
+
+  [[nodiscard]] bool holds(const LoopInfo* loop) const noexcept {
+    if (members.empty()) return true;
+    return std::any_of(members.begin(), members.end(),
+                       [loop](const LoopInfo* member) { return loop != nullptr && loop->inside(member); });
+  }
+};
+
+/// Computes the facts of one piece.
+class FactsBuilder {
+public:
+  FactsBuilder(const Piece& piece, const CallContext& context, const ExecutionCounts& counts)
+      : piece_(piece), function_(*piece.function), context_(context), counts_(counts) {}
+
+  [[nodiscard]] RegionFacts run() {
+    choose_loops();
+    for (const LoopInfo* loop : loops_) facts_.loops.push_back(loop_facts(*loop));
+    add_accesses();
+    add_work();
+    add_calls();
+    add_directives();
+    if (piece_.members.size() == 1) nest_facts();
+    return std::move(facts_);
+  }
+
+private:
+  void choose_loops() {
+    if (piece_.members.size() == 1) {
+      nest_ = nest_of(*piece_.members.front());
+      for (const NestLevel& level : nest_.levels) loops_.push_back(level.loop);
+    } else if (piece_.members.empty()) {
+      for (const LoopInfo& loop : function_.loops)
+        if (loop.parent == nullptr) loops_.push_back(&loop);
+    } else {
+      loops_ = piece_.members;
+    }
+  }
+
+  [[nodiscard]] static std::string joined(const std::vector<Polynomial>& bounds, std::string_view function,
+                                          std::int64_t shift) {
+    std::string text;
+    for (const Polynomial& bound : bounds) {
+      if (!text.empty()) text += ", ";
+      text += (bound + Polynomial(shift)).text();
+    }
+    return bounds.size() > 1 ? std::string(function) + '(' + text + ')' : text;
+  }
+
+  [[nodiscard]] LoopFacts loop_facts(const LoopInfo& loop) const {
+    LoopFacts result;
+    result.variable = loop.canonical ? loop.variable : loop_component(*loop.node);
+    result.innermost = loop.innermost();
+    result.perfect = loop.innermost();
+    for (std::size_t level = 0; level + 1 < nest_.levels.size(); ++level)
+      if (nest_.levels[level].loop == &loop) result.perfect = nest_.perfect(level, level + 1);
+    if (!loop.canonical) return result;
+    result.step = loop.step;
+    if (loop.step > 0) {
+      result.lower = joined(loop.origins, "max", 0);
+      result.upper = joined(loop.limits, "min", 0);
+    } else {
+      result.lower = joined(loop.limits, "max", 1);
+      result.upper = joined(loop.origins, "min", 1);
+    }
+    result.trip_count = counts_.trips(loop);
+    result.parallel = loop_is_parallel(loop).legal;
+    result.reduction = !result.parallel && loop_is_reduction(loop).legal;
+    return result;
+  }
+
+  [[nodiscard]] std::string buffer_of(const Array& array) const {
+    const auto found = context_.buffers.find(array.name);
+    return found == context_.buffers.end() ? array.name : found->second;
+  }
+
+  /// Elements by which the access moves when the loop advances by one iteration.
+  [[nodiscard]] std::optional<std::int64_t> stride(const Access& access, const LoopInfo& loop) const {
+    if (!loop.canonical || access.subscripts.empty()) return std::nullopt;
+    const Array& array = *access.array;
+    std::int64_t total = 0;
+    std::int64_t weight = 1; // elements from one index of the dimension to the next
+    for (std::size_t d = access.subscripts.size(); d-- > 0;) {
+      const Polynomial& subscript = access.subscripts[d];
+      if (!subscript.defined() || subscript.degree_in(loop.symbol) > 1) return std::nullopt;
+      for (const Symbol* symbol : subscript.symbols())
+        if (symbol->kind != Symbol::Kind::loop_variable && symbol->loop != nullptr &&
+            symbol->loop->inside(&loop))
+          return std::nullopt;
+      const auto coefficient = value_at(subscript.coefficient_of(loop.symbol), context_.values);
+      if (!coefficient) return std::nullopt;
+      total += weight * *coefficient * loop.step;
+      if (d == 0 || array.extents.empty()) break;
+      const auto extent = value_at(array.extents[d], context_.values);
+      if (!extent || __builtin_mul_overflow(weight, *extent, &weight)) return std::nullopt;
+    }
+    return total;
+  }
+
+  /// How many different elements the access touches, by the loops that move it.
+  [[nodiscard]] double elements_touched(const Access& access) const {
+    double count = 1;
+    for (const LoopInfo* loop = access.loop; loop != nullptr; loop = loop->parent) {
+      if (!piece_.holds(loop)) break;
+      const auto step = stride(access, *loop);
+      if (step && *step == 0) continue;
+      count *= counts_.trips(*loop) ? static_cast<double>(*counts_.trips(*loop)) : 1;
+    }
+    const auto known = context_.elements.find(buffer_of(*access.array));
+    return known == context_.elements.end() ? count : std::min(count, known->second);
+  }
+
+  static void insert_once(std::vector<std::string>& list, const std::string& name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+  }
+
+  void add_accesses() {
+    std::unordered_set<std::string> seen;
+    std::map<const Array*, double> touched;
+    double requests = 0;
+    double bytes = 0;
+    for (const Access& access : function_.accesses) {
+      if (!piece_.holds(access.loop)) continue;
+      const Array& array = *access.array;
+      const std::string name =
+          array.unknown && array.variable == nullptr ? std::string("*") : buffer_of(array);
+      facts_.indirect = facts_.indirect || access.indirect;
+      if (!array.local) insert_once(access.write ? facts_.writes : facts_.reads, name);
+      const double executions = counts_.of(access.loop);
+      requests += executions;
+      bytes += executions * array.element_size;
+      double& most = touched[&array];
+      most = std::max(most, elements_touched(access));
+      std::string text;
+      for (std::size_t d = 0; d < access.subscripts.size(); ++d)
+        text += (d > 0 ? "][" : "") + access.subscripts[d].text();
+      if (!seen.insert(name + (access.write ? '<' : '>') + text).second) continue;
+      if (facts_.accesses.size() >= most_accesses) continue;
+      AccessFacts fact;
+      fact.array = name;
+      fact.subscript = std::move(text);
+      fact.write = access.write;
+      for (const LoopInfo* loop : loops_)
+        fact.strides.push_back(access.loop != nullptr && access.loop->inside(loop) ? stride(access, *loop)
+                               : piece_.members.size() == 1                        ? stride(access, *loop)
+                                                                                   : std::nullopt);
+      facts_.accesses.push_back(std::move(fact));
+    }
+    if (bytes == bytes) facts_.bytes = bytes; // not where a trip count is missing
+    // Elements touched are counted for one run of the piece, requests for all of them.
+    const double runs = piece_.members.empty() ? 1 : counts_.of(piece_.members.front()->parent);
+    double distinct = 0;
+    for (const auto& [array, count] : touched) distinct += count * runs;
+    if (distinct > 0 && requests == requests) facts_.reuse = std::max(1.0, requests / distinct);
+  }
+
+  void add_work() {
+    double flops = piece_.members.empty() ? function_.flops : 0;
+    facts_.branches = piece_.members.empty() && function_.branches;
+    for (const LoopInfo& loop : function_.loops) {
+      if (!piece_.holds(&loop)) continue;
+      if (loop.flops > 0) flops += loop.flops * counts_.of(&loop);
+      facts_.branches = facts_.branches || loop.branches;
+    }
+    if (flops == flops) facts_.flops = flops;
+    for (const OpaqueEffect& effect : function_.opaque)
+      facts_.opaque = facts_.opaque || piece_.members.empty() || piece_.holds(effect.loop);
+  }
+
+  void add_calls() {
+    for (const CallSite& call : function_.calls) {
+      if (!piece_.holds(call.loop)) continue;
+      insert_once(facts_.calls, call.name);
+      facts_.transcendental = facts_.transcendental || call.transcendental;
+    }
+  }
+
+  /// Those of the piece and of the loops around it: what runs in parallel already need not be told again.
+  void add_directives() {
+    const auto add = [this](const LoopInfo& loop) {
+      for (const std::string& directive : loop.directives) insert_once(facts_.directives, directive);
+    };
+    for (const LoopInfo* member : piece_.members)
+      for (const LoopInfo* loop = member->parent; loop != nullptr; loop = loop->parent) add(*loop);
+    for (const LoopInfo& loop : function_.loops)
+      if (piece_.holds(&loop)) add(loop);
+  }
+
+  void nest_facts() {
+    for (std::size_t level = 0; level + 1 < nest_.size(); ++level) {
+      facts_.interchangeable = facts_.interchangeable || interchange_legal(nest_, level, level + 1).legal;
+      facts_.tileable = facts_.tileable || band_is_permutable(nest_, level, level + 1).legal;
+    }
+    const LoopInfo& last = *loops_.back();
+    facts_.vectorizable = last.innermost() && vectorization_legal(last).legal;
+    add_dependences();
+    add_scalar_dependences();
+  }
+
+  [[nodiscard]] static char symbol_of(Directions set) noexcept {
+    if (set == Directions::less) return '<';
+    if (set == Directions::equal) return '=';
+    if (set == Directions::greater) return '>';
+    return '*';
+  }
+
+  void enter(DependenceFacts fact) {
+    if (facts_.dependences.size() < most_dependences &&
+        std::find(facts_.dependences.begin(), facts_.dependences.end(), fact) == facts_.dependences.end())
+      facts_.dependences.push_back(std::move(fact));
+  }
+
+  void add_dependences() {
+    const LoopInfo& outermost = *loops_.front();
+    for (const Dependence& dependence : dependences_in(outermost)) {
+      const std::size_t begin = position_in(dependence, outermost);
+      bool here = true;
+      for (std::size_t p = 0; p < begin; ++p) here = here && has(dependence.directions[p], Directions::equal);
+      if (!here) continue;
+      DependenceFacts fact;
+      fact.kind = dependence.kind;
+      fact.variable = buffer_of(*dependence.source->array);
+      fact.reduction = dependence.reduction;
+      for (const LoopInfo* loop : loops_) {
+        const std::size_t p = position_in(dependence, *loop);
+        const bool common = p < dependence.loops.size();
+        fact.direction += common ? symbol_of(dependence.directions[p]) : '*';
+        fact.distance.push_back(common ? dependence.distances[p] : std::nullopt);
+      }
+      enter(std::move(fact));
+    }
+  }
+
+  void add_scalar_dependences() {
+    for (std::size_t level = 0; level < loops_.size(); ++level) {
+      if (!loops_[level]->canonical) continue;
+      for (const ScalarFacts& scalar : classify_scalars(*loops_[level])) {
+        if (scalar.role == ScalarRole::invariant || scalar.role == ScalarRole::privatizable) continue;
+        DependenceFacts fact;
+        fact.variable = scalar.variable->name;
+        fact.reduction = scalar.role == ScalarRole::reduction;
+        fact.direction.assign(loops_.size(), '*');
+        fact.distance.assign(loops_.size(), std::nullopt);
+        for (std::size_t outer = 0; outer < level; ++outer) {
+          fact.direction[outer] = '=';
+          fact.distance[outer] = 0;
+        }
+        fact.direction[level] = '<';
+        enter(std::move(fact));
+      }
+    }
+  }
+
+  /// Lists are for people and prompts; beyond this nobody reads on.
+  static constexpr std::size_t most_accesses = 64;
+  static constexpr std::size_t most_dependences = 64;
+
+  const Piece& piece_;
+  const FunctionAnalysis& function_;
+  const CallContext& context_;
+  const ExecutionCounts& counts_;
+  LoopNest nest_;
+  std::vector<const LoopInfo*> loops_;
+  RegionFacts facts_;
+};
+
+} // namespace detail
+
+/// The facts of a loop (one member), of several loops, or of a whole function (no member), when called like
+/// that. `flops` and `bytes` are those of one call of the function.
+[[nodiscard]] inline RegionFacts region_facts(const FunctionAnalysis& function,
+                                              std::vector<const LoopInfo*> members,
+                                              const CallContext& context,
+                                              const detail::ExecutionCounts& counts) {
+  const detail::Piece piece{&function, std::move(members)};
+  return detail::FactsBuilder(piece, context, counts).run();
+}
+
+} // namespace mtmc
