@@ -491,28 +491,4 @@ private:
   std::vector<SearchChain> chains_;
 };
 
-/// Throws `Error` (`mtmc.loop.001`) if two tasks would write to the same folder.
-inline void check_folders(const LoopOptions& options, std::span<const Task> tasks) {
-  if (options.output.empty()) return;
-  std::set<std::string> folders;
-  for (const auto& task : tasks)
-    if (!folders.insert(run_folder(options.output, task.name)).second)
-      throw Error(error_id::loop_options, "two tasks have the name \"" + task.name + '"',
-                  "Rename one of them, so that each has a folder of its own", options.output);
-}
-
-/// A run whose errors are in its result from the beginning on.
-[[nodiscard]] inline Result run_or_report(const LoopParts& parts, const LoopOptions& options,
-                                          const Task& task, const std::stop_token& stop) {
-  try {
-    return LoopEngine(parts, options, task, stop).run();
-  } catch (const Error& error) {
-    Result result;
-    result.task = task;
-    result.best = task.kernel;
-    result.error = error;
-    return result;
-  }
-}
-
 } // namespace mtmc::detail

@@ -3,8 +3,8 @@
 /// search goes on from the better kernel (design, section 6).
 
 #include <mtmc/core/concepts.hpp>
-#include <mtmc/loop/engine.hpp>
 #include <mtmc/loop/options.hpp>
+#include <mtmc/loop/parts.hpp>
 #include <mtmc/loop/result.hpp>
 
 #include <memory>
@@ -15,6 +15,19 @@
 #include <vector>
 
 namespace mtmc {
+
+namespace detail {
+
+/// The search itself. Throws `Error` for what goes wrong before the first step.
+[[nodiscard]] Result run_search(const LoopParts& parts, const LoopOptions& options, const Task& task,
+                                std::stop_token stop);
+/// A run whose errors are in its result from the beginning on.
+[[nodiscard]] Result run_or_report(const LoopParts& parts, const LoopOptions& options, const Task& task,
+                                   const std::stop_token& stop);
+/// Throws `Error` (`mtmc.loop.001`) if two tasks would write to the same folder.
+void check_folders(const LoopOptions& options, std::span<const Task> tasks);
+
+} // namespace detail
 
 /// A search over kernels made of a policy, a coder, a region finder and an evaluator. Parts given as lvalues
 /// are used where they are and must outlive the loop; rvalues are taken over.
@@ -51,7 +64,7 @@ public:
   /// to the best kernel so far. `stop` ends the run soon, with what it has.
   [[nodiscard]] Result optimize(const Task& task, std::stop_token stop = {}) {
     const auto parts = erased_parts();
-    return detail::LoopEngine(parts, options_, task, std::move(stop)).run();
+    return detail::run_search(parts, options_, task, std::move(stop));
   }
 
   /// One task after the other. Throws `Error` (`mtmc.loop.001`) if two would write to the same folder; what
@@ -119,3 +132,7 @@ template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&, LoopOptio
 template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&) -> Loop<P, C, F, E>;
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/loop/loop_inl.hpp>
+#endif

@@ -6,6 +6,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/loop/journal_writer.hpp>
 #include <mtmc/loop/options.hpp>
+#include <mtmc/loop/parts.hpp>
 #include <mtmc/loop/search_state.hpp>
 
 #include <atomic>
@@ -23,22 +24,7 @@
 
 namespace mtmc::detail {
 
-/// The four parts without their types. What it points to outlives it.
-struct LoopParts {
-  void* policy = nullptr;
-  void* coder = nullptr;
-  const void* finder = nullptr;
-  void* evaluator = nullptr;
-  ActionDistribution (*distribution)(void*, const Observation&, std::span<const Action>,
-                                     std::stop_token) = nullptr;
-  Draft (*implement)(void*, const CodingRequest&, std::stop_token) = nullptr;
-  Structure (*find)(const void*, const Task&, const Kernel&) = nullptr;
-  Device (*device)(void*) = nullptr;
-  Evaluation (*evaluate)(void*, const EvaluationRequest&, std::stop_token) = nullptr;
-  /// Null if the evaluator needs no preparation.
-  void (*prepare)(void*, const Task&, std::stop_token) = nullptr;
-  std::string policy_identity{};
-  std::string coder_identity{};
+ std::string coder_identity{};
   std::string finder_identity{};
   std::string evaluator_identity{};
   int coder_limit = unlimited_concurrency;

@@ -3,10 +3,9 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
 #include <mtmc/loop/budget.hpp>
-#include <mtmc/loop/launcher.hpp>
 
 #include <optional>
 #include <string>
@@ -59,14 +58,14 @@ struct Result {
   }
 
   /// How to call `best` at a size. Throws `Error` (`mtmc.launch.001`, `mtmc.task.003`).
-  [[nodiscard]] LaunchPlan plan(const ProblemSize& size) const {
-    return plan_launches(best, task, size, device.compute_units);
-  }
+  [[nodiscard]] LaunchPlan plan(const ProblemSize& size) const;
 
   /// Plain C++ that calls `best` and needs no part of this library: see `mtmc::launcher_source`.
-  [[nodiscard]] std::string launcher_source() const {
-    return mtmc::launcher_source(best, task, device.compute_units);
-  }
+  [[nodiscard]] std::string launcher_source() const;
 };
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/loop/result_inl.hpp>
+#endif
