@@ -604,7 +604,6 @@ private:
   }
 
   // --- What is not understood
-  // -------------------------------------------------------------------------------------
 
   /// After the statement at `first`, whatever it is: through the heads of loops and ifs to a semicolon or a
   /// closing brace, and on through `else` and `catch`. Iterative, so that no nesting is too deep for it.

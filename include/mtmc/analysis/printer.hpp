@@ -109,7 +109,6 @@ public:
 
 private:
   // --- What stood where
-  // -------------------------------------------------------------------------------------------
 
   /// Notes every parsed node that no longer is what the parser read.
   void find_changes(const SyntaxNode& root) {
@@ -148,41 +147,45 @@ private:
                                                      : reindent(text, indentation_of(node), indent);
   }
 
-  /// Takes indentation unit, brace placement and line ends from the first parsed function or loop with a
-  /// body.
-  void learn_style(const SyntaxNode& node) {
-    if (style_known_) return;
-    const SyntaxNode* body = nullptr;
-    if (node.kind == NodeKind::function && !node.children.empty()) body = &node.children.back();
-    if (node.kind == NodeKind::for_loop && node.children.size() == 4) body = &node.children.back();
-    if (body != nullptr && body->kind == NodeKind::block && body->origin.source != nullptr &&
-        node.origin.source == body->origin.source && node.origin.header_end <= body->range.begin) {
-      const std::string_view outer = indentation_of(node);
-      for (const SyntaxNode& statement : body->children) {
-        if (statement.origin.source != node.origin.source || statement.range.begin < body->range.begin ||
-            statement.range.end > body->range.end || statement.kind == NodeKind::preprocessor)
-          continue;
-        const std::string_view inner = indentation_of(statement);
-        if (inner.size() <= outer.size() || inner.substr(0, outer.size()) != outer) continue;
+  /// Takes indentation unit, brace placement and line ends from the text of the first parsed node: from its
+  /// first line that ends with an opening brace and has an indented line after it.
+  void learn_style(const SyntaxNode& root) {
+    const SyntaxNode* const parsed = first_parsed(root);
+    if (parsed == nullptr) return;
+    const std::string_view source = *parsed->origin.source;
+    const std::size_t newline = source.find('\n');
+    newline_ =
+        newline != std::string_view::npos && newline > 0 && source[newline - 1] == '\r' ? "\r\n" : "\n";
+    const auto indentation = [](std::string_view line) {
+      return line.substr(0, line.find_first_not_of(" \t"));
+    };
+    std::string_view opening; // the last line with text, if it ends with a brace
+    for (std::size_t begin = 0; begin < source.size();) {
+      const std::size_t end = std::min(source.find('\n', begin), source.size());
+      const std::string_view line = trim_right(source.substr(begin, end - begin));
+      begin = end + 1;
+      if (line.empty() || line.front() == '#') continue;
+      const std::string_view outer = indentation(opening);
+      const std::string_view inner = indentation(line);
+      if (!opening.empty() && inner.size() > outer.size() && inner.substr(0, outer.size()) == outer) {
         unit_ = inner.substr(outer.size());
-        const std::string_view gap = slice(node, node.origin.header_end, body->range.begin);
-        brace_on_own_line_ = gap.find('\n') != std::string_view::npos;
-        style_known_ = true;
-        break;
+        brace_on_own_line_ = trim(opening) == "{";
+        return;
       }
+      opening = line.back() == '{' ? line : std::string_view{};
     }
-    if (newline_.empty() && node.origin.source != nullptr) {
-      const std::string& source = *node.origin.source;
-      const std::size_t newline = source.find('\n');
-      newline_ = newline != std::string::npos && newline > 0 && source[newline - 1] == '\r' ? "\r\n" : "\n";
-    }
-    for (const SyntaxNode& child : node.children) learn_style(child);
+  }
+
+  [[nodiscard]] static const SyntaxNode* first_parsed(const SyntaxNode& node) {
+    if (node.origin.source != nullptr) return &node;
+    for (const SyntaxNode& child : node.children)
+      if (const SyntaxNode* const found = first_parsed(child); found != nullptr) return found;
+    return nullptr;
   }
 
   // --- Lines
-  // ------------------------------------------------------------------------------------------------------
 
-  void end_line() { out_ += newline_.empty() ? "\n" : newline_; }
+  void end_line() { out_ += newline_; }
 
   /// Whole lines of text without indentation, put at `indent`.
   void lines(std::string_view text, std::string_view indent) {
@@ -202,7 +205,8 @@ private:
   void items(const std::vector<SyntaxNode>& list, const std::string& indent) {
     const SyntaxNode* before = nullptr;
     for (const SyntaxNode& node : list) {
-      const bool apart = before != nullptr && node.origin.source == nullptr && !before_is_attached(*before) &&
+      const bool apart = before != nullptr && node.origin.source == nullptr &&
+                         node.kind != NodeKind::comment && !before_is_attached(*before) &&
                          (node.kind == NodeKind::function || before->kind == NodeKind::function) &&
                          node.leading_trivia.substr(0, 1) != "\n";
       if (apart) end_line();
@@ -226,11 +230,21 @@ private:
         (node.kind == NodeKind::pragma && parsed && indentation_of(node).empty());
     if (!at_left_edge) out_ += indent;
     statement_text(node, indent);
-    if (!node.trailing_trivia.empty()) {
-      out_ += ' ';
-      out_ += node.trailing_trivia;
-    }
+    if (!node.trailing_trivia.empty()) side_comment(node, node.range.end, node.trailing_trivia);
     end_line();
+  }
+
+  /// A comment that goes on the line; if it stood after `offset` in the source, as far away as it did.
+  void side_comment(const SyntaxNode& node, std::size_t offset, std::string_view comment) {
+    std::string_view blanks = " ";
+    if (node.origin.source != nullptr) {
+      const std::string_view rest = std::string_view(*node.origin.source).substr(offset);
+      const std::size_t begin = rest.find_first_not_of(" \t");
+      if (begin != std::string_view::npos && rest.substr(begin, comment.size()) == comment)
+        blanks = rest.substr(0, begin);
+    }
+    out_ += blanks;
+    out_ += comment;
   }
 
   /// The body of a loop, a branch or a function, after its header. Returns true if it ended with a closing
@@ -238,7 +252,9 @@ private:
   bool body(const SyntaxNode& node, const SyntaxNode& owner, const std::string& indent) {
     if (node.kind == NodeKind::block) {
       const bool commented = node.leading_trivia.find('/') != std::string::npos;
-      if (commented || opens_on_own_line(node, owner)) {
+      if (header_stands(owner) && follows_header(node, owner)) {
+        out_ += moved(owner, owner.origin.header_end, node.range.begin, indent);
+      } else if (commented || opens_on_own_line(node, owner)) {
         end_line();
         if (commented) lines(node.leading_trivia, indent);
         out_ += indent;
@@ -254,19 +270,24 @@ private:
     }
     end_line();
     statement(node, indent + unit_);
-    out_.erase(out_.size() - (newline_.empty() ? 1 : newline_.size()));
+    out_.erase(out_.size() - newline_.size());
     return false;
+  }
+
+  /// True if the block stood right behind its owner's header, perhaps with comments between.
+  [[nodiscard]] static bool follows_header(const SyntaxNode& block, const SyntaxNode& owner) {
+    if (block.origin.source == nullptr || block.origin.source != owner.origin.source) return false;
+    if (owner.origin.header_end == 0 || owner.origin.header_end > block.range.begin) return false;
+    const std::string_view gap = slice(owner, owner.origin.header_end, block.range.begin);
+    const std::size_t text = gap.find_first_not_of(" \t\r\n");
+    return text == std::string_view::npos ||
+           (gap[text] == '/' && gap.find_first_of(";{}") == std::string_view::npos);
   }
 
   /// Where a block's brace goes: where it stood after its owner's header, else as elsewhere in the tree.
   [[nodiscard]] bool opens_on_own_line(const SyntaxNode& block, const SyntaxNode& owner) const {
-    const bool in_place = block.origin.source != nullptr && block.origin.source == owner.origin.source &&
-                          owner.origin.header_end > 0 && owner.origin.header_end <= block.range.begin &&
-                          block.range.end <= owner.range.end;
-    if (!in_place) return brace_on_own_line_;
-    const std::string_view gap = slice(owner, owner.origin.header_end, block.range.begin);
-    if (gap.find_first_not_of(" \t\r\n") != std::string_view::npos) return brace_on_own_line_;
-    return gap.find('\n') != std::string_view::npos;
+    if (!follows_header(block, owner)) return brace_on_own_line_;
+    return slice(owner, owner.origin.header_end, block.range.begin).find('\n') != std::string_view::npos;
   }
 
   void block(const SyntaxNode& node, const std::string& indent) {
@@ -279,10 +300,7 @@ private:
       out_ += '}';
       return;
     }
-    if (!node.text.empty()) {
-      out_ += ' ';
-      out_ += node.text;
-    }
+    if (!node.text.empty()) side_comment(node, node.range.begin + 1, node.text);
     end_line();
     items(node.children, indent + unit_);
     close_brace(node, indent);
@@ -300,7 +318,6 @@ private:
   }
 
   // --- Statements
-  // -------------------------------------------------------------------------------------------------
 
   /// A statement or item from its first token to its last; the cursor stands at `indent` already.
   void statement_text(const SyntaxNode& node, const std::string& indent) {
@@ -626,7 +643,6 @@ private:
   }
 
   // --- Expressions
-  // ------------------------------------------------------------------------------------------------
 
   /// An expression, in parentheses if it binds less tightly than `minimum`.
   void expression(const SyntaxNode& node, int minimum, std::string_view indent, bool parentheses = false) {
@@ -731,10 +747,9 @@ private:
 
   std::string out_;
   std::string unit_;
-  std::string newline_;
+  std::string newline_ = "\n";
   std::size_t line_length_;
   bool brace_on_own_line_ = false;
-  bool style_known_ = false;
   std::vector<const SyntaxNode*> changed_;     ///< parsed nodes that changed, sorted
   std::vector<const SyntaxNode*> same_header_; ///< those of them whose part before the body did not, sorted
 };

@@ -30,7 +30,6 @@ namespace mtmc {
 /// `empty`.
 enum class NodeKind : std::uint8_t {
   // --- items of a file
-  // -----------------------------------------------------------------------------------------
   translation_unit, ///< the whole file; children: items and statements in order
   scope, ///< namespace or linkage block; text: its header (`namespace a`); suffix: comment after the brace;
          ///< children: items
@@ -40,7 +39,6 @@ enum class NodeKind : std::uint8_t {
              ///< suffix: trailing attributes; children: `extent`s of an array, then perhaps an `initializer`
   launch_comment, ///< a `//@ ...` line (launch or scratch); text: the whole line
   // --- statements
-  // ----------------------------------------------------------------------------------------------
   block,       ///< children: statements
   declaration, ///< type: what all declarators share (`const float`); children: `declarator`s (at least one)
   declarator,  ///< text: name; type: pointer part (`* __restrict__`, `&`, ""); suffix: trailing attributes;
@@ -60,7 +58,6 @@ enum class NodeKind : std::uint8_t {
   preprocessor, ///< any other directive; text: the whole line(s), `#` included
   comment,      ///< a comment that no statement follows (before `}` or the file's end); text: as written
   // --- expressions (parentheses are not nodes: the printer sets them by precedence)
-  // -----------------------------
   name,        ///< text: identifier, qualified or with template arguments (`i`, `std::min<float>`)
   literal,     ///< number, string, character, true/false/nullptr; text: as written
   unary,       ///< prefix; text: operator (`-`, `!`, `*`, `&`, `++`, ...); children: operand
@@ -74,7 +71,6 @@ enum class NodeKind : std::uint8_t {
   cast,        ///< type: target type; text: `c_style`, `functional`, `static_cast`, ...; children: operand
   initializer_list, ///< `{a, b}`; type: prefix type or ""; children: elements
   // --- both
-  // ----------------------------------------------------------------------------------------------------
   empty,  ///< nothing: an absent part, or the statement `;`
   opaque, ///< text as written that the front end does not model; stands for statements, items or an
           ///< expression
@@ -236,10 +232,8 @@ inline void require_kind(const SyntaxNode& node, std::string_view accessor,
 
 } // namespace detail
 
-// --- Accessors: the names of the children
-// ------------------------------------------------------------------------- Each takes a const or a mutable
-// node and returns a reference (pointer, span) into it. Each throws std::invalid_argument when the node is of
-// another kind.
+// --- Accessors: the names of the children. Each takes a const or a mutable node and returns a reference
+// (pointer, span) into it, and throws std::invalid_argument when the node is of another kind.
 
 /// A for loop's init: a `declaration`, an expression or `empty`.
 template <detail::AnySyntaxNode Node> [[nodiscard]] Node& loop_init(Node& node) {
