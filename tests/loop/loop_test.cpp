@@ -462,12 +462,12 @@ TEST_CASE("every way to end has its reason") {
     CHECK(result.seconds >= 0.05);
   }
   SUBCASE("time, in the middle of a judgement") {
-    stage.options.budget.seconds = 0.05;
+    stage.options.budget.seconds = 0.3;
     stage.options.samples = 2;
     stage.options.threads = 1;
     stage.evaluator.twist = [](const mtmc::EvaluationRequest& request, mtmc::Evaluation&) {
       const auto done = toy::deeds(request.candidate);
-      if (done == Deeds{"alpha#1"}) std::this_thread::sleep_for(std::chrono::milliseconds(80));
+      if (done == Deeds{"alpha#1"}) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     };
     const auto result = stage.run();
     CHECK(result.stop_reason == StopReason::time);

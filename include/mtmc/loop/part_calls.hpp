@@ -24,13 +24,6 @@
 
 namespace mtmc::detail {
 
- std::string coder_identity{};
-  std::string finder_identity{};
-  std::string evaluator_identity{};
-  int coder_limit = unlimited_concurrency;
-  int evaluator_limit = unlimited_concurrency;
-};
-
 /// Calls a host's part. What it throws becomes an `Error` (`mtmc.loop.002`) that names the part; an `Error`
 /// of its own stays what it is.
 template <class Call> auto guarded(std::string_view part, Call&& call) {

@@ -24,5 +24,11 @@ struct LoopParts {
   /// Null if the evaluator needs no preparation.
   void (*prepare)(void*, const Task&, std::stop_token) = nullptr;
   std::string policy_identity{};
+  std::string coder_identity{};
+  std::string finder_identity{};
+  std::string evaluator_identity{};
+  int coder_limit = unlimited_concurrency;
+  int evaluator_limit = unlimited_concurrency;
+};
 
 } // namespace mtmc::detail
