@@ -248,8 +248,9 @@ TEST_SUITE("parser: statements") {
           "asm volatile(\"nop\" ::: \"memory\");", "using T = int;", "auto [a, b] = f();",
           "if (int q = f(); q > 0) { g(); } else h();", "struct P { float x; } p;", "delete[] p;",
           "float (*m)[4] = (float (*)[4])p;", "label:", "UNROLL(4)\n", "for (int i = 0; i < n) f();",
-          "x = ({ int y = 1; y; });", "do f(); while (int q = 1);",
-          "while (auto* p = next()) { p->go(); }"}) {
+          "x = ({ int y = 1; y; });", "do f(); while (int q = 1);", "while (auto* p = next()) { p->go(); }",
+          "if (auto q = f())\n    return q;",
+          "for (auto v : list)\n  if (v)\n    break;\n  else\n    continue;"}) {
       CAPTURE(text);
       const std::vector<SyntaxNode> list = parse_statements(std::string(text) + "\n  next = 1;");
       REQUIRE(list.size() == 2);

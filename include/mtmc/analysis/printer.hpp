@@ -1,14 +1,15 @@
 #pragma once
 
+#include <mtmc/analysis/expression_printer.hpp>
+#include <mtmc/analysis/source_style.hpp>
 #include <mtmc/analysis/source_text.hpp>
-#include <mtmc/analysis/syntax_fingerprint.hpp>
 #include <mtmc/analysis/syntax_tree.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// \file
@@ -26,75 +27,17 @@ struct PrintOptions {
 
 namespace detail {
 
-/// How tightly an expression binds, on the scale of C's operators: 1 comma ... 16 unary, 17 postfix, 18
-/// primary.
-[[nodiscard]] inline int binding_strength(const SyntaxNode& node) noexcept {
-  switch (node.kind) {
-  case NodeKind::binary: {
-    const std::string_view symbol = node.text;
-    if (symbol == ",") return 1;
-    if (symbol == "||") return 4;
-    if (symbol == "&&") return 5;
-    if (symbol == "|") return 6;
-    if (symbol == "^") return 7;
-    if (symbol == "&") return 8;
-    if (symbol == "==" || symbol == "!=") return 9;
-    if (symbol == "<" || symbol == ">" || symbol == "<=" || symbol == ">=") return 10;
-    if (symbol == "<=>") return 11;
-    if (symbol == "<<" || symbol == ">>") return 12;
-    return symbol == "+" || symbol == "-" ? 13 : 14;
-  }
-  case NodeKind::assignment:
-    return 2;
-  case NodeKind::conditional:
-    return 3;
-  case NodeKind::unary:
-    return 16;
-  case NodeKind::cast:
-    return node.text == "c_style" ? 16 : 17;
-  case NodeKind::literal:
-    return !node.text.empty() && node.text.front() == '-' ? 16 : 18;
-  case NodeKind::postfix:
-  case NodeKind::call:
-  case NodeKind::subscript:
-  case NodeKind::member:
-    return 17;
-  case NodeKind::opaque: {
-    // Its structure is unknown: safe without parentheses only if it is one word or one bracketed group (a
-    // lambda, say).
-    const std::string& text = node.text;
-    const bool word = std::ranges::all_of(text, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-             c == ':' || c == '.';
-    });
-    const bool group = !text.empty() && ((text.front() == '[' && text.back() == '}') || text.back() == '}');
-    return word || group ? 18 : 0;
-  }
-  default:
-    return 18;
-  }
-}
-
-/// True where C needs no parentheses but readers (and -Wparentheses) do: `a && b` inside `||`, arithmetic
-/// inside shifts, anything inside bit operations.
-[[nodiscard]] inline bool clearer_in_parentheses(const SyntaxNode& parent, const SyntaxNode& child) noexcept {
-  if (parent.kind != NodeKind::binary || child.kind != NodeKind::binary) return false;
-  const int outer = binding_strength(parent);
-  const int inner = binding_strength(child);
-  if (outer == 4) return inner == 5;
-  if (outer >= 6 && outer <= 8) return inner != outer;
-  return outer == 12 && inner == 13;
-}
-
 /// Prints one tree.
-class Printer {
+class Printer : ExpressionPrinter {
 public:
-  explicit Printer(PrintOptions options)
-      : unit_(std::move(options.indentation)), line_length_(options.line_length) {}
+  explicit Printer(PrintOptions options) : line_length_(options.line_length) {
+    style_.indentation = std::move(options.indentation);
+  }
 
   [[nodiscard]] std::string run(const SyntaxNode& node) {
     find_changes(node);
-    learn_style(node);
+    if (const SyntaxNode* const parsed = first_parsed(node); parsed != nullptr)
+      style_ = style_of(*parsed->origin.source, std::move(style_));
     if (node.kind == NodeKind::translation_unit) {
       if (stands(node)) return std::string(slice(node, node.range.begin, node.range.end));
       items(node.children, "");
@@ -108,84 +51,9 @@ public:
   }
 
 private:
-  // --- What stood where
-
-  /// Notes every parsed node that no longer is what the parser read.
-  void find_changes(const SyntaxNode& root) {
-    (void)fingerprint_tree(root, [this](const SyntaxNode& node, const Fingerprints& now) {
-      if (node.origin.source == nullptr || now.whole == node.origin.fingerprint) return;
-      changed_.push_back(&node);
-      if (node.origin.header_end > 0 && now.header == node.origin.header_fingerprint)
-        same_header_.push_back(&node);
-    });
-    std::ranges::sort(changed_, std::less<>{});
-    std::ranges::sort(same_header_, std::less<>{});
-  }
-
-  /// True if the node is as the parser read it.
-  [[nodiscard]] bool stands(const SyntaxNode& node) const {
-    return node.origin.source != nullptr && !std::ranges::binary_search(changed_, &node, std::less<>{});
-  }
-  [[nodiscard]] bool header_stands(const SyntaxNode& node) const {
-    return std::ranges::binary_search(same_header_, &node, std::less<>{});
-  }
-
-  [[nodiscard]] static std::string_view slice(const SyntaxNode& node, std::size_t begin, std::size_t end) {
-    return std::string_view(*node.origin.source).substr(begin, end - begin);
-  }
-
-  /// The blanks at the start of the line the node stood on.
-  [[nodiscard]] static std::string_view indentation_of(const SyntaxNode& node) {
-    return line_indentation(*node.origin.source, node.range.begin, node.range.first_column);
-  }
-
-  /// Part of the node's source, moved to the indentation `indent`.
-  [[nodiscard]] static std::string moved(const SyntaxNode& node, std::size_t begin, std::size_t end,
-                                         std::string_view indent) {
-    const std::string_view text = slice(node, begin, end);
-    return text.find('\n') == std::string_view::npos ? std::string(text)
-                                                     : reindent(text, indentation_of(node), indent);
-  }
-
-  /// Takes indentation unit, brace placement and line ends from the text of the first parsed node: from its
-  /// first line that ends with an opening brace and has an indented line after it.
-  void learn_style(const SyntaxNode& root) {
-    const SyntaxNode* const parsed = first_parsed(root);
-    if (parsed == nullptr) return;
-    const std::string_view source = *parsed->origin.source;
-    const std::size_t newline = source.find('\n');
-    newline_ =
-        newline != std::string_view::npos && newline > 0 && source[newline - 1] == '\r' ? "\r\n" : "\n";
-    const auto indentation = [](std::string_view line) {
-      return line.substr(0, line.find_first_not_of(" \t"));
-    };
-    std::string_view opening; // the last line with text, if it ends with a brace
-    for (std::size_t begin = 0; begin < source.size();) {
-      const std::size_t end = std::min(source.find('\n', begin), source.size());
-      const std::string_view line = trim_right(source.substr(begin, end - begin));
-      begin = end + 1;
-      if (line.empty() || line.front() == '#') continue;
-      const std::string_view outer = indentation(opening);
-      const std::string_view inner = indentation(line);
-      if (!opening.empty() && inner.size() > outer.size() && inner.substr(0, outer.size()) == outer) {
-        unit_ = inner.substr(outer.size());
-        brace_on_own_line_ = trim(opening) == "{";
-        return;
-      }
-      opening = line.back() == '{' ? line : std::string_view{};
-    }
-  }
-
-  [[nodiscard]] static const SyntaxNode* first_parsed(const SyntaxNode& node) {
-    if (node.origin.source != nullptr) return &node;
-    for (const SyntaxNode& child : node.children)
-      if (const SyntaxNode* const found = first_parsed(child); found != nullptr) return found;
-    return nullptr;
-  }
-
   // --- Lines
 
-  void end_line() { out_ += newline_; }
+  void end_line() { out_ += style_.newline; }
 
   /// Whole lines of text without indentation, put at `indent`.
   void lines(std::string_view text, std::string_view indent) {
@@ -269,8 +137,8 @@ private:
       return false;
     }
     end_line();
-    statement(node, indent + unit_);
-    out_.erase(out_.size() - newline_.size());
+    statement(node, indent + style_.indentation);
+    out_.erase(out_.size() - style_.newline.size());
     return false;
   }
 
@@ -286,7 +154,7 @@ private:
 
   /// Where a block's brace goes: where it stood after its owner's header, else as elsewhere in the tree.
   [[nodiscard]] bool opens_on_own_line(const SyntaxNode& block, const SyntaxNode& owner) const {
-    if (!follows_header(block, owner)) return brace_on_own_line_;
+    if (!follows_header(block, owner)) return style_.brace_on_own_line;
     return slice(owner, owner.origin.header_end, block.range.begin).find('\n') != std::string_view::npos;
   }
 
@@ -302,7 +170,7 @@ private:
     }
     if (!node.text.empty()) side_comment(node, node.range.begin + 1, node.text);
     end_line();
-    items(node.children, indent + unit_);
+    items(node.children, indent + style_.indentation);
     close_brace(node, indent);
   }
 
@@ -475,14 +343,6 @@ private:
     }
   }
 
-  template <class Action> [[nodiscard]] std::string captured(const Action& action) {
-    std::string outer;
-    outer.swap(out_);
-    action();
-    outer.swap(out_);
-    return outer;
-  }
-
   void parameter(const SyntaxNode& node, const std::string& indent) {
     if (stands(node)) {
       out_ += moved(node, node.range.begin, node.range.end, indent);
@@ -585,7 +445,7 @@ private:
 
   void do_loop(const SyntaxNode& node, const std::string& indent) {
     out_ += "do";
-    if (body(node.children[0], node, indent) && !brace_on_own_line_) {
+    if (body(node.children[0], node, indent) && !style_.brace_on_own_line) {
       out_ += ' ';
     } else {
       end_line();
@@ -609,7 +469,7 @@ private:
       // Without braces the else would go to the inner if.
       out_ += " {";
       end_line();
-      statement(then_statement, indent + unit_);
+      statement(then_statement, indent + style_.indentation);
       out_ += indent;
       out_ += '}';
       closed_brace = true;
@@ -617,7 +477,7 @@ private:
       closed_brace = body(then_statement, node, indent);
     }
     if (!has_else) return;
-    if (closed_brace && !brace_on_own_line_ && then_statement.trailing_trivia.empty()) {
+    if (closed_brace && !style_.brace_on_own_line && then_statement.trailing_trivia.empty()) {
       out_ += ' ';
     } else {
       end_line();
@@ -642,116 +502,8 @@ private:
     return node.kind == NodeKind::opaque;
   }
 
-  // --- Expressions
-
-  /// An expression, in parentheses if it binds less tightly than `minimum`.
-  void expression(const SyntaxNode& node, int minimum, std::string_view indent, bool parentheses = false) {
-    if (node.kind == NodeKind::empty) return;
-    parentheses = parentheses || binding_strength(node) < minimum;
-    if (parentheses) out_ += '(';
-    if (stands(node))
-      out_ += moved(node, node.range.begin, node.range.end, indent);
-    else
-      canonical_expression(node, indent);
-    if (parentheses) out_ += ')';
-  }
-
-  void list(const std::vector<SyntaxNode>& nodes, std::size_t first, std::string_view indent) {
-    for (std::size_t i = first; i < nodes.size(); ++i) {
-      if (i > first) out_ += ", ";
-      expression(nodes[i], 2, indent);
-    }
-  }
-
-  void canonical_expression(const SyntaxNode& node, std::string_view indent) {
-    const std::vector<SyntaxNode>& parts = node.children;
-    switch (node.kind) {
-    case NodeKind::unary:
-      unary(node, indent);
-      break;
-    case NodeKind::postfix:
-    case NodeKind::member:
-      expression(parts[0], 17, indent);
-      out_ += node.text;
-      break;
-    case NodeKind::binary: {
-      const int strength = binding_strength(node);
-      expression(parts[0], strength, indent, clearer_in_parentheses(node, parts[0]));
-      if (node.text != ",") out_ += ' ';
-      out_ += node.text;
-      out_ += ' ';
-      expression(parts[1], strength + 1, indent, clearer_in_parentheses(node, parts[1]));
-      break;
-    }
-    case NodeKind::assignment:
-      expression(parts[0], 16, indent);
-      out_ += ' ';
-      out_ += node.text;
-      out_ += ' ';
-      expression(parts[1], 2, indent);
-      break;
-    case NodeKind::conditional:
-      expression(parts[0], 4, indent);
-      out_ += " ? ";
-      expression(parts[1], 2, indent);
-      out_ += " : ";
-      expression(parts[2], 3, indent);
-      break;
-    case NodeKind::call:
-      expression(parts[0], 17, indent);
-      out_ += '(';
-      list(parts, 1, indent);
-      out_ += ')';
-      break;
-    case NodeKind::subscript:
-      expression(parts[0], 17, indent);
-      out_ += '[';
-      expression(parts[1], 1, indent);
-      out_ += ']';
-      break;
-    case NodeKind::cast:
-      if (node.text == "c_style") {
-        out_ += '(' + node.type + ')';
-        expression(parts[0], 16, indent);
-        break;
-      }
-      if (node.text != "functional")
-        out_ += node.text + '<' + node.type + '>';
-      else
-        out_ += node.type;
-      out_ += '(';
-      expression(parts[0], 2, indent);
-      out_ += ')';
-      break;
-    case NodeKind::initializer_list:
-      out_ += node.type;
-      out_ += '{';
-      list(parts, 0, indent);
-      out_ += '}';
-      break;
-    default:
-      out_ += node.text;
-    }
-  }
-
-  void unary(const SyntaxNode& node, std::string_view indent) {
-    out_ += node.text;
-    const char symbol = node.text.empty() ? ' ' : node.text.back();
-    const bool word = (symbol >= 'a' && symbol <= 'z') || symbol == '_';
-    if (word) out_ += ' ';
-    const std::string inner = captured([&] { expression(node.children[0], 16, indent); });
-    const bool would_merge =
-        !inner.empty() && inner.front() == symbol && (symbol == '-' || symbol == '+' || symbol == '&');
-    out_ += would_merge ? '(' + inner + ')' : inner;
-  }
-
-  std::string out_;
-  std::string unit_;
-  std::string newline_ = "\n";
+  SourceStyle style_;
   std::size_t line_length_;
-  bool brace_on_own_line_ = false;
-  std::vector<const SyntaxNode*> changed_;     ///< parsed nodes that changed, sorted
-  std::vector<const SyntaxNode*> same_header_; ///< those of them whose part before the body did not, sorted
 };
 
 } // namespace detail
