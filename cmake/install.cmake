@@ -13,10 +13,11 @@ install(TARGETS mtmc EXPORT mtmcTargets FILE_SET HEADERS)
 install(EXPORT mtmcTargets NAMESPACE mtmc:: DESTINATION ${package_dir})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/mtmcConfig.cmake.in ${PROJECT_BINARY_DIR}/mtmcConfig.cmake
-  INSTALL_DESTINATION ${package_dir})
+  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mtmcConfigVersion.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_BINARY_DIR}/mtmcConfig.cmake ${PROJECT_BINARY_DIR}/mtmcConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/compiled.cmake
   DESTINATION ${package_dir})
 
 set(pkgconfig_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)

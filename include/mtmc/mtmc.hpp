@@ -1,3 +1,31 @@
 #pragma once
+/// Everything an engine needs: the loop, the concepts, and every default.
+///
+/// `mtmc::optimize(task)` runs the offline defaults. To compose your own loop, hand your parts to
+/// `mtmc::Loop`. JSON of the nouns (core/json.hpp), `KernelEvaluator` for a backend of your own
+/// (evaluator/kernel_evaluator.hpp) and the syntax tree (analysis/) have headers of their own.
 
+#include <mtmc/analysis/region_finder.hpp>
+#include <mtmc/analysis/task_builder.hpp>
+#include <mtmc/analysis/task_file.hpp>
+#include <mtmc/coder/transform.hpp>
+#include <mtmc/core/any.hpp>
+#include <mtmc/core/describe.hpp>
+#include <mtmc/cpu_evaluator.hpp>
+#include <mtmc/loop/loop.hpp>
+#include <mtmc/policy/random.hpp>
+#include <mtmc/policy/rules.hpp>
+#include <mtmc/report/terminal.hpp>
 #include <mtmc/version.hpp>
+
+namespace mtmc {
+
+/// Makes a task's kernel faster with the offline defaults: rules policy, transform coder, this processor.
+/// Throws `Error` where the task is malformed or nothing can be compiled; what goes wrong later is in the
+/// result.
+[[nodiscard]] inline Result optimize(const Task& task, LoopOptions options = {}, std::stop_token stop = {}) {
+  Loop loop{RulesPolicy{}, TransformCoder{}, AstRegionFinder{}, CpuEvaluator{}, std::move(options)};
+  return loop.optimize(task, std::move(stop));
+}
+
+} // namespace mtmc

@@ -52,6 +52,8 @@ struct Variable {
   bool persistent = false;
   /// Its address is taken, or a reference to it exists: uses may be hidden.
   bool address_taken = false;
+  /// Its uses as a scalar, in order: positions in `FunctionAnalysis::scalar_uses`.
+  std::vector<std::size_t> uses{};
 };
 
 /// A piece of memory that subscripts select from. Distinct arrays never overlap: the judge allocates every

@@ -109,7 +109,7 @@ private:
 
   void call(const SyntaxNode& node) {
     const SyntaxNode& function = callee(node);
-    if (function.kind != NodeKind::name) return;
+    if (function.kind != NodeKind::name || is_integer_type_name(function.text)) return;
     const CallEffect& effect = effects_.of(function.text);
     const auto given = arguments(node);
     for (std::size_t i = 0; i < given.size(); ++i) {

@@ -60,7 +60,7 @@ public:
       return std::move(result_);
     }
     find_involved();
-    search(0);
+    result_.vectors = search(0);
     return std::move(result_);
   }
 
@@ -266,22 +266,29 @@ private:
     return !system.infeasible();
   }
 
-  /// Tries every direction of the involved loops, outermost first, leaving out what is impossible.
-  void search(std::size_t level) {
+  /// Tries every direction of the involved loops from `level` on, outermost first, leaving out what is
+  /// impossible. Where all three directions of a loop leave the same to the others, they become one vector.
+  [[nodiscard]] std::vector<std::vector<Directions>> search(std::size_t level) {
     constexpr std::size_t most_involved = 5;
-    if (budget_ < 0 || (level == 0 && involved_.size() > most_involved)) {
-      if (feasible()) result_.vectors.push_back(directions_);
-      return;
+    std::vector<std::vector<Directions>> found;
+    if (budget_ < 0 || involved_.size() > most_involved || level == involved_.size()) {
+      if (level > 0 || feasible()) found.push_back(directions_);
+      return found;
     }
-    if (level == involved_.size()) {
-      if (level > 0 || feasible()) result_.vectors.push_back(directions_);
-      return;
-    }
+    const std::size_t position = involved_[level];
+    std::vector<std::vector<Directions>> first;
+    std::size_t alike = 0;
     for (const Directions direction : {Directions::less, Directions::equal, Directions::greater}) {
-      directions_[involved_[level]] = direction;
-      if (feasible()) search(level + 1);
+      directions_[position] = direction;
+      if (!feasible()) continue;
+      auto inner = search(level + 1);
+      found.insert(found.end(), inner.begin(), inner.end());
+      for (auto& vector : inner) vector[position] = Directions::any;
+      if (direction == Directions::less) first = inner;
+      alike += inner == first ? 1 : 0;
     }
-    directions_[involved_[level]] = Directions::any;
+    directions_[position] = Directions::any;
+    return alike == 3 ? first : found;
   }
 
   const Access& first_;

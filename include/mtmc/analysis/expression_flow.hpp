@@ -400,6 +400,7 @@ protected:
     if (const LoopInfo* home = variable.loop;
         home != nullptr && home->control == &variable && home->canonical && !home->variable_type.empty())
       return; // what a loop's head declares is a symbol, no data flow
+    state.variable->uses.push_back(function_.scalar_uses.size());
     function_.scalar_uses.push_back(
         {state.variable, write, &node, statement_, loop_, update, guard_, order_++});
   }

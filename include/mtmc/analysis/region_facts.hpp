@@ -33,24 +33,123 @@ struct CallContext {
 
 namespace detail {
 
-/// Counts how often the loops of a function run in one call of it.
-class ExecutionCounts {
+/// What is the same for all pieces of a function when it is called at one size: how often its loops run, how
+/// its accesses move, what its loops allow. Computed once.
+class FunctionAtSize {
 public:
-  ExecutionCounts(const FunctionAnalysis& function, const Symbols& values) {
+  /// An access with what people and policies see of it.
+  struct Movement {
+    /// The subscript as text.
+    std::string subscript;
+    /// Elements by which it moves per iteration of the loops around it, outermost first.
+    std::vector<std::optional<std::int64_t>> strides;
+  };
+
+  FunctionAtSize(const FunctionAnalysis& function, const Symbols& values) : values_(values) {
     for (const LoopInfo& loop : function.loops) {
       trips_.push_back(trip_count(loop, values));
       const double outer = loop.parent == nullptr ? 1 : counts_[loop.parent->index];
       counts_.push_back(trips_.back() ? outer * static_cast<double>(*trips_.back()) : unknown);
+      facts_.push_back(loop_facts(loop));
     }
+    for (const Access& access : function.accesses) movements_.push_back(movement_of(access));
   }
   /// Iterations of the loop altogether, not a number if a trip count around it is not known; 1 for null.
-  [[nodiscard]] double of(const LoopInfo* loop) const { return loop == nullptr ? 1 : counts_[loop->index]; }
+  [[nodiscard]] double executions(const LoopInfo* loop) const {
+    return loop == nullptr ? 1 : counts_[loop->index];
+  }
   [[nodiscard]] std::optional<std::int64_t> trips(const LoopInfo& loop) const { return trips_[loop.index]; }
+  /// Facts of the loop alone; `perfect` as if it were the innermost of its nest.
+  [[nodiscard]] const LoopFacts& facts(const LoopInfo& loop) const { return facts_[loop.index]; }
+  /// By position in `FunctionAnalysis::accesses`.
+  [[nodiscard]] const Movement& movement(std::size_t access) const { return movements_[access]; }
 
 private:
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+  [[nodiscard]] static std::string joined(const std::vector<Polynomial>& bounds, std::string_view function,
+                                          std::int64_t shift) {
+    std::string text;
+    for (const Polynomial& bound : bounds) {
+      if (!text.empty()) text += ", ";
+      text += (bound + Polynomial(shift)).text();
+    }
+    return bounds.size() > 1 ? std::string(function) + '(' + text + ')' : text;
+  }
+
+  [[nodiscard]] LoopFacts loop_facts(const LoopInfo& loop) const {
+    LoopFacts result;
+    result.variable = loop.canonical ? loop.variable : loop_component(*loop.node);
+    result.innermost = loop.innermost();
+    result.perfect = loop.innermost();
+    if (!loop.canonical) return result;
+    result.step = loop.step;
+    if (loop.step > 0) {
+      result.lower = joined(loop.origins, "max", 0);
+      result.upper = joined(loop.limits, "min", 0);
+    } else {
+      result.lower = joined(loop.limits, "max", 1);
+      result.upper = joined(loop.origins, "min", 1);
+    }
+    result.trip_count = trips_[loop.index];
+    result.parallel = loop_is_parallel(loop).legal;
+    result.reduction = !result.parallel && loop_is_reduction(loop).legal;
+    return result;
+  }
+
+  [[nodiscard]] Movement movement_of(const Access& access) const {
+    Movement result;
+    for (std::size_t d = 0; d < access.subscripts.size(); ++d)
+      result.subscript += (d > 0 ? "][" : "") + access.subscripts[d].text();
+    result.strides.resize(access.loop == nullptr ? 0 : static_cast<std::size_t>(access.loop->depth) + 1);
+    for (const LoopInfo* loop = access.loop; loop != nullptr; loop = loop->parent)
+      result.strides[static_cast<std::size_t>(loop->depth)] = stride(access, *loop);
+    return result;
+  }
+
+  /// Elements by which the access moves when the loop advances by one iteration.
+  [[nodiscard]] std::optional<std::int64_t> stride(const Access& access, const LoopInfo& loop) const {
+    if (!loop.canonical || access.subscripts.empty()) return std::nullopt;
+    const Array& array = *access.array;
+    std::int64_t total = 0;
+    std::int64_t weight = 1; // elements from one index of the dimension to the next
+    for (std::size_t d = access.subscripts.size(); d-- > 0;) {
+      const auto slope = slope_of(access.subscripts[d], loop);
+      std::int64_t part = 0;
+      if (!slope || __builtin_mul_overflow(*slope, weight, &part) ||
+          __builtin_mul_overflow(part, loop.step, &part) || __builtin_add_overflow(total, part, &total))
+        return std::nullopt;
+      if (d == 0 || array.extents.empty()) break;
+      const auto extent = value_at(array.extents[d], values_);
+      if (!extent || __builtin_mul_overflow(weight, *extent, &weight)) return std::nullopt;
+    }
+    return total;
+  }
+
+  /// The coefficient of the loop's variable, if nothing else in the subscript varies with the loop.
+  [[nodiscard]] std::optional<std::int64_t> slope_of(const Polynomial& subscript,
+                                                     const LoopInfo& loop) const {
+    if (!subscript.defined()) return std::nullopt;
+    bool moves = false;
+    for (const auto& term : subscript.terms())
+      for (std::size_t i = 0; i < term.degree; ++i) {
+        const Symbol& symbol = *term.factors[i];
+        if (&symbol == loop.symbol)
+          moves = true;
+        else if (symbol.kind != Symbol::Kind::loop_variable && symbol.loop != nullptr &&
+                 symbol.loop->inside(&loop))
+          return std::nullopt;
+      }
+    if (!moves) return 0;
+    if (subscript.degree_in(loop.symbol) > 1) return std::nullopt;
+    return value_at(subscript.coefficient_of(loop.symbol), values_);
+  }
+
+  const Symbols& values_;
   std::vector<double> counts_;
   std::vector<std::optional<std::int64_t>> trips_;
+  std::vector<LoopFacts> facts_;
+  std::vector<Movement> movements_;
 };
 
 /// A piece of a function: a loop, several of them, or (no loops) the whole function.
@@ -68,8 +167,8 @@ struct Piece {
 /// Computes the facts of one piece.
 class FactsBuilder {
 public:
-  FactsBuilder(const Piece& piece, const CallContext& context, const ExecutionCounts& counts)
-      : piece_(piece), function_(*piece.function), context_(context), counts_(counts) {}
+  FactsBuilder(const Piece& piece, const CallContext& context, const FunctionAtSize& at_size)
+      : piece_(piece), function_(*piece.function), context_(context), at_size_(at_size) {}
 
   [[nodiscard]] RegionFacts run() {
     choose_loops();
@@ -95,35 +194,10 @@ private:
     }
   }
 
-  [[nodiscard]] static std::string joined(const std::vector<Polynomial>& bounds, std::string_view function,
-                                          std::int64_t shift) {
-    std::string text;
-    for (const Polynomial& bound : bounds) {
-      if (!text.empty()) text += ", ";
-      text += (bound + Polynomial(shift)).text();
-    }
-    return bounds.size() > 1 ? std::string(function) + '(' + text + ')' : text;
-  }
-
   [[nodiscard]] LoopFacts loop_facts(const LoopInfo& loop) const {
-    LoopFacts result;
-    result.variable = loop.canonical ? loop.variable : loop_component(*loop.node);
-    result.innermost = loop.innermost();
-    result.perfect = loop.innermost();
+    LoopFacts result = at_size_.facts(loop);
     for (std::size_t level = 0; level + 1 < nest_.levels.size(); ++level)
       if (nest_.levels[level].loop == &loop) result.perfect = nest_.perfect(level, level + 1);
-    if (!loop.canonical) return result;
-    result.step = loop.step;
-    if (loop.step > 0) {
-      result.lower = joined(loop.origins, "max", 0);
-      result.upper = joined(loop.limits, "min", 0);
-    } else {
-      result.lower = joined(loop.limits, "max", 1);
-      result.upper = joined(loop.origins, "min", 1);
-    }
-    result.trip_count = counts_.trips(loop);
-    result.parallel = loop_is_parallel(loop).legal;
-    result.reduction = !result.parallel && loop_is_reduction(loop).legal;
     return result;
   }
 
@@ -132,39 +206,24 @@ private:
     return found == context_.buffers.end() ? array.name : found->second;
   }
 
-  /// Elements by which the access moves when the loop advances by one iteration.
-  [[nodiscard]] std::optional<std::int64_t> stride(const Access& access, const LoopInfo& loop) const {
-    if (!loop.canonical || access.subscripts.empty()) return std::nullopt;
-    const Array& array = *access.array;
-    std::int64_t total = 0;
-    std::int64_t weight = 1; // elements from one index of the dimension to the next
-    for (std::size_t d = access.subscripts.size(); d-- > 0;) {
-      const Polynomial& subscript = access.subscripts[d];
-      if (!subscript.defined() || subscript.degree_in(loop.symbol) > 1) return std::nullopt;
-      for (const Symbol* symbol : subscript.symbols())
-        if (symbol->kind != Symbol::Kind::loop_variable && symbol->loop != nullptr &&
-            symbol->loop->inside(&loop))
-          return std::nullopt;
-      const auto coefficient = value_at(subscript.coefficient_of(loop.symbol), context_.values);
-      if (!coefficient) return std::nullopt;
-      total += weight * *coefficient * loop.step;
-      if (d == 0 || array.extents.empty()) break;
-      const auto extent = value_at(array.extents[d], context_.values);
-      if (!extent || __builtin_mul_overflow(weight, *extent, &weight)) return std::nullopt;
-    }
-    return total;
+  /// By how much the access moves with a loop of the list; a loop it does not stand in does not move it.
+  [[nodiscard]] std::optional<std::int64_t> stride(const Access& access, std::size_t index,
+                                                   const LoopInfo& loop) const {
+    if (access.loop != nullptr && access.loop->inside(&loop))
+      return at_size_.movement(index).strides[static_cast<std::size_t>(loop.depth)];
+    if (piece_.members.size() == 1) return 0;
+    return std::nullopt;
   }
 
-  /// How many different elements the access touches, by the loops that move it.
-  [[nodiscard]] double elements_touched(const Access& access) const {
+  /// How many different elements the access touches in one run of the piece, by the loops that move it.
+  [[nodiscard]] double elements_touched(const Access& access, std::size_t index) const {
     double count = 1;
-    for (const LoopInfo* loop = access.loop; loop != nullptr; loop = loop->parent) {
-      if (!piece_.holds(loop)) break;
-      const auto step = stride(access, *loop);
+    for (const LoopInfo* loop = access.loop; loop != nullptr && piece_.holds(loop); loop = loop->parent) {
+      const auto step = at_size_.movement(index).strides[static_cast<std::size_t>(loop->depth)];
       if (step && *step == 0) continue;
-      count *= counts_.trips(*loop) ? static_cast<double>(*counts_.trips(*loop)) : 1;
+      count *= at_size_.trips(*loop) ? static_cast<double>(*at_size_.trips(*loop)) : 1;
     }
-    const auto known = context_.elements.find(buffer_of(*access.array));
+    const auto known = context_.elements.find(access.array->name);
     return known == context_.elements.end() ? count : std::min(count, known->second);
   }
 
@@ -172,65 +231,80 @@ private:
     if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
   }
 
+  /// Calls `use(index)` for each access of the piece.
+  template <class Use> void for_accesses(const Use& use) const {
+    if (piece_.members.empty())
+      for (std::size_t i = 0; i < function_.accesses.size(); ++i) use(i);
+    for (const LoopInfo* member : piece_.members)
+      for (std::size_t i = member->accesses.first; i < member->accesses.last; ++i) use(i);
+  }
+
   void add_accesses() {
     std::unordered_set<std::string> seen;
-    std::map<const Array*, double> touched;
+    std::vector<std::pair<const Array*, double>> touched;
     double requests = 0;
     double bytes = 0;
-    for (const Access& access : function_.accesses) {
-      if (!piece_.holds(access.loop)) continue;
+    for_accesses([&](std::size_t index) {
+      const Access& access = function_.accesses[index];
       const Array& array = *access.array;
       const std::string name =
           array.unknown && array.variable == nullptr ? std::string("*") : buffer_of(array);
       facts_.indirect = facts_.indirect || access.indirect;
       if (!array.local) insert_once(access.write ? facts_.writes : facts_.reads, name);
-      const double executions = counts_.of(access.loop);
+      const double executions = at_size_.executions(access.loop);
       requests += executions;
       bytes += executions * array.element_size;
-      double& most = touched[&array];
-      most = std::max(most, elements_touched(access));
-      std::string text;
-      for (std::size_t d = 0; d < access.subscripts.size(); ++d)
-        text += (d > 0 ? "][" : "") + access.subscripts[d].text();
-      if (!seen.insert(name + (access.write ? '<' : '>') + text).second) continue;
-      if (facts_.accesses.size() >= most_accesses) continue;
+      auto entry = std::find_if(touched.begin(), touched.end(),
+                                [&array](const auto& known) { return known.first == &array; });
+      if (entry == touched.end()) entry = touched.insert(touched.end(), {&array, 0.0});
+      entry->second = std::max(entry->second, elements_touched(access, index));
+      if (facts_.accesses.size() >= most_accesses) return;
+      const std::string& subscript = at_size_.movement(index).subscript;
+      if (!seen.insert(name + (access.write ? '<' : '>') + subscript).second) return;
       AccessFacts fact;
       fact.array = name;
-      fact.subscript = std::move(text);
+      fact.subscript = subscript;
       fact.write = access.write;
-      for (const LoopInfo* loop : loops_)
-        fact.strides.push_back(access.loop != nullptr && access.loop->inside(loop) ? stride(access, *loop)
-                               : piece_.members.size() == 1                        ? stride(access, *loop)
-                                                                                   : std::nullopt);
+      for (const LoopInfo* loop : loops_) fact.strides.push_back(stride(access, index, *loop));
       facts_.accesses.push_back(std::move(fact));
-    }
+    });
     if (bytes == bytes) facts_.bytes = bytes; // not where a trip count is missing
     // Elements touched are counted for one run of the piece, requests for all of them.
-    const double runs = piece_.members.empty() ? 1 : counts_.of(piece_.members.front()->parent);
+    const double runs = piece_.members.empty() ? 1 : at_size_.executions(piece_.members.front()->parent);
     double distinct = 0;
     for (const auto& [array, count] : touched) distinct += count * runs;
     if (distinct > 0 && requests == requests) facts_.reuse = std::max(1.0, requests / distinct);
   }
 
+  /// Calls `use(loop)` for each loop of the piece, the inner ones too.
+  template <class Use> void for_loops(const Use& use) const {
+    if (piece_.members.empty())
+      for (const LoopInfo& loop : function_.loops) use(loop);
+    for (const LoopInfo* member : piece_.members)
+      for (std::size_t i = member->index; i < member->last_inside; ++i) use(function_.loops[i]);
+  }
+
   void add_work() {
     double flops = piece_.members.empty() ? function_.flops : 0;
     facts_.branches = piece_.members.empty() && function_.branches;
-    for (const LoopInfo& loop : function_.loops) {
-      if (!piece_.holds(&loop)) continue;
-      if (loop.flops > 0) flops += loop.flops * counts_.of(&loop);
+    for_loops([&](const LoopInfo& loop) {
+      if (loop.flops > 0) flops += loop.flops * at_size_.executions(&loop);
       facts_.branches = facts_.branches || loop.branches;
-    }
+    });
     if (flops == flops) facts_.flops = flops;
-    for (const OpaqueEffect& effect : function_.opaque)
-      facts_.opaque = facts_.opaque || piece_.members.empty() || piece_.holds(effect.loop);
+    facts_.opaque = piece_.members.empty() && !function_.opaque.empty();
+    for (const LoopInfo* member : piece_.members) facts_.opaque = facts_.opaque || !member->understood;
   }
 
   void add_calls() {
-    for (const CallSite& call : function_.calls) {
-      if (!piece_.holds(call.loop)) continue;
-      insert_once(facts_.calls, call.name);
-      facts_.transcendental = facts_.transcendental || call.transcendental;
-    }
+    const auto add = [this](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        insert_once(facts_.calls, function_.calls[i].name);
+        facts_.transcendental = facts_.transcendental || function_.calls[i].transcendental;
+      }
+    };
+    if (piece_.members.empty()) add(0, function_.calls.size());
+    for (const LoopInfo* member : piece_.members) add(member->calls.first, member->calls.last);
   }
 
   /// Those of the piece and of the loops around it: what runs in parallel already need not be told again.
@@ -240,8 +314,7 @@ private:
     };
     for (const LoopInfo* member : piece_.members)
       for (const LoopInfo* loop = member->parent; loop != nullptr; loop = loop->parent) add(*loop);
-    for (const LoopInfo& loop : function_.loops)
-      if (piece_.holds(&loop)) add(loop);
+    for_loops(add);
   }
 
   void nest_facts() {
@@ -316,7 +389,7 @@ private:
   const Piece& piece_;
   const FunctionAnalysis& function_;
   const CallContext& context_;
-  const ExecutionCounts& counts_;
+  const FunctionAtSize& at_size_;
   LoopNest nest_;
   std::vector<const LoopInfo*> loops_;
   RegionFacts facts_;
@@ -329,9 +402,9 @@ private:
 [[nodiscard]] inline RegionFacts region_facts(const FunctionAnalysis& function,
                                               std::vector<const LoopInfo*> members,
                                               const CallContext& context,
-                                              const detail::ExecutionCounts& counts) {
+                                              const detail::FunctionAtSize& at_size) {
   const detail::Piece piece{&function, std::move(members)};
-  return detail::FactsBuilder(piece, context, counts).run();
+  return detail::FactsBuilder(piece, context, at_size).run();
 }
 
 } // namespace mtmc

@@ -115,9 +115,8 @@ using VariableUses = std::vector<const ScalarUse*>;
 [[nodiscard]] inline bool read_after(const LoopInfo& loop, const Variable& variable) {
   const auto& uses = loop.function->scalar_uses;
   VariableUses outside;
-  for (std::size_t i = 0; i < uses.size(); ++i)
-    if (uses[i].variable == &variable && (i < loop.scalar_uses.first || i >= loop.scalar_uses.last))
-      outside.push_back(&uses[i]);
+  for (const std::size_t use : variable.uses)
+    if (use < loop.scalar_uses.first || use >= loop.scalar_uses.last) outside.push_back(&uses[use]);
   const std::size_t end = loop.scalar_uses.last;
   for (const ScalarUse* use : outside) {
     if (use->write) continue;

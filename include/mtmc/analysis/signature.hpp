@@ -2,6 +2,7 @@
 /// What the signatures of a kernel's functions tell about a task's arguments.
 
 #include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/stated_argument.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
@@ -165,13 +166,6 @@ inline void add_launch_line(Kernel& kernel, const std::vector<Signature>& signat
 }
 
 } // namespace detail
-
-/// An argument as a host or task file stated it; what is missing is read from the signature.
-struct StatedArgument {
-  Argument argument;
-  bool has_role = false;
-  bool has_type = false;
-};
 
 /// Completes a task's arguments from its kernel: every plain name among the launch lines' arguments that is
 /// no scratch buffer becomes an argument, in order of first use; a pointer to const is an input, another

@@ -1,8 +1,8 @@
 #pragma once
 /// A task built in C++: roles, data types and scalars come from the kernel's signature.
 
-#include <mtmc/analysis/signature.hpp>
-#include <mtmc/core/validate_task.hpp>
+#include <mtmc/analysis/stated_argument.hpp>
+#include <mtmc/core/task.hpp>
 
 #include <initializer_list>
 #include <string>
@@ -101,12 +101,7 @@ public:
 
   /// The complete task. Throws `Error` (`mtmc.task.002` to `004`, `mtmc.launch.001`) with the field and the
   /// remedy.
-  [[nodiscard]] Task build() const {
-    Task task = task_;
-    complete_arguments(task, stated_);
-    validate_task(task);
-    return task;
-  }
+  [[nodiscard]] Task build() const;
 
 private:
   StatedArgument& stated(std::string_view name) {
@@ -122,3 +117,7 @@ private:
 };
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/analysis/task_builder_inl.hpp>
+#endif

@@ -41,8 +41,10 @@ inline constexpr CommonTable common_table{
     [](const void* held) { return identity_of(*static_cast<const T*>(held)); },
     [](const void* held) { return concurrency_limit_of(*static_cast<const T*>(held)); }};
 
+/// What a twin may be made of: no twin of the same kind, and a value that can be moved or copied into it.
 template <class T, class Twin>
-concept NotTheTwin = !std::same_as<std::remove_cvref_t<T>, Twin>;
+concept FitsTwin =
+    !std::same_as<std::remove_cvref_t<T>, Twin> && std::constructible_from<std::remove_cvref_t<T>, T>;
 
 } // namespace detail
 
@@ -50,7 +52,7 @@ concept NotTheTwin = !std::same_as<std::remove_cvref_t<T>, Twin>;
 class AnyPolicy {
 public:
   template <class P>
-    requires detail::NotTheTwin<P, AnyPolicy> && Policy<std::remove_cvref_t<P>>
+    requires detail::FitsTwin<P, AnyPolicy> && Policy<std::remove_cvref_t<P>>
     AnyPolicy(P&& policy) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::make_erased<std::remove_cvref_t<P>>(std::forward<P>(policy))),
           common_(&detail::common_table<std::remove_cvref_t<P>>),
@@ -80,7 +82,7 @@ public:
 class AnyCoder {
 public:
   template <class C>
-    requires detail::NotTheTwin<C, AnyCoder> && Coder<std::remove_cvref_t<C>>
+    requires detail::FitsTwin<C, AnyCoder> && Coder<std::remove_cvref_t<C>>
     AnyCoder(C&& coder) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::make_erased<std::remove_cvref_t<C>>(std::forward<C>(coder))),
           common_(&detail::common_table<std::remove_cvref_t<C>>),
@@ -108,7 +110,7 @@ public:
 class AnyRegionFinder {
 public:
   template <class F>
-    requires detail::NotTheTwin<F, AnyRegionFinder> && RegionFinder<std::remove_cvref_t<F>>
+    requires detail::FitsTwin<F, AnyRegionFinder> && RegionFinder<std::remove_cvref_t<F>>
     AnyRegionFinder(F&& finder) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::make_erased<std::remove_cvref_t<F>>(std::forward<F>(finder))),
           common_(&detail::common_table<std::remove_cvref_t<F>>),
@@ -136,7 +138,7 @@ public:
 class AnyEvaluator {
 public:
   template <class E>
-    requires detail::NotTheTwin<E, AnyEvaluator> && Evaluator<std::remove_cvref_t<E>>
+    requires detail::FitsTwin<E, AnyEvaluator> && Evaluator<std::remove_cvref_t<E>>
     AnyEvaluator(E&& evaluator) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::make_erased<std::remove_cvref_t<E>>(std::forward<E>(evaluator))),
           common_(&detail::common_table<std::remove_cvref_t<E>>), device_([](void* held) -> const Device& {
@@ -197,7 +199,7 @@ public:
   };
 
   template <class B>
-    requires detail::NotTheTwin<B, AnyBackend> && Backend<std::remove_cvref_t<B>>
+    requires detail::FitsTwin<B, AnyBackend> && Backend<std::remove_cvref_t<B>>
     AnyBackend(B&& backend) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::make_erased<std::remove_cvref_t<B>>(std::forward<B>(backend))),
           table_(&table<std::remove_cvref_t<B>>) {}

@@ -44,10 +44,17 @@ concept RegionFinder = requires(const F& finder, const Task& task, const Kernel&
   { finder.find(task, kernel) } -> std::same_as<Structure>;
 };
 
+/// Gives a reference to its device, which stays valid as long as the part itself.
+template <class T>
+concept GivesDevice = requires(T& part) {
+  { part.device() } -> std::convertible_to<const Device&>;
+  requires std::is_lvalue_reference_v<decltype(part.device())>;
+};
+
 /// Says whether a candidate is right, and how fast.
 template <class E>
-concept Evaluator = requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
-  { evaluator.device() } -> std::convertible_to<const Device&>;
+concept Evaluator = GivesDevice<E> &&
+    requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
   { evaluator.evaluate(request, stop) } -> std::same_as<Evaluation>;
 };
 
@@ -111,7 +118,7 @@ struct RunStatus {
   [[nodiscard]] bool finished() const noexcept { return outcome == RunOutcome::finished; }
 };
 
-/// Outcome of a timed group: seconds of each call of the group, by a clock the candidate cannot reach.
+/// Outcome of a timed group, by a clock the candidate cannot reach.
 struct TimedRun {
   RunStatus status{};
   /// Wall-clock seconds of the whole group from its first launch to its last completion.
@@ -127,14 +134,13 @@ struct TimedRun {
 /// caches before. A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
 /// `compare`, `hash` and `flush`.
 template <class B>
-concept Backend = requires(B& backend, const Kernel& kernel, const CompileOptions& options,
-                           std::span<const LaunchPlan> group, const LaunchPlan& plan, std::stop_token stop,
-                           typename B::Program& program, typename B::Buffer& buffer, std::size_t bytes,
-                           std::span<const std::byte> content, std::span<std::byte> target,
-                           Deadline deadline) {
+concept Backend = GivesDevice<B> &&
+    requires(B& backend, const Kernel& kernel, const CompileOptions& options,
+             std::span<const LaunchPlan> group, const LaunchPlan& plan, std::stop_token stop,
+             typename B::Program& program, typename B::Buffer& buffer, std::size_t bytes,
+             std::span<const std::byte> content, std::span<std::byte> target, Deadline deadline) {
   requires std::movable<typename B::Buffer>;
   { buffer.handle() } -> std::convertible_to<std::uint64_t>;
-  { backend.device() } -> std::convertible_to<const Device&>;
   { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
   { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
   {backend.upload(buffer, bytes, content)};
@@ -156,10 +162,6 @@ concept HasImplement = requires(C& coder, const CodingRequest& request, std::sto
 template <class F>
 concept HasFind = requires(const F& finder, const Task& task, const Kernel& kernel) {
   finder.find(task, kernel);
-};
-template <class E>
-concept HasDevice = requires(E& evaluator) {
-  { evaluator.device() } -> std::convertible_to<const Device&>;
 };
 template <class E>
 concept HasEvaluate = requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
@@ -241,36 +243,40 @@ template <class F> consteval bool check_region_finder() {
 
 /// True, or a compile error with a sentence that says what to add to `E`.
 template <class E> consteval bool check_evaluator() {
-  static_assert(detail::HasDevice<E>, "mtmc: an evaluator needs `const mtmc::Device& device()`");
+  static_assert(GivesDevice<E>, "mtmc: an evaluator needs `const mtmc::Device& device()`");
   static_assert(detail::HasEvaluate<E>, "mtmc: an evaluator needs `mtmc::Evaluation evaluate(const "
                                         "mtmc::EvaluationRequest&, std::stop_token)`");
-  if constexpr (detail::HasDevice<E> && detail::HasEvaluate<E>)
+  if constexpr (GivesDevice<E> && detail::HasEvaluate<E>)
     static_assert(Evaluator<E>, "mtmc: `evaluate` of an evaluator must return `mtmc::Evaluation` by value");
   return Evaluator<E>;
 }
 
 /// True, or a compile error with a sentence that says what to add to `B`.
 template <class B> consteval bool check_backend() {
-  static_assert(detail::HasDevice<B>, "mtmc: a backend needs `const mtmc::Device& device()`");
+  static_assert(GivesDevice<B>, "mtmc: a backend needs `const mtmc::Device& device()`");
   static_assert(detail::HasProgram<B>, "mtmc: a backend needs a member type `Program`, what `compile` makes");
   static_assert(detail::HasBuffer<B>,
                 "mtmc: a backend needs a movable member type `Buffer` that frees its memory");
-  static_assert(detail::HasHandle<B>, "mtmc: a backend's `Buffer` needs `std::uint64_t handle() const`");
-  static_assert(detail::HasCompile<B>,
-                "mtmc: a backend needs `mtmc::CompileResult<Program> compile(const mtmc::Kernel&, const "
-                "mtmc::CompileOptions&, std::stop_token)`");
-  static_assert(detail::HasAllocate<B>, "mtmc: a backend needs `Buffer allocate(std::size_t bytes)`");
-  static_assert(detail::HasUpload<B>, "mtmc: a backend needs `void upload(Buffer&, std::size_t offset, "
-                                      "std::span<const std::byte>)`");
-  static_assert(detail::HasDownload<B>, "mtmc: a backend needs `void download(Buffer&, std::size_t offset, "
-                                        "std::span<std::byte>)`");
-  static_assert(detail::HasRun<B>,
-                "mtmc: a backend needs `mtmc::RunStatus run(Program&, const mtmc::LaunchPlan&, "
-                "mtmc::Deadline)`");
-  static_assert(
-      detail::HasTime<B>,
-      "mtmc: a backend needs `mtmc::TimedRun time(Program&, std::span<const mtmc::LaunchPlan> group, bool "
-      "cold, mtmc::Deadline)`");
+  if constexpr (detail::HasBuffer<B>) {
+    static_assert(detail::HasHandle<B>, "mtmc: a backend's `Buffer` needs `std::uint64_t handle() const`");
+    static_assert(detail::HasAllocate<B>, "mtmc: a backend needs `Buffer allocate(std::size_t bytes)`");
+    static_assert(detail::HasUpload<B>, "mtmc: a backend needs `void upload(Buffer&, std::size_t offset, "
+                                        "std::span<const std::byte>)`");
+    static_assert(detail::HasDownload<B>, "mtmc: a backend needs `void download(Buffer&, std::size_t offset, "
+                                          "std::span<std::byte>)`");
+  }
+  if constexpr (detail::HasProgram<B>) {
+    static_assert(detail::HasCompile<B>,
+                  "mtmc: a backend needs `mtmc::CompileResult<Program> compile(const mtmc::Kernel&, const "
+                  "mtmc::CompileOptions&, std::stop_token)`");
+    static_assert(detail::HasRun<B>,
+                  "mtmc: a backend needs `mtmc::RunStatus run(Program&, const mtmc::LaunchPlan&, "
+                  "mtmc::Deadline)`");
+    static_assert(
+        detail::HasTime<B>,
+        "mtmc: a backend needs `mtmc::TimedRun time(Program&, std::span<const mtmc::LaunchPlan> group, bool "
+        "cold, mtmc::Deadline)`");
+  }
   return Backend<B>;
 }
 

@@ -42,11 +42,11 @@ struct MeasuredCeilings {
 /// A device as policies, coders and reports see it. Unknown numbers are 0.
 struct Device {
   /// Marketing name: "AMD EPYC 7R13", "NVIDIA H100 80GB HBM3".
-  std::string name;
+  std::string name{};
   /// "cpu" or "gpu", or what a host's backend calls its own.
-  std::string kind;
+  std::string kind{};
   /// Instruction set or architecture: "x86-64 avx2 fma", "sm_90a".
-  std::string arch;
+  std::string arch{};
   /// Cores of a CPU, multiprocessors of a GPU.
   int compute_units = 1;
   /// Bits of the widest vector register of a CPU; lanes times 32 of a GPU's warp.

@@ -149,6 +149,8 @@ struct RulesPolicyOptions {
   double good_enough = 0.92;
   /// Weight of actions whose optimisation the table does not speak of (a host's own types).
   double unknown_weight = 0.30;
+  /// Regions that do less than this part of the kernel's work are left alone: remainder tiles above all.
+  double least_share = 0.02;
   /// Factor on an action that was tried before: on a type and region that failed, and on one that was already
   /// kept.
   double tried_factor = 0.5;
@@ -201,6 +203,8 @@ private:
     if (action.kind == Action::Kind::free_text) return {options_.unknown_weight, "free text"};
     Judgement judgement{options_.unknown_weight, "no rule speaks of it"};
     if (const auto* region = seen.structure.find_region(action.region)) {
+      if (share_of_work(*region, seen.structure) < options_.least_share)
+        return {0, "the region does next to none of the work"};
       for (const auto& rule : rules_) {
         if (rule.optimization != action.optimization || !rule.holds(*region, situation)) continue;
         judgement = {rule.weight, rule.reason};
@@ -215,6 +219,16 @@ private:
     if (kept) judgement.weight *= options_.repeated_factor;
     if (tried) judgement.weight *= options_.tried_factor;
     return judgement;
+  }
+
+  /// Part of the kernel's operations or bytes that the region accounts for, in [0, 1]; 1 where neither is
+  /// known.
+  [[nodiscard]] static double share_of_work(const Region& region, const Structure& structure) {
+    if (region.kind == RegionKind::launch || region.kind == RegionKind::launch_sequence) return 1;
+    double share = -1;
+    if (structure.flops > 0) share = std::max(share, region.facts.flops / structure.flops);
+    if (structure.bytes > 0) share = std::max(share, region.facts.bytes / structure.bytes);
+    return share < 0 ? 1 : std::min(share, 1.0);
   }
 
   [[nodiscard]] static std::string describe_choice(const Situation& situation, std::string_view reason) {

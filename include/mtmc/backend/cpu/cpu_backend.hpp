@@ -158,8 +158,12 @@ private:
                               : std::min(largest_default, discovered.memory_bytes / 2);
       runner.memory_limit = static_cast<std::uint64_t>(memory);
       runner.address_space_limit = static_cast<std::uint64_t>(memory + discovered.memory_bytes);
-      runner.environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", "OMP_DYNAMIC=false",
-                            "OMP_NUM_THREADS=" + std::to_string(threads)};
+      runner.environment = {"LC_ALL=C",
+                            "PATH=/usr/bin:/bin",
+                            "OMP_DYNAMIC=false",
+                            "OMP_NUM_THREADS=" + std::to_string(threads),
+                            "OMP_PROC_BIND=spread",
+                            "OMP_PLACES=cores"};
       for (const auto& entry : options.kernel_environment) {
         const auto name = entry.substr(0, entry.find('=') + 1);
         std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(name); });

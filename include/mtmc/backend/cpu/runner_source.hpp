@@ -16,6 +16,7 @@ inline constexpr std::string_view runner_text = R"runner(
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,10 +72,28 @@ void reply(uint64_t status, uint64_t first, uint64_t second, const char* text) {
   send(socket_number, words, (reply_header + (length + 7) / 8) * 8, MSG_NOSIGNAL);
 }
 
+// With OMP_PROC_BIND, libgomp binds the thread that loads it to the first processor. Its own threads shall be
+// bound, but not this one: else all runners' sequential kernels would share that processor.
+class SameProcessors {
+public:
+  SameProcessors() { size_ = sched_getaffinity(0, sizeof processors_, set()) == 0 ? sizeof processors_ : 0; }
+  SameProcessors(const SameProcessors&) = delete;
+  SameProcessors& operator=(const SameProcessors&) = delete;
+  ~SameProcessors() {
+    if (size_ != 0) sched_setaffinity(0, size_, set());
+  }
+
+private:
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(processors_); }
+  unsigned long processors_[1024] = {};
+  size_t size_ = 0;
+};
+
 void load(const uint64_t* payload) {
   static char path[4096];
   if (payload[1] >= sizeof path) return reply(status_refused, 0, 0, "the path is too long");
   memcpy(path, payload + 2, payload[1]);
+  const SameProcessors same;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return reply(status_refused, 0, 0, dlerror());
   for (uint64_t i = 0; i < payload[0]; ++i) {

@@ -1,0 +1,63 @@
+#pragma once
+// What mtmc-optimize and mtmc-evaluate share: exit codes, tasks from paths, and Ctrl-C as a stop token.
+
+#include <mtmc/mtmc.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace command_line {
+
+// The contract with scripts.
+inline constexpr int done = 0;
+inline constexpr int bad_usage_or_task = 2;
+inline constexpr int surroundings_broken = 3;
+inline constexpr int waiting_for_answers = 75;
+
+/// The exit code that an error stands for: a malformed task or option is the user's, all else the
+/// surroundings'.
+inline int exit_code(const mtmc::Error& error) {
+  for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.evaluator.001"})
+    if (error.id().starts_with(area)) return bad_usage_or_task;
+  return surroundings_broken;
+}
+
+inline void print_error(const mtmc::Error& error) { std::fprintf(stderr, "error: %s\n", error.what()); }
+
+/// Exit codes of several tasks as one: the worst, where broken surroundings outweigh a bad task.
+inline int worse(int a, int b) {
+  const auto rank = [](int code) {
+    return code == surroundings_broken   ? 3
+           : code == bad_usage_or_task   ? 2
+           : code == waiting_for_answers ? 1
+                                         : 0;
+  };
+  return rank(a) >= rank(b) ? a : b;
+}
+
+/// Turns the first Ctrl-C into a stop request, so that the best kernel so far is still reported; a second one
+/// kills.
+class StopOnInterrupt {
+public:
+  StopOnInterrupt() {
+    std::signal(SIGINT, [](int) {
+      interrupted = 1;
+      std::signal(SIGINT, SIG_DFL);
+    });
+  }
+  [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
+
+private:
+  inline static volatile std::sig_atomic_t interrupted = 0;
+  std::stop_source source_;
+  std::jthread watcher_{[source = source_](const std::stop_token& ended) mutable {
+    while (!ended.stop_requested() && interrupted == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (interrupted != 0) source.request_stop();
+  }};
+};
+
+} // namespace command_line

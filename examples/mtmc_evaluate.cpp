@@ -1,0 +1,119 @@
+// mtmc-evaluate: judges kernel files that somebody wrote: right or wrong and why, and how fast against the
+// start kernel.
+
+#include <mtmc/core/json.hpp>
+#include <mtmc/support/file_io.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+struct Arguments {
+  std::string task;
+  std::vector<std::string> candidates;
+  std::string incumbent;
+  std::string compiler = "c++";
+  int threads = 0;
+  bool json = false;
+  bool promote = false;
+};
+
+/// The first reason in one line; empty for a correct kernel.
+std::string reason_of(const mtmc::Evaluation& evaluation) {
+  if (evaluation.correct() || evaluation.diagnostics.empty()) return {};
+  const auto& first = evaluation.diagnostics.front();
+  std::string text = first.line > 0 ? "line " + std::to_string(first.line) + ": " : "";
+  text += first.message;
+  if (!first.remedy.empty()) text += ". " + first.remedy;
+  return text;
+}
+
+void print_json(const std::string& path, const mtmc::Evaluation& evaluation) {
+  nlohmann::json object = evaluation;
+  object["candidate"] = path;
+  object["reason"] = reason_of(evaluation);
+  object["schema"] = mtmc::json_schema_version;
+  if (!object.contains("sizes")) object["sizes"] = nlohmann::json::array();
+  if (!object.contains("seconds")) object["seconds"] = 0;
+  std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
+  std::printf("%s: %s", path.c_str(), std::string(to_string(evaluation.verdict)).c_str());
+  if (!evaluation.rule.empty()) std::printf(" (%s)", evaluation.rule.c_str());
+  if (evaluation.seconds > 0) std::printf(", %s a call", mtmc::seconds_text(evaluation.seconds).c_str());
+  if (evaluation.speed_up)
+    std::printf(", %s, %s", mtmc::speed_up_text(*evaluation.speed_up).c_str(),
+                std::string(to_string(evaluation.comparison)).c_str());
+  std::printf("\n");
+  for (const auto& diagnostic : evaluation.diagnostics) {
+    std::printf("  ");
+    if (diagnostic.line > 0) std::printf("line %d: ", diagnostic.line);
+    std::printf("%s\n", diagnostic.message.c_str());
+    if (!diagnostic.remedy.empty()) std::printf("    -> %s\n", diagnostic.remedy.c_str());
+  }
+  for (const auto& size : evaluation.sizes)
+    std::printf("  %-32s checked %lld of %lld elements%s%s\n", mtmc::to_string(size.size).c_str(),
+                static_cast<long long>(size.checked_elements), static_cast<long long>(size.total_elements),
+                size.seconds > 0 ? (", " + mtmc::seconds_text(size.seconds)).c_str() : "",
+                size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
+}
+
+int run(const Arguments& arguments) {
+  const auto task = mtmc::load_task(arguments.task);
+  mtmc::CpuEvaluator evaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
+  const command_line::StopOnInterrupt interrupt;
+  auto incumbent = task.kernel;
+  if (!arguments.incumbent.empty()) incumbent.source = mtmc::read_file(arguments.incumbent);
+
+  int code = command_line::done;
+  for (const auto& path : arguments.candidates) {
+    mtmc::EvaluationRequest request{task, {task.kernel.language, ""}, incumbent};
+    if (arguments.promote) request.purpose = mtmc::Purpose::promote;
+    try {
+      request.candidate.source = mtmc::read_file(path);
+    } catch (const std::system_error& error) {
+      std::fprintf(stderr, "error: the candidate cannot be read: %s\n", error.what());
+      code = command_line::worse(code, command_line::bad_usage_or_task);
+      continue;
+    }
+    const auto evaluation = evaluator.evaluate(request, interrupt.token());
+    arguments.json ? print_json(path, evaluation) : print_text(path, evaluation);
+    std::fflush(stdout);
+  }
+  return code;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"Judges kernels against a task. Exit codes: 0 judged (whatever the verdicts), 2 bad usage or "
+               "task, 3 broken "
+               "surroundings.",
+               "mtmc-evaluate"};
+  app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
+  app.add_option("TASK", arguments.task, "the task file")->required();
+  app.add_option("CANDIDATE", arguments.candidates, "kernel files")->required();
+  app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own");
+  app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
+  app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
+  app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");
+  app.add_flag("--json", arguments.json, "one JSON object a candidate");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
+  }
+  try {
+    return run(arguments);
+  } catch (const mtmc::Error& error) {
+    command_line::print_error(error);
+    return command_line::exit_code(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return command_line::surroundings_broken;
+  }
+}

@@ -1,0 +1,15 @@
+#pragma once
+/// A task's argument as somebody stated it, before the kernel's signature completes it.
+
+#include <mtmc/core/task.hpp>
+
+namespace mtmc {
+
+/// An argument as a host or task file stated it; what is missing is read from the signature.
+struct StatedArgument {
+  Argument argument;
+  bool has_role = false;
+  bool has_type = false;
+};
+
+} // namespace mtmc

@@ -1,0 +1,441 @@
+#pragma once
+
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/launch_merge.hpp>
+#include <mtmc/analysis/legality.hpp>
+#include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/region_facts.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/structure.hpp>
+#include <mtmc/core/task.hpp>
+#include <mtmc/support/expression.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// \file
+/// The default region finder: C-family text to a `Structure` by way of its syntax tree and data flow.
+
+namespace mtmc {
+
+namespace detail {
+
+/// Makes the structure of one kernel.
+class StructureBuilder {
+public:
+  StructureBuilder(const Task& task, const Kernel& kernel, const SyntaxNode& tree)
+      : task_(task), kernel_(kernel), tree_(tree), analysis_(tree, &task) {}
+
+  [[nodiscard]] Structure run() {
+    structure_.kernel_id = kernel_.id();
+    read_sizes();
+    for (const auto& function : analysis_.functions()) add_function(*function);
+    add_launches();
+    add_notes();
+    add_totals();
+    return std::move(structure_);
+  }
+
+private:
+  // --- sizes
+
+  void read_sizes() {
+    if (const ProblemSize* size = task_.main_size(); size != nullptr) symbols_ = size->symbols;
+    for (const Argument& argument : task_.arguments)
+      if (argument.role != ArgumentRole::scalar) note_buffer(argument.name, argument.shape);
+    for (const ScratchText& scratch : analysis_.lines().scratch) note_buffer(scratch.name, scratch.extents);
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> evaluate(const std::string& text) const {
+    try {
+      return evaluate_expression(text, symbols_);
+    } catch (const std::exception&) { // what cannot be evaluated is not known
+      return std::nullopt;
+    }
+  }
+
+  void note_buffer(const std::string& name, const std::vector<std::string>& shape) {
+    double elements = 1;
+    for (const std::string& extent : shape) {
+      const auto value = evaluate(extent);
+      if (!value) return;
+      elements *= static_cast<double>(*value);
+    }
+    elements_[name] = elements;
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> value_of_argument(const std::string& text) const {
+    if (const Argument* argument = task_.find_argument(text);
+        argument != nullptr && argument->role == ArgumentRole::scalar && !argument->value.empty())
+      return evaluate(argument->value);
+    return evaluate(text);
+  }
+
+  /// How a launch calls its function; without a launch, parameters have the values of symbols of their name.
+  [[nodiscard]] CallContext context_of(const FunctionAnalysis& function, const LaunchText* launch) const {
+    CallContext context;
+    context.values = symbols_;
+    if (launch == nullptr) return context;
+    const auto given = parameters(*function.node);
+    for (std::size_t i = 0; i < given.size() && i < launch->arguments.size(); ++i) {
+      const TypeFacts type = type_facts(given[i].type);
+      if (type.pointer || !extents(given[i]).empty()) {
+        context.buffers[given[i].text] = launch->arguments[i];
+        if (const auto known = elements_.find(launch->arguments[i]); known != elements_.end())
+          context.elements[given[i].text] = known->second;
+      } else if (!type.floating) {
+        context.values.erase(given[i].text);
+        if (const auto value = value_of_argument(launch->arguments[i]))
+          context.values[given[i].text] = *value;
+      }
+    }
+    return context;
+  }
+
+  [[nodiscard]] const LaunchText* first_launch(const FunctionAnalysis& function) const {
+    for (const LaunchText& launch : analysis_.lines().launches)
+      if (launch.entry == function.name) return &launch;
+    return nullptr;
+  }
+
+  // --- functions and loops
+
+  void add_function(const FunctionAnalysis& function) {
+    const LaunchText* launch = first_launch(function);
+    CallContext context = context_of(function, launch);
+    context.buffers.clear(); // inside a function, arrays are named as its text names them
+    double calls = 0;
+    for (const LaunchText& other : analysis_.lines().launches) calls += other.entry == function.name ? 1 : 0;
+    const FunctionAtSize at_size(function, context.values);
+    Region whole;
+    whole.kind = RegionKind::function;
+    whole.label = "the function " + function.name;
+    whole.path = function.path;
+    whole.first_line = function.node->range.first_line;
+    whole.last_line = function.node->range.last_line;
+    whole.facts = region_facts(function, {}, context, at_size);
+    add(std::move(whole), calls);
+    for (const LoopInfo& loop : function.loops) add_loop(loop, context, at_size, calls);
+    add_sequences(function, function_body(*function.node), nullptr, context, at_size, calls);
+  }
+
+  void add(Region region, double calls) {
+    if (calls > 1) {
+      region.facts.flops *= calls;
+      region.facts.bytes *= calls;
+    }
+    structure_.regions.push_back(std::move(region));
+  }
+
+  void add_loop(const LoopInfo& loop, const CallContext& context, const FunctionAtSize& at_size,
+                double calls) {
+    Region region;
+    region.kind = RegionKind::loop;
+    region.path = loop.path;
+    region.first_line = loop.first_line;
+    region.last_line = loop.last_line;
+    region.facts = region_facts(*loop.function, {&loop}, context, at_size);
+    const auto& nest = region.facts.loops;
+    region.label = "the ";
+    for (std::size_t i = 0; i < nest.size(); ++i) region.label += (i > 0 ? ", " : "") + nest[i].variable;
+    region.label += (nest.size() > 1 ? " loop nest of " : " loop of ") + loop.function->name;
+    add(std::move(region), calls);
+  }
+
+  // --- neighbouring loops
+
+  /// Finds runs of neighbouring loops in all blocks of a statement. `parent`: the loop whose body it is in.
+  void add_sequences(const FunctionAnalysis& function, const SyntaxNode& node, const LoopInfo* parent,
+                     const CallContext& context, const FunctionAtSize& at_size, double calls) {
+    if (is_expression(node.kind)) return;
+    if (node.kind == NodeKind::block) {
+      std::vector<const LoopInfo*> run;
+      std::vector<std::size_t> positions;
+      const auto close = [&] {
+        add_run(node, run, positions, context, at_size, calls);
+        run.clear();
+        positions.clear();
+      };
+      for (std::size_t i = 0; i < node.children.size(); ++i) {
+        const SyntaxNode& child = node.children[i];
+        if (is_loop(child.kind)) {
+          const LoopInfo* loop = loop_at(function, parent, child);
+          if (loop == nullptr) continue;
+          run.push_back(loop);
+          positions.push_back(i);
+        } else if (child.kind != NodeKind::declaration && child.kind != NodeKind::expression_statement &&
+                   child.kind != NodeKind::comment && child.kind != NodeKind::pragma &&
+                   child.kind != NodeKind::empty) {
+          close();
+        }
+      }
+      close();
+    }
+    for (const SyntaxNode& child : node.children)
+      add_sequences(function, child, is_loop(node.kind) ? loop_at(function, parent, node) : parent, context,
+                    at_size, calls);
+  }
+
+  [[nodiscard]] static const LoopInfo* loop_at(const FunctionAnalysis& function, const LoopInfo* parent,
+                                               const SyntaxNode& node) {
+    if (parent != nullptr) {
+      for (const LoopInfo* child : parent->children)
+        if (child->node == &node) return child;
+      return nullptr;
+    }
+    for (std::size_t i = 0; i < function.loops.size(); i = function.loops[i].last_inside)
+      if (function.loops[i].node == &node) return &function.loops[i];
+    return nullptr;
+  }
+
+  void add_run(const SyntaxNode& block, const std::vector<const LoopInfo*>& run,
+               const std::vector<std::size_t>& positions, const CallContext& context,
+               const FunctionAtSize& at_size, double calls) {
+    if (run.size() < 2) return;
+    const auto between = [&](std::size_t i) {
+      return std::span(block.children).subspan(positions[i] + 1, positions[i + 1] - positions[i] - 1);
+    };
+    std::vector<bool> fusable; // each with the next one
+    for (std::size_t i = 0; i + 1 < run.size(); ++i) {
+      fusable.push_back(fusion_legal_between(*run[i], *run[i + 1], between(i)).legal);
+      add_loop_sequence({run[i], run[i + 1]}, fusable.back(), context, at_size, calls);
+    }
+    for_longer_runs(run.size(), fusable, [&](std::size_t first, std::size_t last, bool together) {
+      const std::vector<const LoopInfo*> members(run.begin() + static_cast<std::ptrdiff_t>(first),
+                                                 run.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+      for (std::size_t a = 0; together && a < members.size(); ++a)
+        for (std::size_t b = a + 2; together && b < members.size(); ++b)
+          together = accesses_allow_fusion(*members[a], *members[b]).legal;
+      add_loop_sequence(members, together, context, at_size, calls);
+    });
+  }
+
+  /// Calls `use(first, last, fusable)` for the run as a whole and for the longest fusable parts of it, each
+  /// of three to `longest` members.
+  template <class Use>
+  static void for_longer_runs(std::size_t size, const std::vector<bool>& fusable, const Use& use) {
+    constexpr std::size_t longest = 12; // what grows with the square stays small
+    const bool all = std::all_of(fusable.begin(), fusable.end(), [](bool one) { return one; });
+    if (size >= 3 && size <= longest) use(0, size - 1, all);
+    if (all && size <= longest) return;
+    for (std::size_t first = 0; first < fusable.size();) {
+      std::size_t last = first;
+      while (last < fusable.size() && fusable[last] && last - first + 1 < longest) ++last;
+      if (last - first >= 2) use(first, last, true);
+      first = std::max(last, first + 1);
+    }
+  }
+
+  void add_loop_sequence(const std::vector<const LoopInfo*>& members, bool fusable,
+                         const CallContext& context, const FunctionAtSize& at_size, double calls) {
+    Region region;
+    region.kind = RegionKind::loop_sequence;
+    region.first_line = members.front()->first_line;
+    region.last_line = members.back()->last_line;
+    region.path = members.front()->path;
+    std::vector<std::string> names;
+    for (const LoopInfo* member : members) {
+      names.push_back(member->canonical ? member->variable : loop_component(*member->node));
+      if (member != members.front()) region.path += '+' + member->path.substr(member->path.rfind('/') + 1);
+    }
+    region.label = "the neighbouring " + listed(names) + " loops of " + members.front()->function->name;
+    region.facts = region_facts(*members.front()->function, members, context, at_size);
+    region.facts.intermediates = handed_on(members);
+    region.facts.fusable = fusable && !region.facts.opaque;
+    for (std::size_t i = 0; members.size() == 2 && i < region.facts.intermediates.size(); ++i)
+      structure_.edges.push_back({members[0]->path, members[1]->path, region.facts.intermediates[i]});
+    add(std::move(region), calls);
+  }
+
+  /// Arrays that one loop writes and a later one reads.
+  [[nodiscard]] static std::vector<std::string> handed_on(const std::vector<const LoopInfo*>& members) {
+    std::vector<const Array*> written;
+    std::vector<std::string> result;
+    const auto& accesses = members.front()->function->accesses;
+    for (const LoopInfo* member : members) {
+      for (std::size_t i = member->accesses.first; i < member->accesses.last; ++i) {
+        const Access& access = accesses[i];
+        const bool before = std::find(written.begin(), written.end(), access.array) != written.end();
+        if (!access.write && before &&
+            std::find(result.begin(), result.end(), access.array->name) == result.end())
+          result.push_back(access.array->name);
+      }
+      for (std::size_t i = member->accesses.first; i < member->accesses.last; ++i)
+        if (accesses[i].write) written.push_back(accesses[i].array);
+    }
+    return result;
+  }
+
+  [[nodiscard]] static std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    return text;
+  }
+
+  // --- launches
+
+  void add_launches() {
+    const auto& launches = analysis_.lines().launches;
+    std::vector<RegionFacts> facts;
+    for (const LaunchText& launch : launches) {
+      Region region;
+      region.kind = RegionKind::launch;
+      region.label = "the launch of " + launch.entry;
+      region.path = launch.path;
+      region.first_line = region.last_line = launch.node->range.first_line;
+      if (const FunctionAnalysis* function = analysis_.find_function(launch.entry); function != nullptr) {
+        const CallContext context = context_of(*function, &launch);
+        const FunctionAtSize at_size(*function, context.values);
+        region.facts = region_facts(*function, {}, context, at_size);
+      } else {
+        region.facts.opaque = true;
+        note(region.first_line, "the function " + launch.entry + " is launched but not defined in the text");
+      }
+      facts.push_back(region.facts);
+      structure_.flops += region.facts.flops;
+      structure_.bytes += region.facts.bytes;
+      structure_.regions.push_back(std::move(region));
+    }
+    add_edges(facts);
+    std::vector<bool> fusable;
+    for (std::size_t i = 0; i + 1 < launches.size(); ++i) {
+      fusable.push_back(launch_fusion_legal(analysis_, std::span(launches).subspan(i, 2), &task_).legal);
+      add_launch_sequence(i, i + 1, facts, fusable.back());
+    }
+    for_longer_runs(launches.size(), fusable, [&](std::size_t first, std::size_t last, bool together) {
+      if (together)
+        together =
+            launch_fusion_legal(analysis_, std::span(launches).subspan(first, last - first + 1), &task_)
+                .legal;
+      add_launch_sequence(first, last, facts, together);
+    });
+  }
+
+  /// From each launch that reads a buffer to the last one before it that wrote it.
+  void add_edges(const std::vector<RegionFacts>& facts) {
+    const auto& launches = analysis_.lines().launches;
+    std::map<std::string, std::size_t> writer;
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      for (const std::string& buffer : facts[i].reads)
+        if (const auto found = writer.find(buffer); found != writer.end())
+          structure_.edges.push_back({launches[found->second].path, launches[i].path, buffer});
+      for (const std::string& buffer : facts[i].writes) writer[buffer] = i;
+    }
+  }
+
+  void add_launch_sequence(std::size_t first, std::size_t last, const std::vector<RegionFacts>& facts,
+                           bool fusable) {
+    const auto& launches = analysis_.lines().launches;
+    Region region;
+    region.kind = RegionKind::launch_sequence;
+    region.first_line = launches[first].node->range.first_line;
+    region.last_line = launches[last].node->range.last_line;
+    std::vector<std::string> names;
+    std::vector<std::string> written;
+    RegionFacts& all = region.facts;
+    const auto merge = [](std::vector<std::string>& list, const std::vector<std::string>& more) {
+      for (const std::string& name : more)
+        if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+    };
+    for (std::size_t i = first; i <= last; ++i) {
+      region.path += (i > first ? "+" : "") + launches[i].path;
+      names.push_back(launches[i].entry);
+      // An access moves with the loops of its own launch only.
+      for (AccessFacts access : facts[i].accesses) {
+        access.strides.insert(access.strides.begin(), all.loops.size(), std::nullopt);
+        all.accesses.push_back(std::move(access));
+      }
+      all.loops.insert(all.loops.end(), facts[i].loops.begin(), facts[i].loops.end());
+      for (const std::string& buffer : facts[i].reads)
+        if (std::find(written.begin(), written.end(), buffer) != written.end())
+          merge(all.intermediates, {buffer});
+      merge(written, facts[i].writes);
+      merge(all.reads, facts[i].reads);
+      merge(all.writes, facts[i].writes);
+      merge(all.calls, facts[i].calls);
+      merge(all.directives, facts[i].directives);
+      all.flops += facts[i].flops;
+      all.bytes += facts[i].bytes;
+      all.reuse = std::max(all.reuse, facts[i].reuse);
+      all.transcendental = all.transcendental || facts[i].transcendental;
+      all.branches = all.branches || facts[i].branches;
+      all.indirect = all.indirect || facts[i].indirect;
+      all.opaque = all.opaque || facts[i].opaque;
+    }
+    for (AccessFacts& access : all.accesses) access.strides.resize(all.loops.size());
+    region.label = "the launches of " + listed(names);
+    all.fusable = fusable && !all.intermediates.empty() && !all.opaque;
+    structure_.regions.push_back(std::move(region));
+  }
+
+  // --- remarks and totals
+
+  void note(int line, std::string message, std::string remedy = {}) {
+    Diagnostic diagnostic;
+    diagnostic.severity = Severity::note;
+    diagnostic.line = line;
+    diagnostic.message = std::move(message);
+    diagnostic.remedy = std::move(remedy);
+    structure_.notes.push_back(std::move(diagnostic));
+  }
+
+  void add_notes() {
+    for (const auto& function : analysis_.functions())
+      for (const OpaqueEffect& effect : function->opaque) {
+        ++structure_.opaque_statements;
+        note(effect.line, "line " + std::to_string(effect.line) + " contains " + effect.reason +
+                              "; nothing is claimed of what is around it");
+      }
+    add_opaque_items(tree_);
+    try {
+      (void)parse_launch_lines(kernel_);
+    } catch (const Error& error) {
+      note(0, error.what());
+    }
+  }
+
+  /// Items of the file that are not understood; declarations of types and aliases do no harm.
+  void add_opaque_items(const SyntaxNode& node) {
+    constexpr std::string_view harmless[] = {"using", "typedef",  "struct",        "class",  "enum",
+                                             "union", "template", "static_assert", "extern", "union"};
+    for (const SyntaxNode& child : node.children) {
+      if (child.kind == NodeKind::scope) add_opaque_items(child);
+      if (child.kind != NodeKind::opaque) continue;
+      const bool known = std::any_of(std::begin(harmless), std::end(harmless), [&](std::string_view word) {
+        return std::string_view(child.text).starts_with(word);
+      });
+      if (known) continue;
+      ++structure_.opaque_statements;
+      note(child.range.first_line,
+           "line " + std::to_string(child.range.first_line) + " contains text that is not understood");
+    }
+  }
+
+  void add_totals() {
+    if (!task_.flops.empty())
+      if (const auto stated = evaluate(task_.flops)) structure_.flops = static_cast<double>(*stated);
+  }
+
+  const Task& task_;
+  const Kernel& kernel_;
+  const SyntaxNode& tree_;
+  const KernelAnalysis analysis_;
+  Symbols symbols_;
+  std::map<std::string, double, std::less<>> elements_;
+  Structure structure_;
+};
+
+} // namespace detail
+
+} // namespace mtmc

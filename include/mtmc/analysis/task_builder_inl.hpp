@@ -1,0 +1,18 @@
+#pragma once
+/// Definitions of analysis/task_builder.hpp.
+
+#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/task_builder.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/validate_task.hpp>
+
+namespace mtmc {
+
+MTMC_INLINE Task TaskBuilder::build() const {
+  Task task = task_;
+  complete_arguments(task, stated_);
+  validate_task(task);
+  return task;
+}
+
+} // namespace mtmc

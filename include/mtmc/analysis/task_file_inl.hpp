@@ -1,0 +1,135 @@
+#pragma once
+/// Definitions of analysis/task_file.hpp.
+
+#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/task_file.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/core/validate_task.hpp>
+#include <mtmc/support/file_io.hpp>
+
+#include <algorithm>
+#include <dirent.h>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <vector>
+
+namespace mtmc {
+
+namespace detail {
+
+[[nodiscard]] inline std::string folder_of(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string(".") : std::string(path.substr(0, slash));
+}
+
+[[nodiscard]] inline std::string beside(const std::string& task_file, const std::string& path) {
+  return path.starts_with('/') ? path : folder_of(task_file) + '/' + path;
+}
+
+[[nodiscard]] inline std::string read_task_part(const std::string& path, std::string_view what) {
+  try {
+    return read_file(path);
+  } catch (const std::system_error& error) {
+    throw Error(error_id::task_unreadable,
+                "cannot read the " + std::string(what) + ": " + error.code().message(),
+                "Check that the path exists and may be read", path);
+  }
+}
+
+[[nodiscard]] inline Language language_named(const std::string& name) {
+  for (const auto& known :
+       {languages::cpp, languages::cuda, languages::opencl, languages::triton, languages::pytorch})
+    if (known.name == name) return known;
+  return {name, Syntax::c_family};
+}
+
+/// Reads one entry of "arguments": what the signature can tell may be missing.
+[[nodiscard]] inline StatedArgument read_stated_argument(Json entry, const std::string& path) {
+  if (!entry.is_object()) json_type_error({nullptr, &entry, nullptr, path}, "an object");
+  StatedArgument stated;
+  stated.has_role = entry.contains("role");
+  stated.has_type = entry.contains("dtype");
+  if (!stated.has_role) entry["role"] = "input";
+  if (!stated.has_type) entry["dtype"] = "f32";
+  read_value(entry, stated.argument, path);
+  return stated;
+}
+
+} // namespace detail
+
+MTMC_INLINE Task parse_task(std::string_view text, const std::string& path) {
+  auto document = parse_json(text, path);
+  check_schema(document, path);
+  try {
+    const detail::JsonCursor root{nullptr, &document};
+    detail::JsonFields reader(root);
+    std::string language_name, source, reference;
+    const bool inline_kernel = document.contains("kernel");
+    if (!inline_kernel) {
+      reader.required("language", language_name);
+      reader.required("source", source);
+      if (document.contains("reference")) reader.required("reference", reference);
+    }
+    std::vector<StatedArgument> stated;
+    if (const auto found = document.find("arguments"); found != document.end()) {
+      if (!found->is_array()) detail::json_type_error({nullptr, &*found, nullptr, "arguments"}, "an array");
+      for (std::size_t i = 0; i < found->size(); ++i)
+        stated.push_back(detail::read_stated_argument((*found)[i], "arguments[" + std::to_string(i) + ']'));
+    }
+    for (const char* taken : {"schema", "language", "source", "arguments"}) document.erase(taken);
+    if (!inline_kernel) {
+      document.erase("reference");
+      document["kernel"] = Kernel{detail::language_named(language_name), ""};
+    }
+
+    Task task;
+    detail::read_value(document, task, std::string());
+    if (!inline_kernel) {
+      task.kernel.source = detail::read_task_part(detail::beside(path, source), "kernel's source");
+      if (!reference.empty())
+        task.reference = Kernel{task.kernel.language, detail::read_task_part(detail::beside(path, reference),
+                                                                             "reference's source")};
+    }
+    for (auto& entry : stated)
+      if (!entry.argument.data.empty()) entry.argument.data = detail::beside(path, entry.argument.data);
+    complete_arguments(task, std::move(stated));
+    validate_task(task);
+    return task;
+  } catch (const Error& error) {
+    const auto place = error.place().find(path) == std::string::npos
+                           ? path + (error.place().empty() ? "" : ", " + error.place())
+                           : error.place();
+    throw Error(error.id(), error.message(), error.remedy(), place);
+  }
+}
+
+MTMC_INLINE Task load_task(const std::string& path) {
+  return parse_task(detail::read_task_part(path, "task file"), path);
+}
+
+MTMC_INLINE std::vector<std::string> find_task_files(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0)
+    throw Error(error_id::task_unreadable, "there is no such file or folder", "Check the path of the task",
+                path);
+  if (!S_ISDIR(facts.st_mode)) return {path};
+  std::vector<std::string> files;
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr)
+    throw Error(error_id::task_unreadable, "the folder cannot be listed", "Check its permissions", path);
+  while (const dirent* entry = ::readdir(folder)) { // NOLINT(concurrency-mt-unsafe): the stream is our own
+    const std::string_view name = entry->d_name;
+    if (name.ends_with(".json")) files.push_back(path + '/' + std::string(name));
+  }
+  ::closedir(folder);
+  std::sort(files.begin(), files.end());
+  if (files.empty())
+    throw Error(error_id::task_unreadable, "the folder holds no task file (*.json)",
+                "Name a folder with tasks", path);
+  return files;
+}
+
+} // namespace mtmc

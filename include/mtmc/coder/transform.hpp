@@ -1,0 +1,47 @@
+#pragma once
+/// The offline coder: applies an action to the kernel's syntax tree, only where the dependences allow it, and
+/// prints the new source. No model, no network.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/step.hpp>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace mtmc {
+
+struct TransformationEntry;
+
+/// A coder that knows a fixed set of transformations of C-family text. The same request gives the same draft;
+/// the sample index selects among variants (tile sizes, unroll factors, loop orders), the one expected to be
+/// best first. What it cannot do it declines (`DraftFailure::declined`) with the reason as message: no
+/// transformation for the optimisation, a region that is gone, a dependence in the way, variants used up.
+/// Stateless; calls may run at once.
+///
+/// Two parameters of a function are taken to be different memory unless some launch line gives them the same
+/// buffer.
+class TransformCoder {
+public:
+  TransformCoder();
+  /// With the host's own table (coder/transform/table.hpp); the first entry of an optimisation counts.
+  explicit TransformCoder(std::vector<TransformationEntry> transformations);
+
+  /// The kernel after the request's action on its region, or why there is none.
+  [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop) const;
+
+  /// Names the coder and its table, for cache keys and reports.
+  [[nodiscard]] std::string identity() const;
+
+private:
+  std::shared_ptr<const std::vector<TransformationEntry>> transformations_;
+};
+
+static_assert(check_coder<TransformCoder>());
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/coder/transform_inl.hpp>
+#endif

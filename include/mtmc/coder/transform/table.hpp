@@ -1,0 +1,27 @@
+#pragma once
+/// The transformations of the offline coder: one row an optimisation type.
+
+#include <mtmc/coder/transform/launch_fusion.hpp>
+#include <mtmc/coder/transform/parallelization.hpp>
+#include <mtmc/coder/transform/reordering.hpp>
+#include <mtmc/coder/transform/tiling.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/coder/transform/unrolling.hpp>
+#include <mtmc/coder/transform/vectorization.hpp>
+
+#include <vector>
+
+namespace mtmc {
+
+/// The table of `TransformCoder{}`. A host adds rows of its own, or puts one before these to replace it: the
+/// first row of an optimisation counts.
+[[nodiscard]] inline std::vector<TransformationEntry> default_transformations() {
+  return {{"fusion", apply_fusion},
+          {"reordering", apply_reordering},
+          {"tiling", apply_tiling},
+          {"unrolling", apply_unrolling},
+          {"vectorization", apply_vectorization},
+          {"parallelization", apply_parallelization}};
+}
+
+} // namespace mtmc

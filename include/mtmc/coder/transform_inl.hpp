@@ -1,0 +1,76 @@
+#pragma once
+/// Definitions of coder/transform.hpp.
+
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/printer.hpp>
+#include <mtmc/coder/transform.hpp>
+#include <mtmc/coder/transform/table.hpp>
+#include <mtmc/compiled.hpp>
+
+#include <utility>
+
+namespace mtmc {
+
+namespace detail {
+
+[[nodiscard]] inline const TransformationEntry*
+find_transformation(const std::vector<TransformationEntry>& table, const std::string& optimization) noexcept {
+  for (const auto& entry : table)
+    if (entry.optimization == optimization) return &entry;
+  return nullptr;
+}
+
+[[nodiscard]] inline Draft declined_draft(const std::string& reason) {
+  return Draft::failed(DraftFailure::declined, reason);
+}
+
+} // namespace detail
+
+MTMC_INLINE TransformCoder::TransformCoder() : TransformCoder(default_transformations()) {}
+
+MTMC_INLINE TransformCoder::TransformCoder(std::vector<TransformationEntry> transformations)
+    : transformations_(std::make_shared<const std::vector<TransformationEntry>>(std::move(transformations))) {
+}
+
+MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::stop_token stop) const {
+  if (stop.stop_requested()) return Draft::failed(DraftFailure::cancelled, "stopped before it began");
+  const Action& action = request.action;
+  const Kernel& kernel = request.seen.kernel;
+  if (action.kind != Action::Kind::optimize)
+    return detail::declined_draft(
+        "it carries out optimisations of regions only, not " +
+        (action.kind == Action::Kind::stop ? std::string("stop") : std::string("free text")));
+  if (request.repair)
+    return detail::declined_draft("it cannot mend a kernel that failed; another sample is another variant");
+  if (kernel.language.syntax != Syntax::c_family)
+    return detail::declined_draft("it does not know the language " + kernel.language.name);
+  const TransformationEntry* const entry =
+      detail::find_transformation(*transformations_, action.optimization);
+  if (entry == nullptr)
+    return detail::declined_draft("it has no transformation for \"" + action.optimization + '"');
+  try {
+    const SyntaxNode tree = parse(kernel.source);
+    const KernelAnalysis analysis{tree, &request.seen.task};
+    const SyntaxNode changed = entry->apply(
+        {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});
+    Kernel result{kernel.language, print(changed)};
+    if (result.id() == kernel.id())
+      return Draft::failed(DraftFailure::unchanged, action.text() + " changes nothing");
+    Draft draft;
+    draft.kernel = std::move(result);
+    draft.message = action.text();
+    if (request.sample > 0) draft.message += ", variant " + std::to_string(request.sample);
+    return draft;
+  } catch (const TransformDeclined& reason) {
+    return detail::declined_draft(reason.what());
+  }
+}
+
+MTMC_INLINE std::string TransformCoder::identity() const {
+  std::string text = "transform 1:";
+  for (const auto& entry : *transformations_) text += ' ' + entry.optimization;
+  return text;
+}
+
+} // namespace mtmc

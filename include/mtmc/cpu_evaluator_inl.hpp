@@ -1,0 +1,16 @@
+#pragma once
+/// Definitions of cpu_evaluator.hpp.
+
+#include <mtmc/backend/cpu.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/cpu_evaluator.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+
+#include <utility>
+
+namespace mtmc {
+
+MTMC_INLINE CpuEvaluator::CpuEvaluator(CpuBackendOptions backend, KernelEvaluatorOptions options)
+    : evaluator_(KernelEvaluator<CpuBackend>{CpuBackend{std::move(backend)}, std::move(options)}) {}
+
+} // namespace mtmc

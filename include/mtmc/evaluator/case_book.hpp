@@ -1,0 +1,120 @@
+#pragma once
+/// Which contents were shown to whom, and what the reference made of them.
+
+#include <mtmc/evaluator/input_generation.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// One set of inputs of a task. Contents of different ids have nothing in common.
+struct CaseId {
+  /// Place in `Task::sizes`.
+  std::size_t size = 0;
+  Distribution distribution = Distribution::normal;
+  /// Whether it belongs to timing; else to checking.
+  bool timed = false;
+  std::uint64_t serial = 0;
+
+  friend auto operator<=>(const CaseId&, const CaseId&) = default;
+};
+
+/// What the reference computed for a case.
+struct ReferenceResult {
+  /// In the order of `ProblemLayout::buffers`; empty for inputs.
+  std::vector<std::vector<std::byte>> contents;
+  /// `output_scale` of each.
+  std::vector<double> scales;
+
+  [[nodiscard]] std::int64_t bytes() const noexcept {
+    std::int64_t total = 0;
+    for (const auto& content : contents) total += static_cast<std::int64_t>(content.size());
+    return total;
+  }
+};
+
+/// The cases of one task: their keys, how far each candidate has got in them, and the reference's results.
+///
+/// All candidates walk through the same cases in the same order, so that each result is computed once and
+/// shared; a candidate that comes back (for promotion, say) goes on where it stopped and never sees a content
+/// again. Inputs are not stored, since their keys bring them back.
+class CaseBook {
+public:
+  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first.
+  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes)
+      : master_key_(master_key), largest_bytes_(largest_bytes) {}
+
+  /// Key of a case's inputs.
+  [[nodiscard]] std::uint64_t key_of(const CaseId& id) const noexcept {
+    const auto words =
+        philox4x32({static_cast<std::uint32_t>(id.serial), static_cast<std::uint32_t>(id.serial >> 32),
+                    static_cast<std::uint32_t>(id.size),
+                    static_cast<std::uint32_t>(id.distribution) * 2 + (id.timed ? 1 : 0)},
+                   {static_cast<std::uint32_t>(master_key_), static_cast<std::uint32_t>(master_key_ >> 32)});
+    return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
+  }
+
+  /// Serial number for the checks of a candidate's next evaluation: 0 for the first.
+  [[nodiscard]] std::uint64_t next_check(const std::string& candidate) { return shown_[candidate].checks++; }
+
+  /// The next case for timing a candidate at a size.
+  [[nodiscard]] CaseId next_timed(const std::string& candidate, std::size_t size) {
+    return {size, Distribution::normal, true, shown_[candidate].timed[size]++};
+  }
+
+  /// The reference's result; null if it is not there (any more).
+  [[nodiscard]] std::shared_ptr<const ReferenceResult> find(const CaseId& id) const {
+    const auto found = results_.find(id);
+    return found == results_.end() ? nullptr : found->second.result;
+  }
+
+  /// Keeps a result and drops the oldest ones that no longer fit; the new one always stays.
+  void keep(const CaseId& id, std::shared_ptr<const ReferenceResult> result) {
+    forget(id);
+    bytes_ += result->bytes();
+    results_[id] = {std::move(result), age_++};
+    while (bytes_ > largest_bytes_ && results_.size() > 1) {
+      auto oldest = results_.begin();
+      for (auto it = results_.begin(); it != results_.end(); ++it)
+        if (it->second.age < oldest->second.age) oldest = it;
+      forget(CaseId(oldest->first));
+    }
+  }
+
+  /// Bytes of all results kept.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+
+private:
+  struct Shown {
+    std::uint64_t checks = 0;
+    std::map<std::size_t, std::uint64_t> timed;
+  };
+  struct Kept {
+    std::shared_ptr<const ReferenceResult> result;
+    std::uint64_t age = 0;
+  };
+
+  void forget(const CaseId& id) {
+    const auto found = results_.find(id);
+    if (found == results_.end()) return;
+    bytes_ -= found->second.result->bytes();
+    results_.erase(found);
+  }
+
+  std::uint64_t master_key_;
+  std::int64_t largest_bytes_;
+  std::int64_t bytes_ = 0;
+  std::uint64_t age_ = 0;
+  std::map<CaseId, Kept> results_;
+  std::map<std::string, Shown> shown_;
+};
+
+} // namespace mtmc

@@ -1,0 +1,72 @@
+#pragma once
+/// Which sizes are checked on which distributions.
+
+#include <mtmc/evaluator/input_generation.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace mtmc {
+
+/// What one call at a size costs.
+struct SizeCost {
+  /// Seconds of the reference.
+  double seconds = 0;
+  /// Bytes of all buffers.
+  double bytes = 0;
+};
+
+/// One check: a size on a distribution, and whether it is run twice, on two poisons.
+struct PlannedCheck {
+  std::size_t size = 0;
+  Distribution distribution = Distribution::normal;
+  bool twice = true;
+
+  friend bool operator==(const PlannedCheck&, const PlannedCheck&) = default;
+};
+
+/// The checks of one evaluation, cheapest size first, so that most wrong candidates fail in a millisecond.
+///
+/// Sizes of up to 2 ms and 1 MiB see every distribution, those of up to 20 ms and 16 MiB three, larger ones
+/// two (their timed runs, which are checked too, come on top). `normal` is always among them, the others take
+/// turns; a distribution that no size would see goes to the cheapest. Expensive sizes are run twice on their
+/// first distribution only.
+[[nodiscard]] inline std::vector<PlannedCheck> plan_checks(std::span<const SizeCost> sizes) {
+  std::vector<std::size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sizes[a].bytes != sizes[b].bytes ? sizes[a].bytes < sizes[b].bytes
+                                            : sizes[a].seconds < sizes[b].seconds;
+  });
+  constexpr std::size_t others = all_distributions.size() - 1;
+  std::vector<PlannedCheck> plan;
+  std::array<bool, all_distributions.size()> used{};
+  std::size_t turn = 0;
+  for (const auto size : order) {
+    const auto& cost = sizes[size];
+    const bool cheap = cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
+    const bool medium = cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
+    const std::size_t more = cheap ? others : medium ? 2 : 1;
+    plan.push_back({size, Distribution::normal, true});
+    used[0] = true;
+    for (std::size_t i = 0; i < more; ++i) {
+      const std::size_t which = 1 + turn++ % others;
+      plan.push_back({size, all_distributions[which], medium});
+      used[which] = true;
+    }
+  }
+  if (order.empty()) return plan;
+  std::vector<PlannedCheck> missing;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) missing.push_back({order.front(), all_distributions[i], false});
+  std::size_t at = 0;
+  while (at < plan.size() && plan[at].size == order.front()) ++at;
+  plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(at), missing.begin(), missing.end());
+  return plan;
+}
+
+} // namespace mtmc

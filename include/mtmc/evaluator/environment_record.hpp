@@ -1,0 +1,37 @@
+#pragma once
+/// What an evaluation was taken with, so that its numbers can be understood later.
+
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/evaluation.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+namespace mtmc {
+
+/// Protocol version, device, compiler and other software, clock, compute units, and the load of the host over
+/// the last minute (runnable processes).
+[[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
+  std::map<std::string, std::string> record;
+  record["protocol"] = std::to_string(protocol_version);
+  record["device"] = device.name;
+  record["arch"] = device.arch;
+  record["compute_units"] = std::to_string(device.compute_units);
+  for (const auto& [name, version] : device.software) record[name] = version;
+  std::array<char, 40> text{};
+  if (device.clock_hz > 0) {
+    std::snprintf(text.data(), text.size(), "%.0f", device.clock_hz / 1e6);
+    record["clock_mhz"] = text.data();
+  }
+  double load = 0;
+  if (::getloadavg(&load, 1) == 1) {
+    std::snprintf(text.data(), text.size(), "%.2f", load);
+    record["load"] = text.data();
+  }
+  return record;
+}
+
+} // namespace mtmc

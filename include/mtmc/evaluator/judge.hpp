@@ -1,0 +1,328 @@
+#pragma once
+/// The hands of the trust protocol: compile, call, look at everything a call may have touched, compare.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/evaluator/case_book.hpp>
+#include <mtmc/evaluator/check_plan.hpp>
+#include <mtmc/evaluator/comparison.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/slot.hpp>
+#include <mtmc/evaluator/tolerance.hpp>
+#include <mtmc/evaluator/wrong_result.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// Whether a backend runs every program in an address space of its own, in which it sees nothing but the
+/// buffers of its own plans: said by `static constexpr bool isolates_programs = true`. Without that, results
+/// of the reference and the incumbent are wiped before a candidate runs.
+template <class B>
+inline constexpr bool isolates_programs = [] {
+  if constexpr (requires { B::isolates_programs; })
+    return static_cast<bool>(B::isolates_programs);
+  else
+    return false;
+}();
+
+/// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
+template <class B> struct Contestant {
+  Kernel kernel;
+  std::string id;
+  /// One for each size of the task.
+  std::vector<LaunchPlan> plans;
+  /// By size and place in a timed group. Outlive the program, which may have them mapped.
+  std::map<std::pair<std::size_t, std::size_t>, Slot<B>> slots;
+  std::shared_ptr<typename B::Program> program;
+};
+
+/// Everything that is known of a task once it is prepared, shared by all candidates.
+template <class B> struct PreparedTask {
+  PreparedTask(const Task& of, std::uint64_t key, std::int64_t reference_bytes)
+      : task(of), book(key, reference_bytes) {}
+
+  Task task;
+  /// One for each size, as are all the following.
+  std::vector<ProblemLayout> layouts;
+  /// Seconds of one call of the start kernel or the reference, whichever is slower.
+  std::vector<double> seconds;
+  /// How many numbers are combined into one element of each buffer (1 for inputs).
+  std::vector<std::vector<double>> terms;
+  /// For each buffer, how much each distribution amplifies a rounding error.
+  std::vector<std::array<double, all_distributions.size()>> amplification;
+  CaseBook book;
+  /// The kernel that defines what is right.
+  std::shared_ptr<Contestant<B>> reference;
+  /// Compiled incumbents, the one used last at the end.
+  std::vector<std::shared_ptr<Contestant<B>>> incumbents;
+  /// Held while the task is being prepared, and while `incumbents` is changed.
+  std::mutex lock;
+  bool ready = false;
+
+  /// What is allowed of one buffer's errors in one case.
+  [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, double scale) const {
+    const auto type = layouts[id.size].buffers[buffer].type;
+    const Conditioning conditioning{terms[id.size][buffer],
+                                    amplification[buffer][static_cast<std::size_t>(id.distribution)]};
+    const bool given = task.tolerance.has_value() && is_floating(type);
+    const double relative = given ? *task.tolerance : relative_tolerance(type, conditioning);
+    return {relative, scale, lower_precision_factor(type, relative, conditioning)};
+  }
+
+  /// Contents of a case, made anew from its key.
+  [[nodiscard]] BufferContents inputs(const CaseId& id) const {
+    const auto& layout = layouts[id.size];
+    BufferContents contents(layout.buffers.size());
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_read()) continue;
+      contents[i].resize(buffer.bytes);
+      generate_input(task, task.arguments[buffer.argument], layout.size, id.distribution, book.key_of(id),
+                     buffer.argument, contents[i]);
+    }
+    return contents;
+  }
+};
+
+/// What a comparison with the reference adds up to.
+struct ComparisonTally {
+  std::int64_t checked = 0;
+  std::int64_t total = 0;
+  double largest_error = 0;
+};
+
+namespace detail {
+[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+[[nodiscard]] inline Deadline deadline_in(double seconds) {
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                std::chrono::duration<double>(seconds));
+}
+} // namespace detail
+
+/// Does, for one evaluation or preparation, what the protocol asks for on a backend. Not thread-safe; its
+/// caller sees to it that only one judge at a time uses the device.
+template <class B> class Judge {
+public:
+  Judge(B& backend, const KernelEvaluatorOptions& options, const RedZonePattern& pattern,
+        std::stop_token stop)
+      : backend_(backend), options_(options), pattern_(pattern), stop_(std::move(stop)) {}
+
+  [[nodiscard]] B& backend() noexcept { return backend_; }
+  [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const RedZonePattern& pattern() const noexcept { return pattern_; }
+
+  /// Throws `Error` (`mtmc.evaluator.003`) if the caller has asked to stop.
+  void heed_stop() const {
+    if (stop_.stop_requested())
+      throw Error(error_id::evaluator_cancelled, "the evaluation was cancelled",
+                  "Evaluate the candidate again when its answer is wanted");
+  }
+
+  /// The buffers a contestant uses at a size, allocated when first needed.
+  [[nodiscard]] Slot<B>& slot(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
+                              std::size_t place = 0) {
+    const auto key = std::pair(size, place);
+    auto found = contestant.slots.find(key);
+    if (found == contestant.slots.end())
+      found = contestant.slots
+                  .emplace(key, make_slot(backend_, prepared.layouts[size], contestant.plans[size], pattern_,
+                                          options_.red_zone_bytes))
+                  .first;
+    return found->second;
+  }
+
+  /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
+  /// that does not compile comes back without a program, and `result` says why.
+  [[nodiscard]] std::shared_ptr<Contestant<B>> compile(const PreparedTask<B>& prepared, const Kernel& kernel,
+                                                       std::vector<LaunchPlan> plans,
+                                                       CompileResult<typename B::Program>& result) {
+    heed_stop();
+    auto contestant = std::make_shared<Contestant<B>>();
+    contestant->kernel = kernel;
+    contestant->id = kernel.id();
+    contestant->plans = std::move(plans);
+    CompileOptions options;
+    options.plan = contestant->plans[main_size(prepared.task)];
+    options.deadline = detail::deadline_in(options_.compile_seconds);
+    result = backend_.compile(kernel, options, stop_);
+    heed_stop();
+    contestant->program = result.program;
+    return contestant;
+  }
+
+  /// Launch plans of a kernel for all sizes of a task. Throws `Error` of the launch lines.
+  [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const Kernel& kernel) {
+    const auto lines = parse_launch_lines(kernel);
+    std::vector<LaunchPlan> plans;
+    for (const auto& size : task.sizes)
+      plans.push_back(plan_launches(lines, task, size, backend_.device().compute_units));
+    return plans;
+  }
+
+  /// Outcome of one call.
+  struct Call {
+    std::optional<Refusal> refusal{};
+    BufferContents results{};
+    double seconds = 0;
+  };
+
+  /// One call on given inputs, from the loading to a look at everything it may have touched.
+  [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
+                          const BufferContents& inputs, Poison poison, double limit,
+                          Refill refill = Refill::all) {
+    heed_stop();
+    const auto& layout = prepared.layouts[size];
+    auto& buffers = slot(prepared, contestant, size);
+    load_slot(backend_, buffers, layout, inputs, poison, refill);
+    Call outcome;
+    const auto start = std::chrono::steady_clock::now();
+    const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
+    outcome.seconds = detail::seconds_since(start);
+    if (!status.finished()) {
+      outcome.refusal = run_refusal(status, layout.size, limit);
+      return outcome;
+    }
+    outcome.refusal = find_damage(backend_, buffers, layout, &inputs, pattern_);
+    if (!outcome.refusal) outcome.results = download_results(backend_, buffers, layout);
+    return outcome;
+  }
+
+  /// The reference's results for a case: computed once, then shared by all candidates. Throws `Error`
+  /// (`mtmc.task.005`) if the reference fails.
+  [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask<B>& prepared, const CaseId& id,
+                                                                 const BufferContents& inputs) {
+    if (auto known = prepared.book.find(id)) return known;
+    auto outcome =
+        call(prepared, *prepared.reference, id.size, inputs, Poison::all_ones, options_.start_seconds);
+    if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
+    // Where programs share an address space, the answer must not lie there while a candidate runs.
+    if constexpr (!isolates_programs<B>)
+      forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
+    return keep_reference(prepared, id, std::move(outcome.results));
+  }
+
+  /// Takes over results of the reference that were computed elsewhere (in a timed run).
+  std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
+                                                        BufferContents results) {
+    auto result = std::make_shared<ReferenceResult>();
+    for (std::size_t i = 0; i < results.size(); ++i)
+      result->scales.push_back(output_scale(results[i], prepared.layouts[id.size].buffers[i].type));
+    result->contents = std::move(results);
+    prepared.book.keep(id, result);
+    return result;
+  }
+
+  /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
+  [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
+                                               const BufferContents& results, const ReferenceResult& wanted,
+                                               const BufferContents& inputs, Poison poison,
+                                               ComparisonTally& tally) {
+    const auto& layout = prepared.layouts[id.size];
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_written()) continue;
+      if (auto refusal = compare_buffer(prepared, id, i, results[i], wanted, inputs, poison, tally))
+        return refusal;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether one result passes the comparison that candidates face.
+  [[nodiscard]] bool is_right(const PreparedTask<B>& prepared, const CaseId& id, std::size_t buffer,
+                              const std::vector<std::byte>& content, const ReferenceResult& wanted) {
+    const auto& layout = prepared.layouts[id.size];
+    if (prepared.task.compare)
+      return ask_hook(prepared.task, layout.buffers[buffer], layout.size, content, wanted.contents[buffer])
+          .empty();
+    return compare_output(content, wanted.contents[buffer], layout.buffers[buffer].type,
+                          prepared.tolerance(id, buffer, wanted.scales[buffer]))
+        .right();
+  }
+
+  /// Seconds that one call of a candidate may take at a size.
+  [[nodiscard]] double launch_limit(const PreparedTask<B>& prepared, std::size_t size) const {
+    return std::max(options_.launch_seconds, options_.launch_factor * prepared.seconds[size]);
+  }
+
+  /// Reports a failure of the task's own kernel.
+  [[noreturn]] static void throw_reference_error(const Task& task, const Refusal& refusal) {
+    const auto& first = refusal.diagnostics.front();
+    throw Error(error_id::task_start_kernel,
+                std::string(task.reference ? "the reference" : "the start kernel") +
+                    " failed: " + first.message,
+                first.remedy, "task " + task.name);
+  }
+
+private:
+  [[nodiscard]] static std::size_t main_size(const Task& task) {
+    return static_cast<std::size_t>(task.main_size() - task.sizes.data());
+  }
+
+  [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
+                                                      std::size_t i, const std::vector<std::byte>& got,
+                                                      const ReferenceResult& wanted,
+                                                      const BufferContents& inputs, Poison poison,
+                                                      ComparisonTally& tally) {
+    const auto& layout = prepared.layouts[id.size];
+    const auto& buffer = layout.buffers[i];
+    const auto place =
+        " (at " + to_string(layout.size) + ", " + std::string(to_string(id.distribution)) + " inputs)";
+    tally.total += buffer.elements;
+    if (prepared.task.compare) {
+      const auto answer = ask_hook(prepared.task, buffer, layout.size, got, wanted.contents[i]);
+      tally.checked += buffer.elements;
+      if (answer.empty()) return std::nullopt;
+      return refusal(Verdict::wrong_result, refusal_rule::reference, buffer.name + ": " + answer + place,
+                     "Compare with the original kernel");
+    }
+    const auto tolerance = prepared.tolerance(id, i, wanted.scales[i]);
+    const auto found = compare_output(got, wanted.contents[i], buffer.type, tolerance);
+    tally.checked += found.checked;
+    tally.largest_error = std::max(tally.largest_error, found.largest_error);
+    if (found.right()) return std::nullopt;
+    const auto words =
+        describe_wrong_result(layout, i, got, wanted.contents[i], inputs, tolerance, found, poison);
+    if (looks_like_lower_precision(found, tolerance))
+      return refusal(Verdict::low_precision, refusal_rule::precision,
+                     words.message + place +
+                         ". Errors of this size are typical of arithmetic in a lower precision, or of a few "
+                         "terms left out",
+                     "Compute and accumulate in " + std::string(to_string(buffer.type)) +
+                         " or better, without fast-math approximations");
+    return refusal(Verdict::wrong_result, refusal_rule::reference, words.message + place, words.remedy);
+  }
+
+  [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
+                                            const ProblemSize& size, const std::vector<std::byte>& got,
+                                            const std::vector<std::byte>& wanted) {
+    try {
+      return task.compare(task.arguments[buffer.argument], size, got, wanted);
+    } catch (const std::exception& error) {
+      throw Error(error_id::evaluator_hook, std::string("the task's compare hook threw: ") + error.what(),
+                  "Correct the hook, or leave it out to get the built-in comparison",
+                  "argument " + buffer.name + " at " + to_string(size));
+    }
+  }
+
+  B& backend_;
+  const KernelEvaluatorOptions& options_;
+  const RedZonePattern& pattern_;
+  std::stop_token stop_;
+};
+
+} // namespace mtmc

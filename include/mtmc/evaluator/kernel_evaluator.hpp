@@ -1,0 +1,448 @@
+#pragma once
+/// The trust protocol (design, section 5), written once for every backend.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/evaluator/environment_record.hpp>
+#include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/plausibility.hpp>
+#include <mtmc/evaluator/task_preparation.hpp>
+#include <mtmc/evaluator/timing_stage.hpp>
+#include <mtmc/support/os_random.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// Judges candidates on whatever a `Backend` offers: screen, compile, smoke test, correctness, timing,
+/// plausibility, and a second look for promotion.
+///
+/// `evaluate` may be called concurrently: kernels are compiled in parallel (unless the backend limits itself
+/// to one call at a time), run and timed one after the other. A backend whose compiler disturbs its own
+/// timing keeps the two apart itself. A task is prepared when it is first seen; two tasks are the same if all
+/// their data are and they have the same kinds of hooks, so give tasks whose hooks differ different names.
+///
+/// Throws `Error` where the surroundings or the task are at fault, never for what a candidate does:
+/// `mtmc.task.002`, `.003`, `.005`, `.006` (the task), `mtmc.evaluator.001` to `.004`, and what the backend
+/// throws.
+template <class B> class KernelEvaluator {
+  static_assert(check_backend<B>());
+
+public:
+  KernelEvaluator() requires std::default_initializable<B> : KernelEvaluator(B{}) {}
+  /// Takes the backend over.
+  explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
+      : state_(std::make_unique<State>(std::move(backend), std::move(options))) {}
+
+  /// What candidates run on.
+  [[nodiscard]] const Device& device() { return state_->backend.device(); }
+  /// The backend, for what only it can tell.
+  [[nodiscard]] B& backend() noexcept { return state_->backend; }
+  [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return state_->options; }
+
+  /// For cache keys: protocol version, and what the backend says of itself.
+  [[nodiscard]] std::string identity() const {
+    auto text = "kernel_evaluator " + std::to_string(protocol_version);
+    if (const auto of_backend = identity_of(state_->backend); !of_backend.empty()) text += ", " + of_backend;
+    return text;
+  }
+
+  /// Gets a task ready: compiles, tries and measures its own kernel and makes sure that the task can tell
+  /// right from wrong. Does nothing if it is ready.
+  void prepare(const Task& task, std::stop_token stop) { (void)prepared(task, std::move(stop)); }
+
+  /// Judges one candidate, from the first suspicion to the last figure.
+  [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto task = prepared(request.task, stop);
+    Judge<B> judge(state_->backend, state_->options, state_->pattern, stop);
+    Evaluation evaluation;
+    evaluation.environment = environment_record(state_->backend.device());
+    for (const auto& layout : task->layouts) {
+      evaluation.sizes.emplace_back();
+      evaluation.sizes.back().size = layout.size;
+    }
+
+    std::shared_ptr<Contestant<B>> candidate;
+    auto refusal = screen(request.candidate);
+    if (!refusal) refusal = compile(judge, *task, request.candidate, candidate, evaluation);
+    if (!refusal) {
+      auto incumbent = request.incumbent ? incumbent_for(judge, *task, *request.incumbent) : nullptr;
+      {
+        const std::scoped_lock device(state_->device_lock);
+        refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
+      }
+      if (!refusal && request.purpose == Purpose::promote) keep_incumbent(*task, candidate);
+      retire(std::move(candidate));
+      retire(std::move(incumbent));
+    }
+    if (refusal) {
+      evaluation.verdict = refusal->verdict;
+      evaluation.rule = refusal->rule;
+      evaluation.diagnostics.insert(evaluation.diagnostics.begin(), refusal->diagnostics.begin(),
+                                    refusal->diagnostics.end());
+      evaluation.seconds = 0;
+      evaluation.speed_up.reset();
+      evaluation.comparison = Comparison::not_timed;
+    }
+    evaluation.cost.total = detail::seconds_since(start);
+    return evaluation;
+  }
+
+private:
+  struct State {
+    State(B b, KernelEvaluatorOptions o)
+        : backend(std::move(b)), options(std::move(o)),
+          master_key(options.seed ? *options.seed : random_key_from_os()),
+          pattern(options.seed ? ~*options.seed : random_key_from_os(), 65536) {}
+
+    B backend;
+    const KernelEvaluatorOptions options;
+    const std::uint64_t master_key;
+    const RedZonePattern pattern;
+    /// Held by whoever runs kernels.
+    std::mutex device_lock;
+    /// Held while the list of tasks is looked at.
+    std::mutex tasks_lock;
+    /// The task used last at the end.
+    std::vector<std::shared_ptr<PreparedTask<B>>> tasks;
+    std::uint64_t tasks_seen = 0;
+    /// Held by whoever compiles, if the backend can do only one thing at a time.
+    std::mutex compile_lock;
+  };
+  using Program = typename B::Program;
+
+  /// Step 1 of the protocol: what the backend's screen says of the text.
+  [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {
+    if constexpr (requires { state_->backend.screen(kernel); }) {
+      std::vector<Diagnostic> diagnostics = state_->backend.screen(kernel);
+      for (const auto& diagnostic : diagnostics)
+        if (diagnostic.severity == Severity::error)
+          return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
+    }
+    return std::nullopt;
+  }
+
+  /// Step 2: launch lines and compiler.
+  [[nodiscard]] std::optional<Refusal> compile(Judge<B>& judge, const PreparedTask<B>& task,
+                                               const Kernel& kernel,
+                                               std::shared_ptr<Contestant<B>>& candidate,
+                                               Evaluation& evaluation) {
+    std::vector<LaunchPlan> plans;
+    try {
+      plans = judge.plans_of(task.task, kernel);
+    } catch (const Error& error) {
+      return launch_lines_refusal(error);
+    }
+    if (auto refusal = check_plans(task, plans)) return refusal;
+    CompileResult<Program> result;
+    candidate = compile_program(judge, task, kernel, std::move(plans), result);
+    evaluation.cost.compile = result.seconds;
+    evaluation.resources = std::move(result.resources);
+    if (result.timed_out)
+      return refusal(
+          Verdict::compile_timeout, refusal_rule::compile_deadline,
+          "the compiler did not finish within " + readable_seconds(state_->options.compile_seconds),
+          "Write less code: unroll less, and avoid recursive templates and huge inlined functions");
+    if (!candidate->program)
+      return Refusal{Verdict::compile_error, std::string(refusal_rule::compiler),
+                     std::move(result.diagnostics)};
+    evaluation.diagnostics = std::move(result.diagnostics);
+    if constexpr (requires { state_->backend.resources(*candidate->program); })
+      for (auto& [name, value] : state_->backend.resources(*candidate->program))
+        evaluation.resources[name] = value;
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::shared_ptr<Contestant<B>> compile_program(Judge<B>& judge, const PreparedTask<B>& task,
+                                                               const Kernel& kernel,
+                                                               std::vector<LaunchPlan> plans,
+                                                               CompileResult<Program>& result) {
+    std::unique_lock serial(state_->compile_lock, std::defer_lock);
+    std::unique_lock device(state_->device_lock, std::defer_lock);
+    if (concurrency_limit_of(state_->backend) <= 1) std::lock(serial, device);
+    return judge.compile(task, kernel, std::move(plans), result);
+  }
+
+  /// What launch lines may not ask for: too much scratch memory, and outputs that no launch is given.
+  [[nodiscard]] std::optional<Refusal> check_plans(const PreparedTask<B>& task,
+                                                   const std::vector<LaunchPlan>& plans) {
+    const auto memory = state_->backend.device().memory_bytes;
+    auto allowed = state_->options.scratch_bytes;
+    if (allowed <= 0) allowed = memory > 0 ? memory / 4 : std::int64_t{4} << 30;
+    for (const auto& plan : plans) {
+      double scratch = 0;
+      for (const auto& buffer : plan.scratch) scratch += static_cast<double>(buffer.bytes());
+      if (scratch > static_cast<double>(allowed))
+        return refusal(Verdict::launch_error, refusal_rule::launch_lines,
+                       "the scratch buffers need " + detail::number(scratch) + " bytes at " +
+                           to_string(plan.size) + "; at most " + std::to_string(allowed) + " are allowed",
+                       "Use less scratch memory: keep intermediate results in registers or in smaller tiles");
+      for (const auto& argument : task.task.arguments) {
+        if (argument.role != ArgumentRole::output && argument.role != ArgumentRole::inout) continue;
+        if (!is_passed(plan, argument.name))
+          return refusal(Verdict::launch_error, refusal_rule::launch_lines,
+                         "no launch line passes the output " + argument.name,
+                         "Add " + argument.name + " to the arguments of the launch that writes it");
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static bool is_passed(const LaunchPlan& plan, const std::string& name) {
+    for (const auto& launch : plan.launches)
+      for (const auto& argument : launch.arguments)
+        if (argument.kind != LaunchArgument::Kind::scalar && argument.name == name) return true;
+    return false;
+  }
+
+  /// Steps 3 to 6, with the device to ourselves.
+  [[nodiscard]] std::optional<Refusal> examine(Judge<B>& judge, PreparedTask<B>& task,
+                                               Contestant<B>& candidate, Contestant<B>* incumbent,
+                                               Purpose purpose, Evaluation& evaluation) {
+    const auto until = detail::deadline_in(state_->options.evaluation_seconds);
+    std::vector<double> seconds(task.layouts.size(), 0);
+    auto start = std::chrono::steady_clock::now();
+    auto refusal = check_results(judge, task, candidate, until, seconds, evaluation);
+    evaluation.cost.check = detail::seconds_since(start);
+    if (refusal) return refusal;
+
+    start = std::chrono::steady_clock::now();
+    TimingStage<B> timing(judge, task, candidate, incumbent, seconds);
+    refusal = timing.run(purpose, until);
+    record_times(task, timing, evaluation);
+    for (const auto& times : timing.times())
+      if (!refusal)
+        refusal = check_plausibility(judge, task, times.size, evaluation.sizes[times.size].seconds);
+    evaluation.cost.time = detail::seconds_since(start);
+    return refusal;
+  }
+
+  /// Step 3 and 4: the cheapest size first, then all sizes and distributions; two poisons, red zones, inputs
+  /// unchanged, results within the tolerance.
+  [[nodiscard]] std::optional<Refusal> check_results(Judge<B>& judge, PreparedTask<B>& task,
+                                                     Contestant<B>& candidate, Deadline until,
+                                                     std::vector<double>& seconds, Evaluation& evaluation) {
+    std::vector<SizeCost> costs;
+    for (std::size_t i = 0; i < task.layouts.size(); ++i)
+      costs.push_back({task.seconds[i], task.layouts[i].bytes()});
+    const auto serial = task.book.next_check(candidate.id);
+    for (const auto& check : plan_checks(costs)) {
+      if (std::chrono::steady_clock::now() > until)
+        return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
+                       "the evaluation's time was over before all checks were done",
+                       "Make the kernel faster; it is far slower than the kernel it started from");
+      const CaseId id{check.size, check.distribution, false, serial};
+      ComparisonTally tally;
+      auto refusal = check_case(judge, task, candidate, id, check.twice, seconds[check.size], tally);
+      add_tally(evaluation.sizes[check.size], tally);
+      if (refusal) return refusal;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> check_case(Judge<B>& judge, PreparedTask<B>& task,
+                                                  Contestant<B>& candidate, const CaseId& id, bool twice,
+                                                  double& seconds, ComparisonTally& tally) {
+    const auto inputs = task.inputs(id);
+    const double limit = judge.launch_limit(task, id.size);
+    auto first = judge.call(task, candidate, id.size, inputs, Poison::all_ones, limit);
+    if (first.refusal) return first.refusal;
+    seconds = first.seconds;
+    const auto wanted = judge.reference(task, id, inputs);
+    if (auto wrong = judge.compare(task, id, first.results, *wanted, inputs, Poison::all_ones, tally))
+      return wrong;
+    if (!twice) return std::nullopt;
+    auto second =
+        judge.call(task, candidate, id.size, inputs, Poison::alternating, limit, Refill::inout_only);
+    if (second.refusal) return second.refusal;
+    seconds = std::min(seconds, second.seconds);
+    if (task.task.atomics)
+      return judge.compare(task, id, second.results, *wanted, inputs, Poison::alternating, tally);
+    return compare_bits(task.layouts[id.size], first.results, second.results);
+  }
+
+  [[nodiscard]] static std::optional<Refusal>
+  compare_bits(const ProblemLayout& layout, const BufferContents& first, const BufferContents& second) {
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      const auto different = count_different(first[i], second[i], buffer.type);
+      if (different == 0) continue;
+      std::int64_t place = 0;
+      const auto width = size_of(buffer.type);
+      while (std::equal(
+          first[i].begin() + static_cast<std::ptrdiff_t>(place * static_cast<std::int64_t>(width)),
+          first[i].begin() + static_cast<std::ptrdiff_t>((place + 1) * static_cast<std::int64_t>(width)),
+          second[i].begin() + static_cast<std::ptrdiff_t>(place * static_cast<std::int64_t>(width))))
+        ++place;
+      const auto element = detail::element_name(buffer, place) + " with " +
+                           detail::number(detail::element_value(first[i], buffer.type, place)) + " and " +
+                           detail::number(detail::element_value(second[i], buffer.type, place));
+      return nondeterministic_refusal(element, different, buffer.elements, layout.size);
+    }
+    return std::nullopt;
+  }
+
+  static void add_tally(SizeEvaluation& size, const ComparisonTally& tally) {
+    size.checked_elements += tally.checked;
+    size.total_elements += tally.total;
+    size.largest_error = std::max(size.largest_error, tally.largest_error);
+  }
+
+  [[nodiscard]] static SpeedUp speed_up_of(const MedianInterval& interval) {
+    SpeedUp result;
+    result.value = std::exp(interval.value);
+    result.low = std::exp(interval.low);
+    result.high = std::exp(interval.high);
+    result.confidence = interval.confidence;
+    return result;
+  }
+
+  /// Puts what the timing found into the evaluation.
+  static void record_times(const PreparedTask<B>& task, const TimingStage<B>& timing,
+                           Evaluation& evaluation) {
+    double weights = 0;
+    double drift = 1;
+    for (const auto& times : timing.times()) {
+      auto& size = evaluation.sizes[times.size];
+      add_tally(size, timing.tally(times.size));
+      size.samples = static_cast<int>(times.candidate.size());
+      size.seconds = median(times.candidate);
+      weights += times.weight;
+      evaluation.seconds += times.weight * size.seconds;
+      const auto& steady = times.incumbent.empty() ? times.candidate : times.incumbent;
+      if (const double here = drift_of(steady); std::abs(std::log(here)) > std::abs(std::log(drift)))
+        drift = here;
+      if (!timing.compared()) continue;
+      size.incumbent_seconds = median(times.incumbent);
+      const auto logarithms = times.logarithms();
+      auto interval = median_interval(logarithms, timing.answer().error);
+      interval.confidence = std::min(interval.confidence, timing.answer().interval.confidence);
+      size.speed_up = speed_up_of(interval);
+    }
+    if (weights > 0) evaluation.seconds /= weights;
+    evaluation.environment["drift"] = detail::number(std::round(drift * 1000) / 1000);
+    if (timing.compared()) {
+      evaluation.speed_up = speed_up_of(timing.answer().interval);
+      evaluation.comparison = timing.answer().decision == TimingDecision::faster   ? Comparison::faster
+                              : timing.answer().decision == TimingDecision::slower ? Comparison::slower
+                                                                                   : Comparison::undecided;
+    }
+    if (timing.incumbent_failure().empty()) return;
+    Diagnostic warning;
+    warning.severity = Severity::warning;
+    warning.message = "the incumbent failed while it was timed, so the candidate was not compared: " +
+                      timing.incumbent_failure();
+    warning.remedy = "Compare the candidate with another kernel; task " + task.task.name;
+    evaluation.diagnostics.push_back(std::move(warning));
+  }
+
+  /// The compiled incumbent, kept from an earlier evaluation if possible.
+  [[nodiscard]] std::shared_ptr<Contestant<B>> incumbent_for(Judge<B>& judge, PreparedTask<B>& task,
+                                                             const Kernel& kernel) {
+    const auto id = kernel.id();
+    {
+      const std::scoped_lock lock(task.lock);
+      if (task.reference->id == id) return task.reference;
+      for (std::size_t i = 0; i < task.incumbents.size(); ++i)
+        if (task.incumbents[i]->id == id) {
+          std::rotate(task.incumbents.begin() + static_cast<std::ptrdiff_t>(i),
+                      task.incumbents.begin() + static_cast<std::ptrdiff_t>(i) + 1, task.incumbents.end());
+          return task.incumbents.back();
+        }
+    }
+    CompileResult<Program> result;
+    std::vector<LaunchPlan> plans;
+    try {
+      plans = judge.plans_of(task.task, kernel);
+    } catch (const Error& error) {
+      throw Error(error_id::evaluator_incumbent, "the incumbent's launch lines are wrong: " + error.message(),
+                  error.remedy(), error.place());
+    }
+    auto incumbent = compile_program(judge, task, kernel, std::move(plans), result);
+    if (!incumbent->program)
+      throw Error(error_id::evaluator_incumbent,
+                  result.timed_out || result.diagnostics.empty()
+                      ? std::string("the incumbent did not compile in time")
+                      : "the incumbent does not compile: " + result.diagnostics.front().message,
+                  "Compare with a kernel that was found correct", "task " + task.task.name);
+    keep_incumbent(task, incumbent);
+    return incumbent;
+  }
+
+  void keep_incumbent(PreparedTask<B>& task, std::shared_ptr<Contestant<B>> incumbent) {
+    std::vector<std::shared_ptr<Contestant<B>>> dropped;
+    {
+      const std::scoped_lock lock(task.lock);
+      auto& kept = task.incumbents;
+      const auto most = std::max<std::size_t>(1, state_->options.kept_incumbents);
+      const auto id = incumbent->id;
+      kept.push_back(std::move(incumbent));
+      for (std::size_t i = 0; i + 1 < kept.size();) {
+        if (kept[i]->id != id && kept.size() <= most) {
+          ++i;
+          continue;
+        }
+        dropped.push_back(std::move(kept[i]));
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    for (auto& contestant : dropped) retire(std::move(contestant));
+  }
+
+  /// Frees programs and buffers while nobody else uses the device: freeing may disturb a timing.
+  void retire(std::shared_ptr<Contestant<B>> contestant) {
+    const std::scoped_lock device(state_->device_lock);
+    contestant.reset();
+  }
+
+  /// The task's entry in the list, new if it is not there.
+  [[nodiscard]] std::shared_ptr<PreparedTask<B>> entry_of(const Task& task) {
+    const std::scoped_lock lock(state_->tasks_lock);
+    auto& tasks = state_->tasks;
+    const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const auto& known) {
+      return known->task == task && bool(known->task.generate) == bool(task.generate) &&
+             bool(known->task.compare) == bool(task.compare);
+    });
+    if (found != tasks.end()) {
+      std::rotate(found, found + 1, tasks.end());
+      return tasks.back();
+    }
+    const auto words = philox4x32({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c},
+                                  {static_cast<std::uint32_t>(state_->master_key),
+                                   static_cast<std::uint32_t>(state_->master_key >> 32)});
+    tasks.push_back(std::make_shared<PreparedTask<B>>(
+        task, static_cast<std::uint64_t>(words[1]) << 32 | words[0], state_->options.reference_bytes));
+    if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
+    return tasks.back();
+  }
+
+  [[nodiscard]] std::shared_ptr<PreparedTask<B>> prepared(const Task& task, std::stop_token stop) {
+    auto entry = entry_of(task);
+    const std::scoped_lock lock(entry->lock);
+    if (entry->ready) return entry;
+    const std::scoped_lock device(state_->device_lock);
+    // A preparation that failed half-way, or was cancelled, starts again from nothing.
+    entry->layouts.clear();
+    entry->incumbents.clear();
+    Judge<B> judge(state_->backend, state_->options, state_->pattern, std::move(stop));
+    TaskPreparation<B>(judge, *entry).run();
+    entry->ready = true;
+    return entry;
+  }
+
+  std::unique_ptr<State> state_;
+};
+
+} // namespace mtmc

@@ -1,0 +1,61 @@
+#pragma once
+/// Everything that can be set about `KernelEvaluator`.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace mtmc {
+
+/// Settings of the trust protocol. The defaults are meant for real work; a test may make them smaller.
+struct KernelEvaluatorOptions {
+  /// Probability with which the interval of a speed-up covers the true one. From (0.5, 1).
+  double confidence = 0.95;
+  /// Half the interval's width, relative to the speed-up, that is precise enough.
+  double precision = 0.01;
+  /// Seconds that timing may take when a candidate is explored and when it is promoted. Timing goes on for up
+  /// to three times as long where kernels are so slow that there would be fewer than seven pairs.
+  double explore_seconds = 1.5;
+  double promote_seconds = 3;
+  /// Most timed pairs.
+  int explore_pairs = 28;
+  int promote_pairs = 56;
+  /// Calls shorter than this are timed in groups that take about as long. Seconds.
+  double shortest_timing = 200e-6;
+  /// Most calls of one group, and most bytes of all buffers of one group.
+  int largest_group = 32;
+  std::int64_t group_bytes = std::int64_t{16} << 20;
+  /// Whether caches are emptied before every timed group.
+  bool cold = true;
+
+  /// Seconds the compiler may take.
+  double compile_seconds = 60;
+  /// A call may take this long, or `launch_factor` times as long as the start kernel if that is more.
+  /// Seconds.
+  double launch_seconds = 2;
+  double launch_factor = 20;
+  /// A call of the start kernel or the reference may take this long. Seconds.
+  double start_seconds = 60;
+  /// Seconds one evaluation may take after compilation; a candidate that needs more gets the verdict
+  /// `timeout`.
+  double evaluation_seconds = 300;
+
+  /// Smallest red zone before and after each buffer; larger buffers get larger ones. Bytes.
+  std::size_t red_zone_bytes = 4096;
+  /// Memory for reference outputs of one task; what does not fit is computed again. Bytes.
+  std::int64_t reference_bytes = std::int64_t{256} << 20;
+  /// Most bytes of all scratch buffers of a candidate; 0 = a quarter of the device's memory.
+  std::int64_t scratch_bytes = 0;
+  /// Tasks that are kept prepared, the ones used last.
+  std::size_t prepared_tasks = 8;
+  /// Compiled incumbents that are kept for each task, the ones used last.
+  std::size_t kept_incumbents = 2;
+
+  /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
+  /// system. Never set it where candidates are not trusted.
+  std::optional<std::uint64_t> seed{};
+
+  friend bool operator==(const KernelEvaluatorOptions&, const KernelEvaluatorOptions&) = default;
+};
+
+} // namespace mtmc

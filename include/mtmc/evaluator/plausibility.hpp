@@ -1,0 +1,89 @@
+#pragma once
+/// No kernel reads its inputs faster than the device's memory delivers them.
+
+#include <mtmc/evaluator/influence.hpp>
+#include <mtmc/evaluator/judge.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace mtmc {
+
+/// The allowance for the inaccuracy of the measured ceiling and of the clock.
+inline constexpr double plausibility_margin = 0.9;
+
+/// Least seconds a call can take that has to fetch `bytes` from memory; 0 if the ceiling is unknown.
+[[nodiscard]] inline double least_seconds(double bytes, double read_bandwidth) noexcept {
+  return read_bandwidth > 0 ? plausibility_margin * bytes / read_bandwidth : 0;
+}
+
+/// Share of the input bytes that a call provably has to read at a size: cache lines of the inputs are changed
+/// at random places, one a time, and the reference tells whether its results move. A lower bound with 95 %
+/// confidence if all of them count, 0 as soon as one does not (a table of which only some rows are gathered,
+/// say), so that an honest kernel is never accused.
+template <class B>
+[[nodiscard]] double provable_read_share(Judge<B>& judge, PreparedTask<B>& prepared, std::size_t size) {
+  constexpr int probes = 12;
+  constexpr std::size_t line = 64;
+  const auto& layout = prepared.layouts[size];
+  const CaseId id{size, Distribution::normal, false, 0};
+  auto inputs = prepared.inputs(id);
+  const auto plain = judge.reference(prepared, id, inputs);
+  PhiloxEngine random(prepared.book.key_of(id), 0x51);
+  for (int probe = 0; probe < probes; ++probe) {
+    auto at = random.below(static_cast<std::uint64_t>(layout.input_bytes()));
+    std::size_t i = 0;
+    for (; i < layout.buffers.size(); ++i) {
+      if (!layout.buffers[i].is_read()) continue;
+      if (at < layout.buffers[i].bytes) break;
+      at -= layout.buffers[i].bytes;
+    }
+    const auto& buffer = layout.buffers[i];
+    if (prepared.task.generate && !is_floating(buffer.type)) return 0;
+    const auto range = value_range(prepared.task.arguments[buffer.argument], layout.size);
+    const auto before = inputs[i];
+    const std::size_t width = size_of(buffer.type);
+    const std::size_t first = static_cast<std::size_t>(at) / line * line / width;
+    const std::size_t end = std::min(first + line / width, static_cast<std::size_t>(buffer.elements));
+    bool moved = false;
+    // Up, and if that is without effect, down: a maximum ignores one, a minimum the other.
+    for (const bool up : {true, false}) {
+      for (std::size_t place = first; place < end; ++place)
+        replace_element(inputs[i], buffer.type, place, range, up);
+      const auto outcome = judge.call(prepared, *prepared.reference, size, inputs, Poison::all_ones,
+                                      judge.options().start_seconds);
+      if (outcome.refusal) Judge<B>::throw_reference_error(prepared.task, *outcome.refusal);
+      for (std::size_t o = 0; o < layout.buffers.size(); ++o)
+        moved = moved || (layout.buffers[o].is_written() && outcome.results[o] != plain->contents[o]);
+      inputs[i] = before;
+      if (moved) break;
+    }
+    if (!moved) return 0;
+  }
+  return share_of_hits(probes);
+}
+
+/// Refuses a candidate whose time at a size is too short to have read its inputs from memory.
+template <class B>
+[[nodiscard]] std::optional<Refusal> check_plausibility(Judge<B>& judge, PreparedTask<B>& prepared,
+                                                        std::size_t size, double seconds) {
+  const double bandwidth = judge.backend().device().measured.read_bandwidth;
+  const double bytes = prepared.layouts[size].input_bytes();
+  if (!judge.options().cold || !(seconds > 0) || seconds >= least_seconds(bytes, bandwidth))
+    return std::nullopt;
+  const double must = bytes * provable_read_share(judge, prepared, size);
+  if (seconds >= least_seconds(must, bandwidth)) return std::nullopt;
+  return refusal(
+      Verdict::implausible, refusal_rule::speed_of_light,
+      "the kernel took " + readable_seconds(seconds) + " at " + to_string(prepared.layouts[size].size) +
+          ", but reading its " + detail::number(bytes) + " bytes of inputs takes at least " +
+          readable_seconds(must / bandwidth) + " at the " + detail::number(bandwidth / 1e9) +
+          " GB/s measured on this device",
+      "Compute the result from the inputs of this very call; results must not be kept from earlier "
+      "calls");
+}
+
+} // namespace mtmc

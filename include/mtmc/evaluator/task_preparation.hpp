@@ -1,0 +1,331 @@
+#pragma once
+/// What happens to a task before its first candidate: its own kernel is compiled, tried and measured, and the
+/// task has to show that it can tell right from wrong.
+
+#include <mtmc/core/validate_task.hpp>
+#include <mtmc/evaluator/influence.hpp>
+#include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/task_check.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// Prepares a task with a judge. Throws `Error` where the task cannot be judged.
+template <class B> class TaskPreparation {
+public:
+  TaskPreparation(Judge<B>& judge, PreparedTask<B>& prepared) : judge_(judge), prepared_(prepared) {}
+
+  /// All steps, in their order. Leaves the task ready for candidates.
+  void run() {
+    lay_out();
+    prepared_.reference = compile_own(task().reference ? *task().reference : task().kernel);
+    run_reference();
+    measure_amplification();
+    measure_terms();
+    if (task().reference) check_start_kernel();
+    check_mutants();
+  }
+
+private:
+  /// A call of up to this many seconds may be repeated for measurements.
+  static constexpr double cheap_seconds = 20e-3;
+
+  [[nodiscard]] const Task& task() const noexcept { return prepared_.task; }
+
+  void lay_out() {
+    validate_task(task());
+    require_judgeable(task());
+    double largest = 0;
+    for (const auto& size : task().sizes) {
+      prepared_.layouts.push_back(layout_of(task(), size));
+      largest = std::max(largest, prepared_.layouts.back().bytes());
+    }
+    // Candidate, incumbent and reference each have buffers of their own.
+    const auto memory = static_cast<double>(judge_.backend().device().memory_bytes);
+    if (memory > 0 && 3 * largest > memory)
+      throw Error(error_id::backend_memory,
+                  "the buffers of three kernels need " + detail::number(3 * largest) +
+                      " bytes, the device has " + detail::number(memory),
+                  "Choose smaller sizes", "task " + task().name);
+    const auto sizes = task().sizes.size();
+    const auto buffers = prepared_.layouts.front().buffers.size();
+    prepared_.seconds.assign(sizes, 0);
+    prepared_.terms.assign(sizes, std::vector<double>(buffers, 1));
+    std::array<double, all_distributions.size()> ones{};
+    ones.fill(1);
+    prepared_.amplification.assign(buffers, ones);
+  }
+
+  [[nodiscard]] std::shared_ptr<Contestant<B>> compile_own(const Kernel& kernel) {
+    CompileResult<typename B::Program> result;
+    auto contestant = judge_.compile(prepared_, kernel, judge_.plans_of(task(), kernel), result);
+    if (contestant->program) return contestant;
+    const std::string which =
+        task().reference && kernel == *task().reference ? "the reference" : "the start kernel";
+    if (result.timed_out)
+      throw Error(error_id::task_start_kernel, which + " did not compile in time",
+                  "Simplify it, or raise KernelEvaluatorOptions::compile_seconds", "task " + task().name);
+    std::string text;
+    for (const auto& diagnostic : result.diagnostics) {
+      if (diagnostic.severity != Severity::error) continue;
+      text += (text.empty() ? "" : "; ") +
+              (diagnostic.line > 0 ? "line " + std::to_string(diagnostic.line) + ": " : std::string{}) +
+              diagnostic.message;
+      if (text.size() > 2000) break;
+    }
+    throw Error(error_id::task_start_kernel, which + " does not compile: " + text,
+                "Correct it; candidates can only be judged against a kernel that works",
+                "task " + task().name);
+  }
+
+  /// Sizes, cheapest first.
+  [[nodiscard]] std::vector<std::size_t> ascending() const {
+    std::vector<std::size_t> order(task().sizes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return prepared_.layouts[a].bytes() < prepared_.layouts[b].bytes();
+    });
+    return order;
+  }
+
+  /// Tries the reference at every size: it must finish, keep to its buffers, and give the same bits twice.
+  void run_reference() {
+    bool first = true;
+    for (const auto size : ascending()) {
+      const CaseId id{size, Distribution::normal, false, 0};
+      const auto inputs = prepared_.inputs(id);
+      auto once = own_call(size, inputs, Poison::all_ones);
+      prepared_.seconds[size] = once.seconds;
+      if (first || once.seconds < 5 * cheap_seconds) {
+        const auto twice = own_call(size, inputs, Poison::alternating);
+        prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
+        if (!task().atomics) require_same_bits(size, once.results, twice.results);
+      }
+      first = false;
+      judge_.keep_reference(prepared_, id, std::move(once.results));
+    }
+  }
+
+  [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const BufferContents& inputs,
+                                                 Poison poison) {
+    auto outcome =
+        judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
+    if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
+    return outcome;
+  }
+
+  void require_same_bits(std::size_t size, const BufferContents& once, const BufferContents& twice) {
+    const auto& layout = prepared_.layouts[size];
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto different = count_different(once[i], twice[i], layout.buffers[i].type);
+      if (different == 0) continue;
+      throw Error(
+          error_id::task_start_kernel,
+          std::string(task().reference ? "the reference" : "the start kernel") +
+              " is not reproducible: two runs on the same inputs differ in " + std::to_string(different) +
+              " of " + std::to_string(layout.buffers[i].elements) + " elements of " + layout.buffers[i].name,
+          "Write every element of every output and set accumulators before adding to them; or, if sums "
+          "are combined in no fixed order on purpose, say \"atomics\": true",
+          "task " + task().name + " at " + to_string(layout.size));
+    }
+  }
+
+  /// The most expensive of the cheap sizes: large enough to be typical, small enough to be run often.
+  [[nodiscard]] std::size_t measuring_size() const {
+    const auto order = ascending();
+    std::size_t best = order.front();
+    for (const auto size : order)
+      if (prepared_.seconds[size] <= cheap_seconds && prepared_.layouts[size].bytes() <= 0x1p24) best = size;
+    return best;
+  }
+
+  void measure_amplification() {
+    const auto size = measuring_size();
+    const auto& layout = prepared_.layouts[size];
+    const bool cheap = prepared_.seconds[size] <= 5 * cheap_seconds;
+    for (std::size_t d = 0; d < all_distributions.size(); ++d) {
+      const auto distribution = all_distributions[d];
+      if (!cheap && distribution != Distribution::normal && distribution != Distribution::large_offset)
+        continue;
+      const CaseId id{size, distribution, false, 0};
+      auto inputs = prepared_.inputs(id);
+      const auto plain = judge_.reference(prepared_, id, inputs);
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        perturb_last_place(inputs[i], layout.buffers[i].type, prepared_.book.key_of(id) + i);
+      const auto moved = own_call(size, inputs, Poison::all_ones);
+      for (std::size_t i = 0; i < layout.buffers.size(); ++i)
+        if (layout.buffers[i].is_written())
+          prepared_.amplification[i][d] =
+              measured_amplification(plain->contents[i], moved.results[i], layout.buffers[i].type);
+    }
+    if (cheap) return;
+    for (auto& by_distribution : prepared_.amplification) {
+      const double worst = *std::max_element(by_distribution.begin(), by_distribution.end());
+      by_distribution.fill(worst);
+    }
+  }
+
+  /// How many numbers go into one element of each output: one input element is changed, and the output
+  /// elements that move are counted. At expensive sizes only the largest input is tried, and the share of the
+  /// others is taken over from the measuring size.
+  void measure_terms() {
+    const auto typical = measuring_size();
+    const auto whole = influence_of_inputs(typical, false);
+    const auto part = influence_of_inputs(typical, true);
+    for (std::size_t size = 0; size < task().sizes.size(); ++size) {
+      const auto& layout = prepared_.layouts[size];
+      const bool cheap = prepared_.seconds[size] <= cheap_seconds && layout.bytes() <= 0x1p24;
+      auto terms = size == typical ? whole : influence_of_inputs(size, !cheap);
+      for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+        const auto& buffer = layout.buffers[i];
+        if (!buffer.is_written()) continue;
+        if (!cheap && size != typical) terms[i] *= part[i] > 0 ? std::max(1.0, whole[i] / part[i]) : 1;
+        // Nothing moved: taken for a function with plateaus, in which many numbers may meet.
+        if (!(terms[i] > 0)) terms[i] = 1024;
+        const double stated =
+            stated_flops(task(), layout.size) / static_cast<double>(layout.result_elements());
+        prepared_.terms[size][i] = std::max({1.0, terms[i], stated});
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<double> influence_of_inputs(std::size_t size, bool largest_only) {
+    const auto& layout = prepared_.layouts[size];
+    const CaseId id{size, Distribution::normal, false, 0};
+    auto inputs = prepared_.inputs(id);
+    const auto plain = judge_.reference(prepared_, id, inputs);
+    const auto largest = largest_input(layout);
+    std::vector<double> terms(layout.buffers.size(), 0);
+    PhiloxEngine random(prepared_.book.key_of(id), 0x1f);
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_read() || (largest_only && i != largest)) continue;
+      // The hook alone knows which integers make sense.
+      if (task().generate && !is_floating(buffer.type)) continue;
+      const auto range = value_range(task().arguments[buffer.argument], layout.size);
+      constexpr int attempts = 3;
+      for (int attempt = 0; attempt < attempts; ++attempt) {
+        const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
+        const auto before = inputs[i];
+        replace_element(inputs[i], buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
+        const auto moved = own_call(size, inputs, Poison::all_ones);
+        inputs[i] = before;
+        const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
+        if (any) break;
+      }
+    }
+    return terms;
+  }
+
+  static bool add_influence(const ProblemLayout& layout, const BufferLayout& input,
+                            const ReferenceResult& plain, const BufferContents& moved,
+                            std::vector<double>& terms) {
+    bool any = false;
+    for (std::size_t o = 0; o < layout.buffers.size(); ++o) {
+      const auto& output = layout.buffers[o];
+      if (!output.is_written()) continue;
+      const auto changed = count_different(plain.contents[o], moved[o], output.type);
+      any = any || changed > 0;
+      terms[o] += static_cast<double>(changed) * static_cast<double>(input.elements) /
+                  static_cast<double>(output.elements);
+    }
+    return any;
+  }
+
+  [[nodiscard]] static std::size_t largest_input(const ProblemLayout& layout) {
+    std::size_t best = 0;
+    std::int64_t most = -1;
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i)
+      if (layout.buffers[i].is_read() && layout.buffers[i].elements > most) {
+        most = layout.buffers[i].elements;
+        best = i;
+      }
+    return best;
+  }
+
+  /// The start kernel has to agree with a separate reference at every size.
+  void check_start_kernel() {
+    auto start = compile_own(task().kernel);
+    for (const auto size : ascending()) {
+      const CaseId id{size, Distribution::normal, false, 0};
+      const auto inputs = prepared_.inputs(id);
+      const auto wanted = judge_.reference(prepared_, id, inputs);
+      auto outcome =
+          judge_.call(prepared_, *start, size, inputs, Poison::alternating, judge_.options().start_seconds);
+      ComparisonTally tally;
+      if (!outcome.refusal)
+        outcome.refusal =
+            judge_.compare(prepared_, id, outcome.results, *wanted, inputs, Poison::alternating, tally);
+      if (outcome.refusal) {
+        const auto& first = outcome.refusal->diagnostics.front();
+        throw Error(error_id::task_start_kernel,
+                    "the start kernel does not do what the reference does: " + first.message, first.remedy,
+                    "task " + task().name);
+      }
+      prepared_.seconds[size] = std::max(prepared_.seconds[size], outcome.seconds);
+    }
+    prepared_.incumbents.push_back(std::move(start));
+  }
+
+  void check_mutants() {
+    // Mutants are made element by element, in the slow way; cases of this many elements are enough.
+    constexpr std::int64_t most_elements = 1 << 18;
+    const auto typical = measuring_size();
+    TaskCheck check(accepts_lower_precision());
+    std::vector<bool> finite(prepared_.layouts.front().buffers.size(), false);
+    for (const auto size : ascending())
+      for (const auto distribution : all_distributions) {
+        const CaseId id{size, distribution, false, 0};
+        const auto known = prepared_.book.find(id);
+        if (!known) continue;
+        if (size != typical && prepared_.layouts[size].result_elements() > most_elements) continue;
+        add_mutants(check, id, *known, finite);
+      }
+    for (std::size_t i = 0; i < finite.size(); ++i)
+      if (prepared_.layouts.front().buffers[i].is_written() && !finite[i])
+        throw Error(error_id::task_cannot_tell,
+                    "every element of " + prepared_.layouts.front().buffers[i].name +
+                        " is NaN or infinite whatever the inputs",
+                    "Give the inputs a domain in which the kernel computes finite numbers",
+                    "task " + task().name);
+    check.demand_none(task());
+  }
+
+  void add_mutants(TaskCheck& check, const CaseId& id, const ReferenceResult& known,
+                   std::vector<bool>& finite) {
+    const auto& layout = prepared_.layouts[id.size];
+    const auto inputs = prepared_.inputs(id);
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_written()) continue;
+      for (std::int64_t place = 0; place < buffer.elements && !finite[i]; ++place)
+        finite[i] = std::isfinite(detail::element_value(known.contents[i], buffer.type, place));
+      const KnownResult result{&layout, i, known.contents[i], inputs,
+                               prepared_.tolerance(id, i, known.scales[i])};
+      check.add(result, [&](const std::vector<std::byte>& content) {
+        return judge_.is_right(prepared_, id, i, content, known);
+      });
+    }
+  }
+
+  [[nodiscard]] bool accepts_lower_precision() const {
+    double least = 1;
+    for (const auto& argument : task().arguments)
+      if (argument.role != ArgumentRole::scalar && is_floating(argument.type))
+        least = std::min(least, lower_epsilon(argument.type) / 4);
+    return task().tolerance && *task().tolerance > least;
+  }
+
+  Judge<B>& judge_;
+  PreparedTask<B>& prepared_;
+};
+
+} // namespace mtmc

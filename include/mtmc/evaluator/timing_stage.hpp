@@ -1,0 +1,274 @@
+#pragma once
+/// Timing a candidate against the incumbent, in pairs, on inputs neither has seen, with every output checked.
+
+#include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/timing_statistics.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// Times at one size, one entry a round; groups are divided by the number of their calls.
+struct SizeTimes {
+  std::size_t size = 0;
+  double weight = 1;
+  /// Calls in a group.
+  std::size_t group = 1;
+  std::vector<double> candidate;
+  std::vector<double> incumbent;
+
+  /// Logarithms of incumbent / candidate.
+  [[nodiscard]] std::vector<double> logarithms() const {
+    std::vector<double> result;
+    for (std::size_t i = 0; i < candidate.size() && i < incumbent.size(); ++i)
+      result.push_back(std::log(std::max(incumbent[i], 1e-9) / std::max(candidate[i], 1e-9)));
+    return result;
+  }
+};
+
+/// The timing of one evaluation. A round takes one pair at every timed size; pairs alternate in who comes
+/// first.
+template <class B> class TimingStage {
+public:
+  /// `incumbent` may be null: then the candidate's times are taken alone. `check_seconds` are those of the
+  /// candidate's checked calls, by size.
+  TimingStage(Judge<B>& judge, PreparedTask<B>& prepared, Contestant<B>& candidate, Contestant<B>* incumbent,
+              std::span<const double> check_seconds)
+      : judge_(judge), prepared_(prepared), candidate_(candidate), incumbent_(incumbent),
+        candidate_seconds_(check_seconds.begin(), check_seconds.end()),
+        incumbent_seconds_(prepared.layouts.size(), 0) {
+    for (std::size_t size = 0; size < prepared.task.sizes.size(); ++size)
+      if (prepared.task.sizes[size].weight > 0)
+        times_.push_back({size, prepared.task.sizes[size].weight, 1, {}, {}});
+    if (incumbent_ != nullptr && incumbent_ == prepared.reference.get())
+      incumbent_seconds_ = prepared.seconds;
+  }
+
+  /// Times until the answer is clear or the time is over. A refusal if the candidate fails on the way.
+  [[nodiscard]] std::optional<Refusal> run(Purpose purpose, Deadline until) {
+    const auto start = std::chrono::steady_clock::now();
+    if (auto refusal = warm_up(until)) return refusal;
+    const auto& options = judge_.options();
+    const bool promote = purpose == Purpose::promote;
+    const double budget = promote ? options.promote_seconds : options.explore_seconds;
+    const int most = promote ? options.promote_pairs : options.explore_pairs;
+    StoppingRule rule;
+    rule.confidence = options.confidence;
+    rule.precision = options.precision;
+    rule.stop_when_decided = !promote;
+    if (promote) rule.overwhelming_pairs = 0;
+    const auto timing = std::chrono::steady_clock::now();
+    for (int rounds = 1; !times_.empty(); ++rounds) {
+      if (auto refusal = round(until)) return refusal;
+      const double each = detail::seconds_since(timing) / rounds;
+      const bool last = rounds >= most || over(rule, rounds, detail::seconds_since(start), each, budget);
+      if (incumbent_ == nullptr) {
+        if (rounds >= absolute_rounds || last) return std::nullopt;
+        continue;
+      }
+      answer_ = assess(combined(), rule, last);
+      if (answer_.decision != TimingDecision::go_on) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether there are pairs to compare.
+  [[nodiscard]] bool compared() const noexcept {
+    return incumbent_ != nullptr && !times_.empty() && !times_.front().incumbent.empty();
+  }
+  /// The decision and the interval of the weighted geometric mean, in logarithms.
+  [[nodiscard]] const TimingAnswer& answer() const noexcept { return answer_; }
+  [[nodiscard]] const std::vector<SizeTimes>& times() const noexcept { return times_; }
+  /// Elements compared at a size while it was timed.
+  [[nodiscard]] ComparisonTally tally(std::size_t size) const {
+    const auto found = tallies_.find(size);
+    return found == tallies_.end() ? ComparisonTally{} : found->second;
+  }
+  /// Why the incumbent could not be timed; empty if it could.
+  [[nodiscard]] const std::string& incumbent_failure() const noexcept { return incumbent_failure_; }
+
+private:
+  /// Rounds without an incumbent.
+  static constexpr int absolute_rounds = 5;
+
+  [[nodiscard]] std::vector<double> combined() const {
+    std::vector<std::vector<double>> logarithms;
+    std::vector<double> weights;
+    for (const auto& times : times_) {
+      logarithms.push_back(times.logarithms());
+      weights.push_back(times.weight);
+    }
+    return combine_rounds(logarithms, weights);
+  }
+
+  /// Whether the next look lies beyond the budget; before the first look three budgets may be spent.
+  [[nodiscard]] static bool over(const StoppingRule& rule, int rounds, double elapsed, double each,
+                                 double budget) {
+    const auto& looks = rule.looks.pairs;
+    if (looks.empty() || rounds < looks.front()) return elapsed > 3 * budget;
+    const auto next = std::upper_bound(looks.begin(), looks.end(), rounds);
+    if (next == looks.end()) return elapsed > budget;
+    const bool at_look = std::find(looks.begin(), looks.end(), rounds) != looks.end();
+    return at_look && elapsed + (*next - rounds) * each > budget;
+  }
+
+  /// Seconds of one call of the faster of the two, as far as is known; 0 if not known at all.
+  [[nodiscard]] double known_seconds(std::size_t size) const {
+    const double candidate = candidate_seconds_[size];
+    return incumbent_ == nullptr ? candidate : std::min(candidate, incumbent_seconds_[size]);
+  }
+
+  /// A round that does not count where calls are short: it maps and touches all buffers, and tells how many
+  /// calls make a group. Like all others on inputs of its own, and checked.
+  [[nodiscard]] std::optional<Refusal> warm_up(Deadline until) {
+    constexpr double long_enough = 20e-3;
+    for (auto& times : times_) {
+      if (known_seconds(times.size) >= long_enough) continue;
+      if (auto refusal = pair(times, true, until)) return refusal;
+      const double fastest = std::min(
+          times.candidate.back(), times.incumbent.empty() ? times.candidate.back() : times.incumbent.back());
+      times.candidate.clear();
+      times.incumbent.clear();
+      times.group = group_size(times.size, fastest);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::size_t group_size(std::size_t size, double seconds) const {
+    const auto& options = judge_.options();
+    const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
+    const double fitting =
+        static_cast<double>(options.group_bytes) / std::max(prepared_.layouts[size].bytes(), 1.0);
+    const double most =
+        std::min(static_cast<double>(options.largest_group), std::max(1.0, std::floor(fitting)));
+    return static_cast<std::size_t>(std::clamp(wanted, 1.0, std::max(1.0, most)));
+  }
+
+  [[nodiscard]] std::optional<Refusal> round(Deadline until) {
+    ++rounds_;
+    for (std::size_t i = 0; i < times_.size(); ++i)
+      if (auto refusal = pair(times_[i], (rounds_ + i) % 2 == 0, until)) return refusal;
+    return std::nullopt;
+  }
+
+  /// One group of calls of each side on the same fresh inputs.
+  [[nodiscard]] std::optional<Refusal> pair(SizeTimes& times, bool candidate_first, Deadline until) {
+    judge_.heed_stop();
+    if (std::chrono::steady_clock::now() > until)
+      return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
+                     "the evaluation's time was over while the kernel was timed",
+                     "Make the kernel faster; it is far slower than the kernel it started from");
+    std::vector<CaseId> cases;
+    std::vector<BufferContents> inputs;
+    for (std::size_t i = 0; i < times.group; ++i) {
+      cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
+      inputs.push_back(prepared_.inputs(cases.back()));
+    }
+    const auto poison = rounds_ % 2 == 0 ? Poison::all_ones : Poison::alternating;
+    const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
+    std::optional<Refusal> refusal;
+    if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
+    if (incumbent_ != nullptr && !refusal) time_incumbent(times, cases, inputs, poison, limit);
+    if (!candidate_first && !refusal) refusal = time_candidate(times, inputs, poison, limit);
+    if (!refusal) refusal = check_candidate(times, cases, inputs, poison);
+    return refusal;
+  }
+
+  [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times,
+                              const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+    std::vector<LaunchPlan> group;
+    for (std::size_t i = 0; i < times.group; ++i) {
+      auto& slot = judge_.slot(prepared_, contestant, times.size, i);
+      load_slot(judge_.backend(), slot, prepared_.layouts[times.size], inputs[i], poison);
+      group.push_back(slot.plan);
+    }
+    return judge_.backend().time(*contestant.program, group, judge_.options().cold,
+                                 detail::deadline_in(limit));
+  }
+
+  [[nodiscard]] std::optional<Refusal>
+  time_candidate(SizeTimes& times, const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+    const auto timed = time(candidate_, times, inputs, poison, limit);
+    if (!timed.status.finished()) return run_refusal(timed.status, prepared_.layouts[times.size].size, limit);
+    times.candidate.push_back(timed.seconds / static_cast<double>(times.group));
+    candidate_seconds_[times.size] = times.candidate.back();
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
+                                                       const std::vector<CaseId>& cases,
+                                                       const std::vector<BufferContents>& inputs,
+                                                       Poison poison) {
+    const auto& layout = prepared_.layouts[times.size];
+    for (std::size_t i = 0; i < times.group; ++i) {
+      auto& slot = judge_.slot(prepared_, candidate_, times.size, i);
+      // The inputs are this candidate's own copies, so a change could fool nobody; the checks have looked.
+      if (auto damage = find_damage(judge_.backend(), slot, layout, nullptr, judge_.pattern())) return damage;
+      const auto results = download_results(judge_.backend(), slot, layout);
+      const auto wanted = judge_.reference(prepared_, cases[i], inputs[i]);
+      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted, inputs[i], poison,
+                                      tallies_[times.size])) {
+        wrong->diagnostics.front().message += " in a timed run";
+        return wrong;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases,
+                      const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+    const auto timed = time(*incumbent_, times, inputs, poison, limit);
+    const auto& layout = prepared_.layouts[times.size];
+    if (!timed.status.finished()) {
+      // Throws if the device was lost.
+      drop_incumbent(run_refusal(timed.status, layout.size, limit));
+      return;
+    }
+    times.incumbent.push_back(timed.seconds / static_cast<double>(times.group));
+    incumbent_seconds_[times.size] = times.incumbent.back();
+    for (std::size_t i = 0; i < times.group && incumbent_ != nullptr; ++i) {
+      auto& slot = judge_.slot(prepared_, *incumbent_, times.size, i);
+      auto problem = find_damage(judge_.backend(), slot, layout, nullptr, judge_.pattern());
+      auto results = download_results(judge_.backend(), slot, layout);
+      // Where programs share an address space, the answer must not lie there while the candidate runs.
+      if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), slot, layout);
+      ComparisonTally unused;
+      if (!problem && incumbent_ == prepared_.reference.get())
+        judge_.keep_reference(prepared_, cases[i], std::move(results));
+      else if (!problem)
+        problem =
+            judge_.compare(prepared_, cases[i], results, *judge_.reference(prepared_, cases[i], inputs[i]),
+                           inputs[i], poison, unused);
+      if (problem) drop_incumbent(*problem);
+    }
+  }
+
+  /// Goes on without an incumbent that fails: no fault of the candidate.
+  void drop_incumbent(const Refusal& reason) {
+    incumbent_failure_ = reason.diagnostics.front().message;
+    incumbent_ = nullptr;
+    for (auto& times : times_) times.incumbent.clear();
+  }
+
+  Judge<B>& judge_;
+  PreparedTask<B>& prepared_;
+  Contestant<B>& candidate_;
+  Contestant<B>* incumbent_;
+  std::vector<double> candidate_seconds_;
+  std::vector<double> incumbent_seconds_;
+  std::vector<SizeTimes> times_;
+  std::map<std::size_t, ComparisonTally> tallies_;
+  TimingAnswer answer_;
+  std::size_t rounds_ = 0;
+  std::string incumbent_failure_;
+};
+
+} // namespace mtmc
