@@ -2,9 +2,7 @@
 /// The pieces that transformations of loops are made of: finding the loop of an action, taking loops apart
 /// and building them again, splitting a range into full tiles and a remainder.
 
-#include <mtmc/analysis/fusion_legality.hpp>
-#include <mtmc/analysis/loop_legality.hpp>
-#include <mtmc/analysis/nest_legality.hpp>
+#include <mtmc/analysis/legality.hpp>
 #include <mtmc/analysis/printer.hpp>
 #include <mtmc/analysis/region_path.hpp>
 #include <mtmc/analysis/syntax_factory.hpp>
@@ -102,6 +100,8 @@ struct CountingLoop {
   SyntaxNode first{};
   SyntaxNode bound{};
   std::int64_t step = 1;
+  /// The loop goes on while `variable <= bound` instead of `<`.
+  bool inclusive = false;
   /// Number of iterations if it is the same in every run.
   std::optional<std::int64_t> trips{};
 
@@ -111,7 +111,10 @@ struct CountingLoop {
   }
   /// The loop with that body (made a block).
   [[nodiscard]] SyntaxNode with_body(std::vector<SyntaxNode> body) const {
-    return make_counting_loop(type, variable, first, bound, make_integer(step), make_block(std::move(body)));
+    SyntaxNode loop =
+        make_counting_loop(type, variable, first, bound, make_integer(step), make_block(std::move(body)));
+    if (inclusive) loop_condition(loop).text = "<=";
+    return loop;
   }
 };
 
@@ -173,10 +176,16 @@ struct BlockedRange {
   SyntaxNode bound = head.bound;
   if (head.is_unsigned() && !from_zero)
     bound = make_call("std::max<" + head.type + ">", {head.bound, head.first});
-  SyntaxNode full = make_binary("*", make_binary("/", minus(bound, head.first), make_integer(stride)),
-                                make_integer(stride));
-  blocks.bound = from_zero ? std::move(full) : make_binary("+", head.first, std::move(full));
-  rest.first = blocks.bound;
+  SyntaxNode full =
+      make_binary("*", make_binary("/", minus(SyntaxNode(bound), head.first), make_integer(stride)),
+                  make_integer(stride));
+  if (head.is_unsigned()) {
+    blocks.bound = from_zero ? full : make_binary("+", head.first, full);
+  } else { // a dependence test sees at once that no full block passes the bound
+    blocks.bound = plus(head.bound, -stride);
+    blocks.inclusive = true;
+  }
+  rest.first = from_zero ? std::move(full) : make_binary("+", head.first, std::move(full));
   result.blocks = std::move(blocks);
   result.rest = std::move(rest);
   return result;
