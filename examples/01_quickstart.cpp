@@ -37,7 +37,7 @@ int main() try {
                   mtmc::TransformCoder{},
                   mtmc::AstRegionFinder{},
                   evaluator,
-                  {.max_steps = 8, .observer = report.observer()}};
+                  {.max_steps = 8, .repairs = 0, .observer = report.observer()}};
   const mtmc::Result result = loop.optimize(task);
 
   std::printf("\n%s\n", result.best.source.c_str());

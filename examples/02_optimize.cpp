@@ -18,7 +18,8 @@ struct Arguments {
   std::string coder = "transform";
   std::string space = "extended";
   std::string compiler = "c++";
-  mtmc::LoopOptions loop{.max_steps = 12};
+  mtmc::LoopOptions loop{
+      .max_steps = 12, .budget = {.patience = 4}, .repairs = 0}; // the transform coder cannot mend
   int threads = 0;
   bool sample = false;
   bool json = false;

@@ -32,7 +32,13 @@ public:
 
   /// Throws `Error` for what goes wrong before the first step.
   [[nodiscard]] Result run() {
-    auto reason = begin();
+    std::optional<StopReason> reason;
+    try {
+      reason = begin();
+    } catch (const Error& error) {
+      calls_.notify(options_.observer.failed, error);
+      throw;
+    }
     try {
       if (!reason) reason = search();
     } catch (const Error& error) {
@@ -355,8 +361,7 @@ private:
       child.refuted = !judged->evaluation.correct();
       if (child.refuted) remember_failure(child.id, *judged);
       weigh(child, *best_);
-      child.new_best =
-          child.gain.timed() && child.gain.comparison != Comparison::slower && child.gain.ratio.value > 1;
+      child.new_best = child.gain.faster() && child.gain.ratio.value > 1;
       round.promotions.push_back({child.id, child.evaluation_key, child.new_best, {}});
       if (child.new_best) return true;
     }

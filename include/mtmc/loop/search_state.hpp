@@ -149,9 +149,17 @@ struct SearchOutcome {
   return context;
 }
 
+/// The try that says most about a chain: the last, or the last judged one where the coder then had no answer
+/// to its failure.
+[[nodiscard]] inline const SearchTry& telling_try(const SearchChain& chain) {
+  for (auto attempt = chain.tries.rbegin(); attempt != chain.tries.rend(); ++attempt)
+    if (attempt->judged) return *attempt;
+  return chain.tries.back();
+}
+
 /// What became of one candidate, or of a chain that led to none.
 [[nodiscard]] inline SearchOutcome outcome_of(const SearchChain& chain, const SearchChild* child, int step) {
-  const auto& last = *chain.last();
+  const auto& last = telling_try(chain);
   SearchOutcome outcome;
   outcome.chain = &chain;
   outcome.record.parent_index = chain.parent_index;

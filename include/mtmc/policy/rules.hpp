@@ -51,6 +51,15 @@ namespace detail {
   return std::count(region.path.begin(), region.path.end(), '/') == 1;
 }
 
+/// Whether iterations of the region's loop read the same elements in the loops inside: unrolled and jammed,
+/// they share them.
+[[nodiscard]] inline bool shares_loads(const RegionFacts& facts) {
+  if (facts.loops.empty() || facts.loops.front().innermost) return false;
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return !access.write && !access.strides.empty() && access.strides.front() == 0;
+  });
+}
+
 /// Least operations for which waking the other cores pays: about ten times the 10 us that a parallel region
 /// costs.
 inline constexpr double parallel_work = 1e5;
@@ -70,6 +79,7 @@ inline constexpr double parallel_work = 1e5;
   using detail::is_outermost;
   using detail::is_small;
   using detail::order_is_poor;
+  using detail::shares_loads;
   static const std::vector<Rule> rules{
       // whole-kernel traffic first: what is never written need not be read
       {"fusion",
@@ -128,9 +138,14 @@ inline constexpr double parallel_work = 1e5;
        "the compiler vectorises such a loop by itself as a rule"},
       {"unrolling",
        [](const Region& r, const Situation& s) {
-         return r.facts.loops.size() >= 2 && has_reuse(r.facts) && s.bottleneck != Bottleneck::memory;
+         return shares_loads(r.facts) && is_outermost(r) && s.bottleneck != Bottleneck::memory;
        },
-       0.55, "several rows can share what one loads"},
+       0.58, "several iterations of the outer loop can share what one loads"},
+      {"unrolling",
+       [](const Region& r, const Situation& s) {
+         return shares_loads(r.facts) && s.bottleneck != Bottleneck::memory;
+       },
+       0.40, "several iterations can share what one loads"},
       {"unrolling", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::memory; },
        0.02, "memory is the limit, not instructions"},
       {"unrolling", [](const Region&, const Situation&) { return true; }, 0.06,
