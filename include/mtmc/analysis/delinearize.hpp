@@ -109,6 +109,22 @@ namespace mtmc::detail {
   return parts;
 }
 
+/// Whether the part of a dimension provably lies in [0, extent), perhaps after one extent was moved from or
+/// to the next dimension: `i*M + (M - 1 - j)` is [i][M - 1 - j], not [i + 1][-1 - j].
+[[nodiscard]] inline bool bring_within(Polynomial& part, Polynomial& next, const Polynomial& extent,
+                                       const LoopInfo* loop, std::span<const Polynomial> assumptions) {
+  for (const std::int64_t moved : {0, 1, -1}) {
+    const Polynomial candidate = part + extent * Polynomial(moved);
+    if (!provably_nonnegative(candidate, loop, assumptions) ||
+        !provably_nonnegative(extent - candidate - Polynomial(1), loop, assumptions))
+      continue;
+    part = candidate;
+    next -= Polynomial(moved);
+    return true;
+  }
+  return false;
+}
+
 /// Fills `Access::dimensions` of all accesses to one array (and the array's strides).
 inline void delinearize(Array& array, std::span<Access* const> accesses,
                         std::span<const Polynomial> assumptions) {
@@ -126,8 +142,7 @@ inline void delinearize(Array& array, std::span<Access* const> accesses,
     std::vector<Polynomial> parts = split_by_strides(access->subscripts.front(), array.strides);
     bool within = true;
     for (std::size_t d = 0; within && d < extents.size(); ++d)
-      within = provably_nonnegative(parts[d], access->loop, assumptions) &&
-               provably_nonnegative(extents[d] - parts[d] - Polynomial(1), access->loop, assumptions);
+      within = bring_within(parts[d], parts[d + 1], extents[d], access->loop, assumptions);
     if (!within) continue;
     std::reverse(parts.begin(), parts.end());
     access->dimensions = std::move(parts);

@@ -585,6 +585,17 @@ protected:
 
   // --- expressions
 
+  /// An expression whose value nobody uses: only there an update is nothing but an update.
+  void visit_discarded(const SyntaxNode& node) {
+    if (node.kind == NodeKind::binary && node.text == ",") {
+      visit_discarded(left_operand(node));
+      visit_discarded(right_operand(node));
+      return;
+    }
+    discarded_ = &node;
+    (void)visit(node, false);
+  }
+
   /// Notes everything an expression does; gives its integer value if `wanted`.
   ExpressionValue visit(const SyntaxNode& node, bool wanted) {
     switch (node.kind) {
@@ -692,21 +703,23 @@ protected:
 
   [[nodiscard]] ExpressionValue increment(const SyntaxNode& node, bool wanted, bool postfix) {
     const std::int64_t amount = node.text == "--" ? -1 : 1;
+    const ReductionOperation update =
+        discarded_ == &node ? ReductionOperation::sum : ReductionOperation::none;
     Place place = place_of(operand(node));
     ExpressionValue value;
     value.floating = place.floating;
     if (place.kind == Place::Kind::element) {
-      note_access(place, false, node, ReductionOperation::sum);
-      note_access(place, true, node, ReductionOperation::sum);
+      note_access(place, false, node, update);
+      note_access(place, true, node, update);
       if (wanted) value.number = unknown_number(place.array->name);
     } else if (place.kind == Place::Kind::scalar) {
       VariableState& state = *place.state;
-      note_use(state, false, node, ReductionOperation::sum);
+      note_use(state, false, node, update);
       const bool pointer = state.array != nullptr && state.variable->pointer;
       const Polynomial before = pointer         ? offset_of(state)
                                 : state.integer ? number_of(state)
                                                 : Polynomial::undefined();
-      note_use(state, true, node, ReductionOperation::sum);
+      note_use(state, true, node, update);
       const Polynomial after = before + amount;
       if (pointer) {
         state.offset = after;
@@ -835,6 +848,7 @@ protected:
                                                          : ReductionOperation::none;
       });
       update = found.operation;
+      if (discarded_ != &node) update = ReductionOperation::none;
       if (found.read != nullptr) tagged_.emplace_back(found.read, update);
       // `x = x > m ? ... `: the comparison reads the target as well.
       if (source.kind == NodeKind::conditional && found.read != nullptr)
@@ -845,6 +859,7 @@ protected:
     } else if (node.text == "*=") {
       update = ReductionOperation::product;
     }
+    if (discarded_ != &node) update = ReductionOperation::none;
     ExpressionValue value = visit(source, want_source);
     tagged_.resize(tags);
     Place place = place_of(target);
@@ -1034,6 +1049,7 @@ protected:
   LoopInfo* loop_ = nullptr;
   std::size_t guard_ = 0;
   const SyntaxNode* statement_ = nullptr;
+  const SyntaxNode* discarded_ = nullptr;
   std::size_t order_ = 0;
   /// Nodes that read or write the target of an update being visited.
   std::vector<std::pair<const SyntaxNode*, ReductionOperation>> tagged_;

@@ -56,7 +56,7 @@ private:
       const auto declared = extents(parameter);
       variable.pointer = type.pointer || declared.size() == 1;
       variable.array = declared.size() > 1;
-      variable.floating = type.floating;
+      variable.floating = type.floating && !variable.pointer && !variable.array;
       variable.persistent = type.reference;
       VariableState& state = declare(parameter.text, std::move(variable));
       states.push_back(&state);
@@ -106,7 +106,7 @@ private:
       declaration(node, nullptr);
       break;
     case NodeKind::expression_statement:
-      (void)visit(operand(node), false);
+      visit_discarded(operand(node));
       break;
     case NodeKind::for_loop:
     case NodeKind::while_loop:
@@ -168,7 +168,7 @@ private:
     const auto declared = extents(declarator);
     variable.array = !declared.empty();
     variable.pointer = !variable.array && (base.pointer || own.pointer);
-    variable.floating = base.floating;
+    variable.floating = base.floating && !variable.pointer && !variable.array;
     variable.persistent = base.persistent;
 
     const SyntaxNode* start = initializer(declarator);
@@ -325,7 +325,7 @@ private:
     } else {
       if (node.kind != NodeKind::do_loop) (void)visit(loop_condition(node), false);
       statement(loop_body(node));
-      if (node.kind == NodeKind::for_loop) (void)visit(loop_step(node), false);
+      if (node.kind == NodeKind::for_loop) visit_discarded(loop_step(node));
       if (node.kind == NodeKind::do_loop) (void)visit(loop_condition(node), false);
     }
     guard_ = outer_guard;
