@@ -118,6 +118,7 @@ template <AnySyntaxNode Node>
 template <AnySyntaxNode Node>
 [[nodiscard]] bool locate_launch(Node& tree, std::string_view text, LocatedNode<Node>& found) {
   const PathComponent wanted = read_component(text);
+  if (wanted.name.empty()) return false;
   int remaining = wanted.number;
   return find_nth(
       tree, [&](const SyntaxNode& node) { return launch_entry(node) == wanted.name; },

@@ -110,6 +110,19 @@ namespace detail {
   });
 }
 
+/// Whether a loop around the region could occupy all compute units by itself.
+[[nodiscard]] inline bool inside_parallel_loop(const Region& region, const Structure& structure,
+                                               const Device& device) {
+  return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& outer) {
+    if (outer.kind != RegionKind::loop || outer.facts.loops.empty() ||
+        outer.path.size() >= region.path.size() || region.path[outer.path.size()] != '/' ||
+        !region.path.starts_with(outer.path))
+      return false;
+    const LoopFacts& loop = outer.facts.loops.front();
+    return loop.parallel && (!loop.trip_count || *loop.trip_count >= device.compute_units);
+  });
+}
+
 [[nodiscard]] inline std::vector<OptimizationType> all_optimization_types() {
   return {
       {"tiling", "tiling", "Partition the iterations so that the data of one tile stays in fast memory.",
@@ -150,8 +163,10 @@ namespace detail {
        "innermost loop with "
        "several accumulators.",
        [](const Region& region, const Structure&, const Device&) {
-         return region.kind == RegionKind::loop && !region.facts.opaque && !region.facts.loops.empty() &&
-                region.facts.loops.size() <= 3 && (region.facts.loops.size() == 1 || region.facts.tileable);
+         // Innermost loops are unrolled; of a nest the outer loop is, and its copies are jammed together.
+         if (region.kind != RegionKind::loop || region.facts.opaque || region.facts.loops.empty())
+           return false;
+         return region.facts.loops.size() == 1 ? region.facts.loops.front().innermost : region.facts.tileable;
        }},
       {"vectorization", "vectorizing", "Let one instruction work on several neighbouring elements.",
        "Make the innermost loop unit-stride and free of carried dependences and say so to the compiler (`omp "
@@ -166,11 +181,11 @@ namespace detail {
        "Give every thread a contiguous share of the outermost loop without carried dependences; combine "
        "reductions from "
        "partial results in the order of the threads.",
-       [](const Region& region, const Structure&, const Device& device) {
+       [](const Region& region, const Structure& structure, const Device& device) {
          return region.kind == RegionKind::loop && device.kind == "cpu" && device.compute_units > 1 &&
                 !region.facts.opaque && !region.facts.loops.empty() &&
                 (region.facts.loops.front().parallel || region.facts.loops.front().reduction) &&
-                !has_directive(region.facts, "parallel");
+                !has_directive(region.facts, "parallel") && !inside_parallel_loop(region, structure, device);
        }},
   };
 }
