@@ -64,7 +64,8 @@ TEST_CASE(
     CHECK(::mount("tmpfs", disk.folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=1m") == 0);
     Game rest{7};
     CHECK(toy::text_of(rest.play(disk.folder.path(), true)) == toy::text_of(expected));
-    CHECK(rest.coder_calls + game.coder_calls <= whole.coder_calls + 1); // the one whose answer had no room
+    // Those whose answers had no room are asked again.
+    CHECK(rest.coder_calls + game.coder_calls <= whole.coder_calls + whole.options.samples);
   }
   CHECK(late > 0);
 }

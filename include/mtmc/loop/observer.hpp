@@ -1,6 +1,7 @@
 #pragma once
 /// What a host may watch of a run.
 
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/step.hpp>
 #include <mtmc/loop/budget.hpp>
@@ -124,8 +125,10 @@ struct Observer {
   std::function<void(const DraftReady&)> draft_ready{};
   std::function<void(const CandidateEvaluated&)> evaluated{};
   std::function<void(const StepFinished&)> step_finished{};
-  /// Also called where the run failed; not where `optimize` throws.
+  /// Also called where the run failed on the way: see the result's error.
   std::function<void(const Result&)> finished{};
+  /// Called instead where nothing came of it: the error is about to be thrown.
+  std::function<void(const Error&)> failed{};
 };
 
 } // namespace mtmc

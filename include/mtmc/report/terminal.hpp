@@ -12,15 +12,20 @@ namespace mtmc {
 /// How `TerminalReport` writes.
 struct TerminalReportOptions {
   enum class When { automatic, always, never };
-  /// Colours; automatic: on a terminal.
+  /// Colours; automatic: on a terminal. (The environment is not asked: a host that honours `NO_COLOR` says
+  /// `never`.)
   When colour = When::automatic;
-  /// The live progress bar; automatic: on a terminal.
+  /// The live line with the progress bar; automatic: on a terminal.
   When progress = When::automatic;
-  /// Columns; 0 = those of the terminal, or 100 where it is none.
+  /// Columns that no line exceeds; 0 = those of the terminal, and no limit where it is none.
   int width = 0;
+  /// Characters beyond ASCII for the bar and for separators.
+  bool unicode = true;
 };
 
-/// Writes a run to a stream as it goes on. Without a terminal behind the stream, plain lines.
+/// Writes runs to a stream as they go on: for each task what is to be done, a line a step with its action,
+/// verdict, time, speed-up over the step's parent with the interval, speed-up so far and tokens, and at the
+/// end a summary. On a terminal a live line below says what is under way; without one, plain lines only.
 ///
 ///     mtmc::TerminalReport report{stdout};
 ///     mtmc::Loop loop{..., {.observer = report.observer()}};
