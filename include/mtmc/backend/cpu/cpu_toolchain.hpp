@@ -127,8 +127,8 @@ public:
     const auto cached = options_.cache_folder + '/' + name;
     if (!options_.cache_folder.empty() && ::access(cached.c_str(), X_OK) == 0) return runner_ = cached;
     write_source(folder_.path() + "/runner.cpp", source);
-    const auto answer =
-        compiler_.run({"-std=c++17", "-O1", "-o", "runner", "runner.cpp", "-ldl"}, folder_.path(), {});
+    const auto answer = compiler_.run(
+        {"-std=c++17", "-O1", "-rdynamic", "-o", "runner", "runner.cpp", "-ldl"}, folder_.path(), {});
     if (!answer.succeeded()) throw broken(answer, "the runner");
     runner_ = folder_.path() + "/runner";
     keep_runner(cached);

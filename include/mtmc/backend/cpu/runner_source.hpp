@@ -179,6 +179,15 @@ void limit(__rlimit_resource resource, rlim_t value) {
   setrlimit(resource, &wanted);
 }
 
+// Clang's OpenMP library registers itself in a shared-memory object, which it could not make under the limit on
+// files, and would leave behind when killed. It gets this one instead.
+int private_object = -1;
+
+void make_private_object() {
+  private_object = memfd_create("mtmc-private", MFD_CLOEXEC);
+  if (private_object >= 0 && ftruncate(private_object, 4096) != 0) _exit(70);
+}
+
 // When the judge dies, however that happens, the kernel signals the pipe's owner: this whole process group,
 // stopped or not, with SIGKILL. (PR_SET_PDEATHSIG would already fire when the thread that started the runner
 // ends.)
@@ -200,10 +209,14 @@ void be_the_first_victim() {
 
 } // namespace
 
+extern "C" int shm_open(const char*, int, mode_t) { return fcntl(private_object, F_DUPFD_CLOEXEC, 0); }
+extern "C" int shm_unlink(const char*) { return 0; }
+
 int main(int argument_count, char** arguments) {
   if (argument_count != 3) return 64;
   die_with_the_judge();
   be_the_first_victim();
+  make_private_object();
   // RLIMIT_DATA counts heap, stacks and private mappings, but not the judge's buffers, which are shared.
   limit(RLIMIT_DATA, strtoull(arguments[1], nullptr, 10));
   limit(RLIMIT_AS, strtoull(arguments[2], nullptr, 10));
