@@ -53,7 +53,8 @@ TEST_CASE("dependence test: every dependence that happens is reported") {
           history[nest.statements[s].source.value(loops, size)].push_back({2 * s, loops});
           history[nest.statements[s].target.value(loops, size)].push_back({2 * s + 1, loops});
         }
-      for (const auto& [element, touched] : history)
+      for (const auto& entry : history) {
+        const auto& touched = entry.second;
         for (std::size_t y = 0; y < touched.size(); ++y)
           for (std::size_t x = 0; x < y; ++x) {
             const auto& source_access = function.accesses[touched[x].access];
@@ -74,6 +75,7 @@ TEST_CASE("dependence test: every dependence that happens is reported") {
                 });
             REQUIRE(reported);
           }
+      }
     }
   }
   CHECK(happened > 10000);
