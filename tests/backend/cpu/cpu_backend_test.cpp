@@ -10,7 +10,7 @@ static_assert(mtmc::HasIdentity<mtmc::CpuBackend>);
 
 TEST_SUITE("CpuBackend") {
   TEST_CASE("a kernel computes on the buffers of its plan") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend, "//@ launch axpy(x, y, n, a)\n"
                          "void axpy(const float* __restrict__ x, float* __restrict__ y, int n, float a) {\n"
                          "  for (int i = 0; i < n; ++i) y[i] += a * x[i];\n"
@@ -24,7 +24,7 @@ TEST_SUITE("CpuBackend") {
   }
 
   TEST_CASE("launches run in order and share scratch memory") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend, "//@ scratch t: f64[n, 2]\n"
                          "//@ launch split(x, t, n)\n"
                          "//@ launch join(t, y, n)\n"
@@ -46,7 +46,7 @@ TEST_SUITE("CpuBackend") {
   }
 
   TEST_CASE("every element type arrives as the parameter's own type") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Task task{.name = "types", .kernel = cpp(R"(
 #include <cstdint>
 struct bfloat16 { std::uint16_t bits; };
@@ -79,7 +79,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("scalars are converted to the parameter's type, and refused where they do not fit") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend,
                 "//@ launch f(y, n, n * 3, a, -1)\n"
                 "void f(float* y, unsigned char small, double wide, float a, signed char least) {\n"
@@ -105,7 +105,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("a buffer may lie anywhere in a bigger allocation") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend,
                 "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = 0; i < n; ++i) y[i] = 1; }\n",
                 100);
@@ -122,7 +122,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("upload and download copy bytes and refuse places outside the buffer") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     auto buffer = backend.allocate(10);
     const std::array<std::byte, 4> four{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
     backend.upload(buffer, 6, four);
@@ -137,7 +137,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("memory that is not there is an error, not a killed process") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     try {
       (void)backend.allocate(std::size_t{1} << 46);
       FAIL("64 TiB were allocated");
@@ -147,7 +147,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("a plan must be bound to live buffers and fit the program") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend,
                 "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = 0; i < n; ++i) y[i] = 1; }\n");
     auto& bound = bench.plan().launches[0].arguments[0].bound;
@@ -181,7 +181,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("a group of plans is called back to back in one measurement") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench bench(backend, "//@ launch f(y, n, a)\nvoid f(float* y, int n, float a) { for (int i = 0; i < n; "
                          "++i) y[i] += a; }\n");
     const std::vector<LaunchPlan> group(500, bench.plan());
@@ -192,7 +192,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("two programs take turns on the same buffers") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     Bench doubles(backend,
                   "//@ launch f(x, n)\nvoid f(float* x, int n) { for (int i = 0; i < n; ++i) x[i] *= 2; }\n");
     Bench adds(backend,
@@ -216,7 +216,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("the same kernel gives the same program, and a retired one starts afresh") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     const std::string text =
         "//@ launch count(y)\nstatic int calls = 0;\nvoid count(float* y) { y[0] = ++calls; }\n";
     Bench first(backend, text);
@@ -233,7 +233,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("a program dropped and compiled again is not compiled twice") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     const auto task = vector_task("//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n");
     auto first = compile(backend, task);
     REQUIRE(first.program);
@@ -257,7 +257,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("compilations and runs from several threads") {
-    CpuBackend backend;
+    auto& backend = shared_backend();
     std::vector<std::thread> threads;
     std::vector<int> right(8);
     for (int t = 0; t < 8; ++t)

@@ -26,6 +26,13 @@ using namespace std::chrono_literals;
 
 [[nodiscard]] inline Kernel cpp(std::string_view text) { return {languages::cpp, std::string(text), {}}; }
 
+/// One backend for all tests of an executable that do not need one of their own, so that the runner is
+/// compiled once.
+[[nodiscard]] inline CpuBackend& shared_backend() {
+  static CpuBackend backend;
+  return backend;
+}
+
 /// The vector task most tests use: x (input), y (output), both f32[n]; n (i32) and a (f32) as scalars.
 [[nodiscard]] inline Task vector_task(std::string_view text) {
   Task task{.name = "vector", .kernel = cpp(text)};

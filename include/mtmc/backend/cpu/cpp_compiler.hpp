@@ -6,6 +6,7 @@
 #include <mtmc/support/subprocess.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,17 +63,19 @@ public:
           "there is no C++ compiler (tried " + tried + " in " + search_path_ + ')',
           "Install one, for example with `apt install g++`, or name it in CpuBackendOptions::compiler");
     }
-    const auto answer =
-        run({"--version"}, "",
-            CompilerLimits{.deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30}});
+    const auto limits =
+        CompilerLimits{.deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30}};
+    const auto answer = run({"--version"}, "", limits);
     version_ = answer.output.substr(0, answer.output.find('\n'));
-    is_clang_ = answer.output.find("clang") != std::string::npos;
-    if (!answer.succeeded() ||
-        (!is_clang_ && answer.output.find("Free Software Foundation") == std::string::npos))
+    const auto macros = run({"-dM", "-E", "-x", "c++", "/dev/null"}, "", limits);
+    const int gcc = macro_value(macros.output, "__GNUC__");
+    const int clang = macro_value(macros.output, "__clang_major__");
+    is_clang_ = clang > 0;
+    if (is_clang_ ? clang < oldest_clang : gcc < oldest_gcc)
       throw Error(error_id::backend_compiler,
-                  path_ + " does not answer to --version like GCC or Clang" +
-                      (answer.message.empty() ? "" : ": " + answer.message),
-                  "Install GCC 12 or Clang 14, or later, and name it in CpuBackendOptions::compiler");
+                  path_ + " is no GCC " + std::to_string(oldest_gcc) + " or Clang " +
+                      std::to_string(oldest_clang) + (gcc > 0 ? ", it is too old: " + version_ : " or later"),
+                  "Install one of them, or a later version, and name it in CpuBackendOptions::compiler");
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -116,6 +119,19 @@ public:
   }
 
 private:
+  static constexpr int oldest_gcc = 12;
+  static constexpr int oldest_clang = 14;
+
+  // The number a macro of the compiler stands for; 0 if it is not defined.
+  static int macro_value(std::string_view definitions, std::string_view name) {
+    const auto line = "#define " + std::string(name) + ' ';
+    const auto at = definitions.find(line);
+    int value = 0;
+    if (at != std::string_view::npos)
+      std::from_chars(definitions.data() + at + line.size(), definitions.data() + definitions.size(), value);
+    return value;
+  }
+
   std::string search_path_;
   std::string path_;
   std::string version_;

@@ -172,7 +172,7 @@ private:
                std::vector<Diagnostic>& diagnostics) {
     const auto said = [&](std::string_view part) { return answer.error.find(part) != std::string::npos; };
     if (said("out of memory") || said("virtual memory exhausted") || said("Cannot allocate memory") ||
-        said("std::bad_alloc") || said("Killed signal")) {
+        said("std::bad_alloc") || said("Killed signal") || said("failed to map segment")) {
       diagnostics = {
           {Severity::error,
            0,

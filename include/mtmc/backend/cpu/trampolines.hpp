@@ -99,11 +99,12 @@ struct LaunchSignature {
 }
 
 /// Comes before the kernel's text. It includes nothing, so that it hides no missing #include of the kernel
-/// and costs the compiler nothing.
+/// and costs the compiler nothing. The names that trampolines use behind the kernel's text begin with
+/// `mtmc_`, so that no macro of the kernel (`f32`, say) changes them.
 inline constexpr std::string_view trampoline_support = R"support(
 namespace mtmc_generated {
-using Word = unsigned long long;
-static_assert(sizeof(Word) == 8 && sizeof(long long) == 8 && sizeof(double) == 8);
+using mtmc_word = unsigned long long;
+static_assert(sizeof(mtmc_word) == 8 && sizeof(long long) == 8 && sizeof(double) == 8);
 
 template <class A, class B> inline constexpr bool same = false;
 template <class A> inline constexpr bool same<A, A> = true;
@@ -141,23 +142,23 @@ template <class T> inline constexpr bool half = same<T, _Float16>;
 template <class T> inline constexpr bool half = false;
 #endif
 
-struct f64 { template <class T> static constexpr bool is = same<T, double>; };
-struct f32 { template <class T> static constexpr bool is = same<T, float>; };
+struct mtmc_f64 { template <class T> static constexpr bool is = same<T, double>; };
+struct mtmc_f32 { template <class T> static constexpr bool is = same<T, float>; };
 // Sixteen-bit floats come as the compiler's own type, as a class of the kernel's, or as bare bits.
 template <class T> inline constexpr bool sixteen_bits = sizeof(T) == 2 && integer<T> != 1;
-struct f16 { template <class T> static constexpr bool is = sixteen_bits<T>; };
-struct bf16 { template <class T> static constexpr bool is = sixteen_bits<T> && !half<T>; };
+struct mtmc_f16 { template <class T> static constexpr bool is = sixteen_bits<T>; };
+struct mtmc_bf16 { template <class T> static constexpr bool is = sixteen_bits<T> && !half<T>; };
 template <int bytes, int sign> struct Integer {
   template <class T> static constexpr bool is = sizeof(T) == bytes && (integer<T> & sign) != 0 && !same<T, bool>;
 };
-using i64 = Integer<8, 1>;
-using i32 = Integer<4, 1>;
-using i16 = Integer<2, 1>;
-using i8 = Integer<1, 1>;
-using u64 = Integer<8, 2>;
-using u32 = Integer<4, 2>;
-using u16 = Integer<2, 2>;
-using u8 = Integer<1, 2>;
+using mtmc_i64 = Integer<8, 1>;
+using mtmc_i32 = Integer<4, 1>;
+using mtmc_i16 = Integer<2, 1>;
+using mtmc_i8 = Integer<1, 1>;
+using mtmc_u64 = Integer<8, 2>;
+using mtmc_u32 = Integer<4, 2>;
+using mtmc_u16 = Integer<2, 2>;
+using mtmc_u8 = Integer<1, 2>;
 
 // Stands for a parameter that is not there; the arity is complained about instead.
 struct Missing {};
@@ -166,49 +167,49 @@ template <int i, class... P> struct Pick { using Type = Missing; };
 template <class First, class... Rest> struct Pick<0, First, Rest...> { using Type = First; };
 template <int i, class First, class... Rest> struct Pick<i, First, Rest...> : Pick<i - 1, Rest...> {};
 
-template <class F> struct Function {
-  static constexpr bool ordinary = false;
-  static constexpr int parameters = -1;
-  template <int i> using Parameter = Missing;
+template <class F> struct mtmc_function {
+  static constexpr bool mtmc_ordinary = false;
+  static constexpr int mtmc_parameters = -1;
+  template <int i> using mtmc_parameter = Missing;
 };
-template <class R, class... P> struct Function<R (*)(P...)> {
-  static constexpr bool ordinary = true;
-  static constexpr int parameters = sizeof...(P);
-  template <int i> using Parameter = typename Pick<i, P...>::Type;
+template <class R, class... P> struct mtmc_function<R (*)(P...)> {
+  static constexpr bool mtmc_ordinary = true;
+  static constexpr int mtmc_parameters = sizeof...(P);
+  template <int i> using mtmc_parameter = typename Pick<i, P...>::Type;
 };
-template <class R, class... P> struct Function<R (*)(P...) noexcept> : Function<R (*)(P...)> {};
+template <class R, class... P> struct mtmc_function<R (*)(P...) noexcept> : mtmc_function<R (*)(P...)> {};
 
 template <class P> struct Value { using Type = typename Plain<P>::Type; };
 template <class T> struct Value<const T&> { using Type = typename Plain<T>::Type; };
 template <class T> struct Value<T&&> { using Type = typename Plain<T>::Type; };
 
 // Which parameters P a launch's arguments can go to.
-template <class P, class ElementType> inline constexpr bool takes_buffer = false;
-template <class T, class ElementType> inline constexpr bool takes_buffer<T*, ElementType> =
+template <class P, class ElementType> inline constexpr bool mtmc_takes_buffer = false;
+template <class T, class ElementType> inline constexpr bool mtmc_takes_buffer<T*, ElementType> =
     ElementType::template is<typename Element<T>::Type>;
-template <class ElementType> inline constexpr bool takes_buffer<Missing, ElementType> = true;
-template <class P> inline constexpr bool takes_integer =
+template <class ElementType> inline constexpr bool mtmc_takes_buffer<Missing, ElementType> = true;
+template <class P> inline constexpr bool mtmc_takes_integer =
     integer<typename Value<P>::Type> != 0 || floating<typename Value<P>::Type> || same<P, Missing>;
-template <class P> inline constexpr bool takes_real = floating<typename Value<P>::Type> || same<P, Missing>;
+template <class P> inline constexpr bool mtmc_takes_real = floating<typename Value<P>::Type> || same<P, Missing>;
 
-struct Buffer {
-  template <class P> static bool fits(Word) { return true; }
-  template <class P> static P get(Word slot) { return reinterpret_cast<P>(slot); }
+struct mtmc_buffer {
+  template <class P> static bool mtmc_fits(mtmc_word) { return true; }
+  template <class P> static P mtmc_get(mtmc_word slot) { return reinterpret_cast<P>(slot); }
 };
-struct WholeNumber {
-  template <class P> static bool fits(Word slot) {
+struct mtmc_whole_number {
+  template <class P> static bool mtmc_fits(mtmc_word slot) {
     using T = typename Value<P>::Type;
     const auto value = static_cast<long long>(slot);
     if constexpr (floating<T>) return true;
     else return static_cast<long long>(static_cast<T>(value)) == value && (value >= 0 || (integer<T> & 1) != 0);
   }
-  template <class P> static typename Value<P>::Type get(Word slot) {
+  template <class P> static typename Value<P>::Type mtmc_get(mtmc_word slot) {
     return static_cast<typename Value<P>::Type>(static_cast<long long>(slot));
   }
 };
-struct RealNumber {
-  template <class P> static bool fits(Word) { return true; }
-  template <class P> static typename Value<P>::Type get(Word slot) {
+struct mtmc_real_number {
+  template <class P> static bool mtmc_fits(mtmc_word) { return true; }
+  template <class P> static typename Value<P>::Type mtmc_get(mtmc_word slot) {
     return static_cast<typename Value<P>::Type>(__builtin_bit_cast(double, slot));
   }
 };
@@ -256,42 +257,45 @@ inline constexpr std::string_view end_of_kernel_file = "end-of-kernel";
   namespace helper = detail_trampolines;
   const std::string function = "mtmc_entry";
   const auto passed = signature.arguments.size();
-  std::string asserts = "using mtmc_entry = mtmc_generated::Function<decltype(&" + signature.entry +
-                        ")>; static_assert(mtmc_entry::ordinary, \"" + std::string(assertion_marker) + '`' +
-                        signature.entry + "` is not an ordinary function\"); ";
+  std::string asserts = "using mtmc_entry = mtmc_generated::mtmc_function<decltype(&" + signature.entry +
+                        ")>; static_assert(mtmc_entry::mtmc_ordinary, \"" + std::string(assertion_marker) +
+                        '`' + signature.entry + "` is not an ordinary function\"); ";
   // A static_assert cannot print a number, so there is one for each that is likely.
   constexpr std::size_t likely_parameters = 24;
   for (std::size_t count = 0; count <= likely_parameters; ++count)
     if (count != passed)
-      asserts += "static_assert(" + function + "::parameters != " + std::to_string(count) + ", \"" +
+      asserts += "static_assert(" + function + "::mtmc_parameters != " + std::to_string(count) + ", \"" +
                  std::string(assertion_marker) + "this launch line passes " +
                  helper::counted(passed, "argument") + ", but `" + signature.entry + "` has " +
                  helper::counted(count, "parameter") + "\"); ";
-  asserts += "static_assert(" + function + "::parameters == " + std::to_string(passed) + " || " + function +
-             "::parameters <= " + std::to_string(likely_parameters) + ", \"" + std::string(assertion_marker) +
-             "this launch line passes " + helper::counted(passed, "argument") + ", but `" + signature.entry +
+  asserts += "static_assert(" + function + "::mtmc_parameters == " + std::to_string(passed) + " || " +
+             function + "::mtmc_parameters <= " + std::to_string(likely_parameters) + ", \"" +
+             std::string(assertion_marker) + "this launch line passes " +
+             helper::counted(passed, "argument") + ", but `" + signature.entry +
              "` has another number of parameters\"); ";
   std::string checks;
   std::string values;
   for (std::size_t i = 0; i < passed; ++i) {
     const auto& argument = signature.arguments[i];
     const bool buffer = argument.kind == LaunchArgument::Kind::buffer;
-    const std::string kind = buffer ? "Buffer" : is_floating(argument.type) ? "RealNumber" : "WholeNumber";
-    const auto parameter = function + "::Parameter<" + std::to_string(i) + '>';
+    const std::string kind = buffer                       ? "mtmc_buffer"
+                             : is_floating(argument.type) ? "mtmc_real_number"
+                                                          : "mtmc_whole_number";
+    const auto parameter = function + "::mtmc_parameter<" + std::to_string(i) + '>';
     const auto slot = "(mtmc_slots[" + std::to_string(i) + "])";
     const auto accepts =
-        buffer
-            ? "takes_buffer<" + parameter + ", mtmc_generated::" + std::string(to_string(argument.type)) + '>'
-            : (is_floating(argument.type) ? "takes_real<" : "takes_integer<") + parameter + '>';
+        buffer ? "mtmc_takes_buffer<" + parameter + ", mtmc_generated::mtmc_" +
+                     std::string(to_string(argument.type)) + '>'
+               : (is_floating(argument.type) ? "mtmc_takes_real<" : "mtmc_takes_integer<") + parameter + '>';
     asserts += "static_assert(mtmc_generated::" + accepts + ", \"" + std::string(assertion_marker) +
                helper::complaint(signature, i) + "\"); ";
-    checks += "if (!mtmc_generated::" + kind + "::fits<" + parameter + '>' + slot + ") return " +
+    checks += "if (!mtmc_generated::" + kind + "::mtmc_fits<" + parameter + '>' + slot + ") return " +
               std::to_string(i + 1) + "; ";
-    values += (i == 0 ? "" : ", ") + ("mtmc_generated::" + kind) + "::get<" + parameter + '>' + slot;
+    values += (i == 0 ? "" : ", ") + ("mtmc_generated::" + kind) + "::mtmc_get<" + parameter + '>' + slot;
   }
   return "#line " + std::to_string(signature.line) + " \"kernel.cpp\"\n" +
          "extern \"C\" __attribute__((visibility(\"default\"))) int mtmc_launch_" + std::to_string(number) +
-         "(const mtmc_generated::Word* mtmc_slots, int mtmc_only_check) { " + asserts +
+         "(const mtmc_generated::mtmc_word* mtmc_slots, int mtmc_only_check) { " + asserts +
          "if (mtmc_only_check) { " + checks + "return 0; } (void)mtmc_slots; " + signature.entry + '(' +
          values + "); return 0; }\n";
 }

@@ -1,0 +1,356 @@
+#include <array>
+#include <cerrno>
+#include <set>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "kernels.hpp"
+
+namespace {
+
+/// Everything a backend could leave behind: open descriptors and children of this process.
+struct Traces {
+  std::set<std::string> descriptors;
+  bool children;
+
+  static Traces now() {
+    Traces traces{{}, ::waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD};
+    for (auto& name : entries_of("/proc/self/fd")) traces.descriptors.insert(name);
+    return traces;
+  }
+  friend bool operator==(const Traces&, const Traces&) = default;
+};
+
+/// Processes whose process group is `group`, zombies left out.
+int processes_in_group(int group) {
+  int count = 0;
+  for (const auto& name : entries_of("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string text;
+    try {
+      text = read_file("/proc/" + name + "/stat");
+    } catch (const std::exception&) {
+      continue;
+    }
+    // "pid (name) state parent group ..."
+    const auto after = text.rfind(')');
+    if (after == std::string::npos || after + 4 >= text.size() || text[after + 2] == 'Z') continue;
+    const auto parent_end = text.find(' ', after + 4);
+    count += std::atoi(text.c_str() + parent_end) == group;
+  }
+  return count;
+}
+
+/// Runs one misbehaving kernel and a good one after it.
+RunStatus run_once(CpuBackend& backend, std::string_view text, std::chrono::milliseconds limit = 10s) {
+  Bench bench(backend, text, 1024);
+  const auto status = bench.run(limit);
+  Bench good(backend,
+             "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = 0; i < n; ++i) y[i] = 1; }\n");
+  const auto after = good.run();
+  REQUIRE_MESSAGE(after.finished(), after.message);
+  CHECK(good.of<float>("y")[1023] == 1);
+  return status;
+}
+
+} // namespace
+
+TEST_SUITE("runner") {
+  TEST_CASE("a wild address ends the kernel's process, not this one") {
+    auto& backend = shared_backend();
+    const auto status =
+        run_once(backend, "//@ launch f(y, n)\nvoid f(float* y, int n) { y[1000000000000l * n] = 1; }\n");
+    CHECK(status.outcome == RunOutcome::faulted);
+    CHECK(status.message.find("SIGSEGV") != std::string::npos);
+    CHECK(status.message.find("wild address") != std::string::npos);
+  }
+
+  TEST_CASE("writes before and after a buffer hurt nobody else") {
+    auto& backend = shared_backend();
+    auto neighbour = backend.allocate(4096);
+    for (auto& byte : neighbour.content()) byte = std::byte{42};
+    (void)run_once(
+        backend,
+        "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = -2000; i < n + 2000; ++i) y[i] = 1; }\n");
+    for (const auto byte : neighbour.content()) REQUIRE(byte == std::byte{42});
+  }
+
+  TEST_CASE("abort, an uncaught exception, a division by zero and exit are faults with a reason") {
+    auto& backend = shared_backend();
+    const auto fault = [&](std::string_view body) {
+      const auto status = run_once(backend, "#include <cstdlib>\n#include <vector>\n//@ launch f(y, n)\n"
+                                            "void f(float* y, int n) {\n" +
+                                                std::string(body) + "\n}\n");
+      CHECK(status.outcome == RunOutcome::faulted);
+      return status.message;
+    };
+    CHECK(fault("std::abort();").find("SIGABRT") != std::string::npos);
+    CHECK(fault("y[0] = std::vector<int>(3).at(n);").find("threw an exception") != std::string::npos);
+    CHECK(fault("volatile int zero = n - n; y[0] = n / zero;").find("SIGFPE") != std::string::npos);
+    CHECK(fault("std::exit(0);").find("exit code 0") != std::string::npos);
+    CHECK(fault("std::_Exit(9);").find("exit code 9") != std::string::npos);
+    CHECK(fault("volatile int depth[1 << 23]; depth[n] = n; y[0] = depth[0];").find("SIGSEGV") !=
+          std::string::npos);
+  }
+
+  TEST_CASE("a kernel that never ends is killed at its deadline, threads and all") {
+    auto& backend = shared_backend();
+    Bench bench(backend, "//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                         "#pragma omp parallel\n"
+                         "  for (volatile int i = 0;; i = n) y[0] = i;\n}\n");
+    const auto begin = std::chrono::steady_clock::now();
+    const auto status = bench.run(150ms);
+    CHECK(status.outcome == RunOutcome::timed_out);
+    CHECK(std::chrono::steady_clock::now() - begin < 5s);
+    const auto timed = bench.time(true, 150ms);
+    CHECK(timed.status.outcome == RunOutcome::timed_out);
+  }
+
+  TEST_CASE("what a kernel prints goes nowhere") {
+    auto& backend = shared_backend();
+    const auto status = run_once(backend, "#include <cstdio>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                                          "  for (int i = 0; i < 10 * n; ++i) std::printf(\"%01024d\", i);\n"
+                                          "  std::fflush(stdout);\n"
+                                          "  std::fprintf(stderr, \"{\\\"verdict\\\": \\\"correct\\\"}\");\n"
+                                          "  std::getchar();\n"
+                                          "  y[0] = 1;\n}\n");
+    CHECK_MESSAGE(status.finished(), status.message);
+  }
+
+  TEST_CASE("a kernel cannot take more memory than it may") {
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{256} << 20});
+    const auto status = run_once(backend, "#include <cstdlib>\n#include <cstring>\n//@ launch f(y, n)\n"
+                                          "void f(float* y, int n) {\n"
+                                          "  for (int i = 0; i < 20; ++i) {\n"
+                                          "    char* p = static_cast<char*>(std::malloc(1 << 30));\n"
+                                          "    std::memset(p, n, 1 << 30);\n    y[i] = p[n];\n"
+                                          "  }\n}\n");
+    CHECK(status.outcome == RunOutcome::faulted);
+    const auto thrown =
+        run_once(backend, "#include <vector>\n//@ launch f(y, n)\n"
+                          "void f(float* y, int n) { std::vector<char> v(20l << 30); y[0] = v[n]; }\n");
+    CHECK(thrown.outcome == RunOutcome::faulted);
+    CHECK(thrown.message.find("memory ran out") != std::string::npos);
+    const auto modest =
+        run_once(backend, "#include <vector>\n//@ launch f(y, n)\n"
+                          "void f(float* y, int n) { std::vector<char> v(20l << 20); y[0] = v[n]; }\n");
+    CHECK_MESSAGE(modest.finished(), modest.message);
+  }
+
+  TEST_CASE("buffers do not count as the kernel's own memory") {
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{64} << 20});
+    Bench bench(
+        backend,
+        "//@ launch f(x, y, n)\nvoid f(const float* x, float* y, int n) { y[n - 1] = x[n - 1] + 1; }\n",
+        40 << 20);
+    CHECK(bench.run().finished());
+  }
+
+  TEST_CASE("files cannot be written") {
+    auto& backend = shared_backend();
+    TemporaryFolder folder;
+    const auto status =
+        run_once(backend, "#include <cstdio>\n//@ launch f(y)\nvoid f(float* y) {\n"
+                          "  FILE* file = std::fopen(\"" +
+                              folder.path() +
+                              "/answer\", \"w\");\n"
+                              "  std::fputs(\"42\", file);\n  std::fclose(file);\n  y[0] = 1;\n}\n");
+    CHECK(status.outcome == RunOutcome::faulted);
+    CHECK(status.message.find("SIGXFSZ") != std::string::npos);
+  }
+
+  TEST_CASE("processes a kernel forks end with it") {
+    auto& backend = shared_backend();
+    Bench bench(backend, "#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                         "  for (int i = 0; i < 3; ++i)\n"
+                         "    if (fork() == 0) for (;;) sleep(n);\n"
+                         "  reinterpret_cast<int&>(y[0]) = getpgrp();\n}\n");
+    SUBCASE("when it is given up") {
+      REQUIRE(bench.run().finished());
+      const int group = bench.of<int>("y")[0];
+      CHECK(processes_in_group(group) == 4);
+      bench.program().retire();
+      CHECK(processes_in_group(group) == 0);
+    }
+    SUBCASE("when it leaves them and ends, with the connection held open by them") {
+      Bench leaves(backend, "#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                            "  reinterpret_cast<int&>(y[0]) = getpgrp();\n"
+                            "  if (fork() != 0) _exit(3);\n  for (;;) sleep(n);\n}\n");
+      const auto status = leaves.run(20s);
+      CHECK(status.outcome == RunOutcome::faulted);
+      CHECK(status.message.find("exit code 3") != std::string::npos);
+      CHECK(processes_in_group(leaves.of<int>("y")[0]) == 0);
+    }
+  }
+
+  TEST_CASE("closing or abusing the connection is a fault") {
+    auto& backend = shared_backend();
+    const auto outcome = [&](std::string_view body) {
+      return run_once(backend, "#include <sys/socket.h>\n#include <unistd.h>\n//@ launch f(y, n)\n"
+                               "void f(float* y, int n) {\n" +
+                                   std::string(body) + "\n  y[0] = n;\n}\n")
+          .outcome;
+    };
+    CHECK(outcome("for (int i = 0; i < 64; ++i) close(i);") == RunOutcome::faulted);
+    CHECK(outcome("send(3, \"finished\", 8, 0);") == RunOutcome::faulted);
+    CHECK(outcome("static char page[4096]; send(3, page, sizeof page, 0);") == RunOutcome::faulted);
+    CHECK(
+        outcome(
+            "unsigned long reply[5] = {0x6d746d6300000001, 1, 0, 0, 0}; send(3, reply, sizeof reply, 0);") ==
+        RunOutcome::faulted);
+    CHECK(outcome("shutdown(3, SHUT_RDWR);") == RunOutcome::faulted);
+  }
+
+  TEST_CASE("an answer sent ahead does not serve for the next call") {
+    auto& backend = shared_backend();
+    // The second reply carries the number of the question after the next: what a `go` would get.
+    Bench bench(backend, "#include <sys/socket.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                         "  static unsigned long next = 0;\n"
+                         "  if (next == 0) next = 5;\n"
+                         "  unsigned long reply[5] = {0x6d746d6300000001, next, 0, 0, 0};\n"
+                         "  send(3, reply, sizeof reply, 0);\n  y[0] = n;\n}\n");
+    RunStatus status;
+    for (int i = 0; i < 3 && status.finished(); ++i) status = bench.run();
+    CHECK(status.outcome == RunOutcome::faulted);
+  }
+
+  TEST_CASE("a thread left behind does not run between calls") {
+    auto& backend = shared_backend();
+    Bench bench(backend,
+                "#include <thread>\n//@ launch f(y)\nvoid f(float* y) {\n"
+                "  static bool started = false;\n"
+                "  volatile int* counter = reinterpret_cast<volatile int*>(y);\n"
+                "  if (!started) std::thread([=] { for (;;) counter[1] = counter[1] + 1; }).detach();\n"
+                "  started = true;\n"
+                "  counter[0] = 1;\n}\n");
+    REQUIRE(bench.run().finished());
+    std::this_thread::sleep_for(20ms);
+    const volatile int* const counter = &bench.of<int>("y")[1];
+    const int then = *counter;
+    std::this_thread::sleep_for(50ms);
+    CHECK(*counter == then);
+    REQUIRE(bench.run().finished());
+  }
+
+  TEST_CASE("a fault ends the program's process, and the next run gets a fresh one") {
+    auto& backend = shared_backend();
+    Bench bench(backend, "#include <cstdlib>\n//@ launch f(x, y)\nvoid f(const float* x, float* y) {\n"
+                         "  static int calls = 0;\n  y[0] = ++calls;\n  if (x[0] != 0) std::abort();\n}\n");
+    REQUIRE(bench.run().finished());
+    REQUIRE(bench.run().finished());
+    CHECK(bench.of<float>("y")[0] == 2);
+    bench.of<float>("x")[0] = 1;
+    CHECK(bench.run().outcome == RunOutcome::faulted);
+    bench.of<float>("x")[0] = 0;
+    REQUIRE(bench.run().finished());
+    CHECK(bench.of<float>("y")[0] == 1);
+  }
+
+  TEST_CASE("code that runs when the program is loaded is in the same cage") {
+    auto& backend = shared_backend();
+    const auto status = run_once(
+        backend, "#include <cstdlib>\n//@ launch f(y)\n"
+                 "struct Early { Early() { std::abort(); } } early;\nvoid f(float* y) { y[0] = 1; }\n");
+    CHECK(status.outcome == RunOutcome::faulted);
+  }
+
+  TEST_CASE("the kernel finds an empty environment and nothing open but its own") {
+    auto& backend = shared_backend();
+    Bench bench(backend, "#include <dirent.h>\n#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
+                         "  int variables = 0, descriptors = 0;\n"
+                         "  for (char** entry = environ; *entry; ++entry) ++variables;\n"
+                         "  DIR* folder = opendir(\"/proc/self/fd\");\n"
+                         "  while (readdir(folder)) ++descriptors;\n"
+                         "  y[0] = variables;\n  y[1] = descriptors;\n}\n");
+    REQUIRE(bench.run().finished());
+    CHECK(bench.of<float>("y")[0] <= 8);
+    // ".", "..", the folder itself, three standard streams, the socket, the lifeline and the private object.
+    CHECK(bench.of<float>("y")[1] == 9);
+  }
+
+  TEST_CASE("nothing is left behind: no descriptors, processes or files") {
+    TemporaryFolder base;
+    const auto before = Traces::now();
+    CHECK_FALSE(before.children);
+    {
+      CpuBackend backend({.temporary_folder = base.path()});
+      for (const auto* const text : {"//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n",
+                                     "//@ launch f(y)\nvoid f(float* y) { __builtin_trap(); }\n"}) {
+        Bench bench(backend, text);
+        (void)bench.run();
+        (void)bench.time();
+      }
+      (void)compile(backend, vector_task("//@ launch f(y)\nvoid f(float* y) { nonsense }\n"));
+      Bench held(backend, "//@ launch f(y)\nvoid f(float* y) { y[0] = 2; }\n");
+      REQUIRE(held.run().finished());
+    }
+    CHECK(Traces::now() == before);
+    CHECK(entries_of(base.path()).empty());
+  }
+
+  TEST_CASE("a buffer's memory is given back when it goes, though a runner has it mapped") {
+    auto& backend = shared_backend();
+    const auto task = vector_task("//@ launch f(y, n)\nvoid f(float* y, int n) { y[n - 1] = 1; }\n");
+    const auto program = compile(backend, task).program;
+    REQUIRE(program);
+    const auto shared_kilobytes = [] {
+      const auto text = read_file("/proc/meminfo");
+      return std::atol(text.c_str() + text.find("Shmem:") + 6);
+    };
+    const auto before = shared_kilobytes();
+    for (int i = 0; i < 5; ++i) {
+      auto plan = plan_of(task, 16 << 20);
+      auto buffer = backend.allocate(64 << 20);
+      plan.launches[0].arguments[0].bound = {buffer.handle(), 0, 64 << 20};
+      REQUIRE(backend.run(*program, plan, in(20s)).finished());
+    }
+    CHECK(shared_kilobytes() - before < 128 << 10);
+  }
+
+  TEST_CASE("the runner is kept in the host's cache folder") {
+    TemporaryFolder cache;
+    const auto folder = cache.path() + "/a/b";
+    for (int i = 0; i < 2; ++i) {
+      CpuBackend backend({.cache_folder = folder});
+      Bench bench(backend, "//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n");
+      REQUIRE(bench.run().finished());
+      CHECK(entries_of(folder).size() == 1);
+    }
+  }
+
+  TEST_CASE("when this process dies, however, the runner dies too") {
+    TemporaryFolder base;
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    const pid_t host = ::fork();
+    if (host == 0) {
+      CpuBackend backend({.temporary_folder = base.path()});
+      const auto task = vector_task(
+          "#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
+          "  reinterpret_cast<int&>(y[0]) = getpgrp();\n  if (y[1] != 0) for (;;) sleep(1);\n}\n");
+      auto plan = plan_of(task, 8);
+      const auto program = backend.compile(task.kernel, {.plan = plan}, {}).program;
+      auto buffer = backend.allocate(32);
+      plan.launches[0].arguments[0].bound = {buffer.handle(), 0, 32};
+      (void)backend.run(*program, plan, in(20s));
+      int group = 0;
+      std::memcpy(&group, buffer.content().data(), sizeof group);
+      const float sleep = 1;
+      std::memcpy(buffer.content().data() + 4, &sleep, sizeof sleep);
+      if (::write(ends[1], &group, sizeof group) != sizeof group) ::_exit(1);
+      (void)backend.run(*program, plan, in(60s));
+      ::_exit(1);
+    }
+    int group = 0;
+    REQUIRE(::read(ends[0], &group, sizeof group) == sizeof group);
+    CHECK(processes_in_group(group) == 1);
+    std::this_thread::sleep_for(50ms);
+    ::kill(host, SIGKILL);
+    ::waitpid(host, nullptr, 0);
+    for (int i = 0; i < 100 && processes_in_group(group) > 0; ++i) std::this_thread::sleep_for(20ms);
+    CHECK(processes_in_group(group) == 0);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+}
