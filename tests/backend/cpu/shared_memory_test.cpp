@@ -1,0 +1,76 @@
+#include <mtmc/backend/cpu/cache_eviction.hpp>
+#include <mtmc/backend/cpu/cpu_program.hpp>
+#include <mtmc/backend/cpu/shared_memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mtmc;
+using namespace mtmc::detail;
+
+TEST_SUITE("shared memory") {
+  TEST_CASE("what is mapped elsewhere is the same memory") {
+    const SharedMemory memory(5000);
+    CHECK(memory.content().size() == 5000);
+    CHECK(memory.mapped_bytes() >= 5000);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.content().data()) % 4096 == 0);
+    auto* const other = static_cast<char*>(
+        ::mmap(nullptr, memory.mapped_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor(), 0));
+    REQUIRE(other != MAP_FAILED);
+    CHECK(other[4999] == 0);
+    other[4999] = 7;
+    CHECK(memory.content()[4999] == std::byte{7});
+    ::munmap(other, memory.mapped_bytes());
+  }
+
+  TEST_CASE("nobody who has the descriptor can change its size, which would kill readers") {
+    const SharedMemory memory(8192);
+    CHECK(::ftruncate(memory.descriptor(), 0) != 0);
+    CHECK(::ftruncate(memory.descriptor(), 1 << 20) != 0);
+    CHECK(memory.content()[8191] == std::byte{0});
+  }
+
+  TEST_CASE("handles are found while the buffer lives and never come again") {
+    BufferRegistry registry;
+    const auto memory = std::make_shared<const SharedMemory>(16);
+    const auto first = registry.add(memory);
+    CHECK(registry.find(first) == memory);
+    registry.remove(first);
+    CHECK(registry.find(first) == nullptr);
+    CHECK(registry.add(memory) != first);
+    CHECK(registry.find(0) == nullptr);
+  }
+
+  TEST_CASE("eviction leaves the content as it is, at any alignment and length") {
+    const SharedMemory memory(100'000);
+    for (std::size_t i = 0; i < memory.content().size(); ++i)
+      memory.content()[i] = static_cast<std::byte>(i * 7 % 251);
+    CacheEvictor evictor(1 << 20);
+    const std::array<std::span<std::byte>, 4> parts{memory.content(), memory.content().subspan(33, 1),
+                                                    memory.content().subspan(99'999),
+                                                    memory.content().first(0)};
+    evictor.evict(parts);
+    bool same = true;
+    for (std::size_t i = 0; i < memory.content().size(); ++i)
+      same = same && memory.content()[i] == static_cast<std::byte>(i * 7 % 251);
+    CHECK(same);
+  }
+
+  TEST_CASE("overlapping ranges are merged") {
+    std::array<std::byte, 100> bytes{};
+    const std::span<std::byte> all(bytes);
+    const auto result = merged({all.subspan(50, 10), all.subspan(0, 10), all.subspan(5, 20),
+                                all.subspan(7, 2), all.subspan(25, 5), all.subspan(50, 10)});
+    REQUIRE(result.size() == 2);
+    CHECK(result[0].data() == bytes.data());
+    CHECK(result[0].size() == 30);
+    CHECK(result[1].data() == bytes.data() + 50);
+    CHECK(result[1].size() == 10);
+    CHECK(merged({}).empty());
+  }
+}
