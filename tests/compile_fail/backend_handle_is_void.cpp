@@ -1,0 +1,9 @@
+// expect: mtmc: a backend's `Buffer` needs `std::uint64_t handle() const`
+#include "complete_backend.hpp"
+
+struct Mine : CompleteBackend {
+  struct Buffer {
+    void handle() const;
+  };
+};
+static_assert(mtmc::check_backend<Mine>());

@@ -1,0 +1,7 @@
+// expect: mtmc: a backend needs `mtmc::TimedRun time(Program&, std::span<const mtmc::LaunchPlan> group,
+#include "complete_backend.hpp"
+
+struct Mine : CompleteBackend {
+  double time(Program&, std::span<const mtmc::LaunchPlan> group, bool cold, mtmc::Deadline);
+};
+static_assert(mtmc::check_backend<Mine>());

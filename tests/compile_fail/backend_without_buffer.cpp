@@ -1,0 +1,8 @@
+// expect: mtmc: a backend needs a movable member type `Buffer` that frees its memory
+#include "complete_backend.hpp"
+
+struct Mine : CompleteBackend {
+private:
+  using Buffer = int;
+};
+static_assert(mtmc::check_backend<Mine>());

@@ -1,0 +1,7 @@
+// expect: mtmc: a policy needs `mtmc::ActionDistribution distribution(const mtmc::Observation&,
+#include <mtmc/core/concepts.hpp>
+
+struct Mine {
+  mtmc::ActionDistribution distribution(const mtmc::Observation&, std::span<const mtmc::Action>);
+};
+static_assert(mtmc::check_policy<Mine>());
