@@ -5,6 +5,7 @@
 #include <mtmc/analysis/parser.hpp>
 #include <mtmc/analysis/printer.hpp>
 #include <mtmc/coder/transform.hpp>
+#include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
 #include <mtmc/compiled.hpp>
 
@@ -50,7 +51,8 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
   if (entry == nullptr)
     return detail::declined_draft("it has no transformation for \"" + action.optimization + '"');
   try {
-    const SyntaxNode tree = parse(kernel.source);
+    SyntaxNode tree = parse(kernel.source);
+    declare_loop_variables(tree);
     const KernelAnalysis analysis{tree, &request.seen.task};
     const SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});

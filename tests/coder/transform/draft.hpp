@@ -21,6 +21,7 @@ namespace mtmc::testing {
   Device device;
   device.kind = "cpu";
   device.compute_units = 2;
+  device.vector_bits = 256;
   device.caches = {{1, 32 * 1024}, {2, 512 * 1024}, {3, 32 * 1024 * 1024}};
   return device;
 }

@@ -2,6 +2,7 @@
 /// Fusing launches: two entry functions become one, their loops are fused, and what they handed on through
 /// memory stays in registers.
 
+#include <mtmc/analysis/parser.hpp>
 #include <mtmc/coder/transform/fusion.hpp>
 
 #include <algorithm>
@@ -80,6 +81,8 @@ private:
   /// Whether a name means nothing in either function.
   [[nodiscard]] bool is_free(const std::string& name) const {
     if (find_function(tree_, name) != nullptr) return false;
+    const auto use = parse_statements(name + "[0] = 1;"); // a type to the front end, perhaps
+    if (use.size() != 1 || use.front().kind != NodeKind::expression_statement) return false;
     for (const SyntaxNode* function : {&first_, &second_})
       if (contains(declared_in(*function), name) || uses_name(function_body(*function), name)) return false;
     return std::none_of(added_.begin(), added_.end(),

@@ -296,6 +296,11 @@ inline void ensure_include(SyntaxNode& tree, std::string_view header) {
   return size == nullptr ? std::nullopt : trip_count(loop, size->symbols);
 }
 
+/// Elements of f32 in a vector register, or what is usual.
+[[nodiscard]] inline std::int64_t vector_elements(const Device& device) {
+  return device.vector_bits >= 64 ? device.vector_bits / 32 : 8;
+}
+
 /// Bytes of the cache of a level, or what is usual.
 [[nodiscard]] inline std::int64_t cache_bytes(const Device& device, int level) {
   for (const CacheLevel& cache : device.caches)

@@ -73,6 +73,20 @@ inline void insert(NameSet& names, const std::string& name) {
   return type;
 }
 
+/// Removes the declaration of a scalar that a function does not use any more.
+inline void remove_if_unused(SyntaxNode& function, const std::string& name) {
+  if (uses_name(function_body(function), name)) return;
+  walk(function, [&](SyntaxNode& node) {
+    std::erase_if(node.children, [&](SyntaxNode& child) {
+      if (child.kind != NodeKind::declaration) return false;
+      std::erase_if(child.children, [&](const SyntaxNode& declarator) {
+        return declarator.text == name && declarator.children.empty();
+      });
+      return child.children.empty();
+    });
+  });
+}
+
 /// Declarations of several variables as one declaration each.
 [[nodiscard]] inline std::vector<SyntaxNode> split_declarations(std::vector<SyntaxNode> list) {
   std::vector<SyntaxNode> result;
@@ -114,7 +128,8 @@ struct SunkRange {
 class LoopSinker {
 public:
   /// Throws `TransformDeclined` if the loop's body cannot be distributed.
-  explicit LoopSinker(const LoopInfo& loop) : loop_(loop), written_(written_memory(loop)) {
+  LoopSinker(const SyntaxNode& tree, const LoopInfo& loop)
+      : tree_(tree), loop_(loop), written_(written_memory(loop)) {
     if (loop.has_continue) throw TransformDeclined(loop_name(loop) + " is cut short by `continue`");
     for (const SyntaxNode& statement : statements(loop_body(*loop.node)))
       for (const std::string& name : assigned_scalars(statement)) insert(varying_, name);
@@ -133,12 +148,11 @@ public:
   [[nodiscard]] std::vector<SyntaxNode> sink(const SunkRange& range, std::vector<SyntaxNode> body,
                                              int levels) const {
     std::vector<SyntaxNode> arrays;
-    if (levels > 0)
-      for (const Variable* variable : outer_scalars_) {
-        arrays.push_back(array_of(range, variable->type, variable->name));
-        for (SyntaxNode& statement : body)
-          substitute(statement, variable->name, element(range, variable->name));
-      }
+    for (const Variable* variable : levels > 0 ? outer_scalars_ : std::vector<const Variable*>{}) {
+      const std::string name = fresh_name(tree_, variable->name + "_tile");
+      arrays.push_back(array_of(range, variable->type, name));
+      for (SyntaxNode& statement : body) substitute(statement, variable->name, element(range, name));
+    }
     std::vector<SyntaxNode> result = sink_list(range, std::move(body), levels, varying_);
     result.insert(result.begin(), std::make_move_iterator(arrays.begin()),
                   std::make_move_iterator(arrays.end()));
@@ -304,6 +318,7 @@ private:
     return false;
   }
 
+  const SyntaxNode& tree_;
   const LoopInfo& loop_;
   /// Memory written in the loop, and scalars that differ between its iterations.
   NameSet written_;

@@ -77,13 +77,15 @@ inline void add_perfect_orders(const LoopNest& nest, const Symbols& symbols,
   for (auto& [ranks, candidate] : found) variants.push_back({candidate.back(), 0, std::move(candidate)});
 }
 
-/// Tiles to move at a time, the one expected to be best first: 64 elements of f32 are eight vectors of 256
-/// bits, enough to hide the latency of additions and few enough to stay in registers.
-[[nodiscard]] inline std::vector<std::int64_t> expansion_tiles(std::optional<std::int64_t> trips) {
+/// Tiles to move at a time, the one expected to be best first: eight vectors are enough to hide the latency
+/// of additions and few enough to stay in registers.
+[[nodiscard]] inline std::vector<std::int64_t> expansion_tiles(std::optional<std::int64_t> trips,
+                                                               const Device& device) {
+  const std::int64_t best = 8 * vector_elements(device);
   std::vector<std::int64_t> tiles;
-  for (const std::int64_t tile : {64, 32, 128, 16, 256})
+  for (const std::int64_t tile : {best, best / 2, best * 2, best / 4, best * 4})
     if (!trips || *trips >= tile) tiles.push_back(tile);
-  if (tiles.empty()) tiles.push_back(16);
+  if (tiles.empty()) tiles.push_back(best / 4);
   return tiles;
 }
 
@@ -127,7 +129,7 @@ reorderings_of(const TransformRequest& request, const LoopNest& nest, std::strin
     if (head.trips && *head.trips <= largest_expansion)
       variants.push_back({level, *head.trips, {}});
     else
-      for (const std::int64_t tile : expansion_tiles(main_trips(request, loop)))
+      for (const std::int64_t tile : expansion_tiles(main_trips(request, loop), request.device))
         variants.push_back({level, tile, {}});
   }
   return variants;
@@ -137,7 +139,7 @@ reorderings_of(const TransformRequest& request, const LoopNest& nest, std::strin
 [[nodiscard]] inline std::vector<SyntaxNode> sink_in_tiles(const SyntaxNode& tree, const LoopInfo& loop,
                                                            std::int64_t tile) {
   constexpr int all_levels = 100;
-  const LoopSinker sinker{loop};
+  const LoopSinker sinker{tree, loop};
   const CountingLoop head = head_of(loop);
   const std::vector<SyntaxNode> body = body_of(*loop.node);
   if (head.trips && *head.trips <= tile) {
@@ -218,6 +220,10 @@ reorderings_of(const TransformRequest& request, const LoopNest& nest, std::strin
   if (!pragmas.empty())
     throw TransformDeclined(detail::loop_name(loop) + " carries `#pragma " + pragmas.front().text + '`');
   detail::replace_statement(*parent, place, std::move(moved));
+  for (auto& function : locate(tree, loop.function->path))
+    for (const ScalarFacts& scalar : classify_scalars(loop))
+      if (scalar.role == ScalarRole::privatizable && !scalar.declared_inside)
+        detail::remove_if_unused(*function.node, scalar.variable->name);
   return tree;
 }
 

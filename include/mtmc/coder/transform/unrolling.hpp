@@ -152,7 +152,7 @@ copies_of_body(const LoopInfo& loop, const SyntaxNode& first, std::int64_t facto
   for (std::int64_t c = 0; c < factor; ++c) {
     std::vector<SyntaxNode> copy = body_of(*loop.node);
     for (SyntaxNode& statement : copy) {
-      if (c > 0 || first.kind != NodeKind::name)
+      if (c > 0 || !is_name(first, loop.variable))
         substitute(statement, loop.variable, plus(first, c * loop.step));
       if (c > 0) {
         statement.leading_trivia.clear(); // comments once
@@ -251,11 +251,41 @@ struct UnrollingVariant {
   return result;
 }
 
+/// Elements of the small arrays that one iteration of a loop works in at a time: of the largest block of
+/// statements, what it declares with constant extents.
+[[nodiscard]] inline std::int64_t local_elements(const SyntaxNode& node) {
+  std::int64_t here = 0, below = 0;
+  for (const SyntaxNode& child : node.children) {
+    below = std::max(below, local_elements(child));
+    if (child.kind != NodeKind::declaration) continue;
+    for (const SyntaxNode& declarator : child.children) {
+      std::int64_t elements = extents(declarator).empty() ? 0 : 1;
+      for (const SyntaxNode& extent : extents(declarator))
+        elements *= literal_value(extent.children.front()).value_or(0);
+      here += elements;
+    }
+  }
+  return here + below;
+}
+
+/// Factors for register blocking, the one expected to be best first: as many rows of accumulators as the
+/// vector registers hold.
+[[nodiscard]] inline std::vector<std::int64_t> jam_factors(const LoopInfo& loop, const Device& device) {
+  constexpr std::int64_t vector_registers = 16;
+  const std::int64_t room = vector_registers * vector_elements(device);
+  const std::int64_t elements = loop.innermost() ? 0 : local_elements(loop_body(*loop.node));
+  std::vector<std::int64_t> factors{4, 2, 8, 3};
+  if (elements > 0)
+    std::stable_partition(factors.begin(), factors.end(),
+                          [&](std::int64_t factor) { return factor * elements <= room; });
+  return factors;
+}
+
 /// What unrolling can do with a loop, the variant expected to be best first.
 [[nodiscard]] inline std::vector<UnrollingVariant> unrollings_of(const LoopInfo& loop,
                                                                  const CountingLoop& head,
                                                                  std::optional<std::int64_t> trips,
-                                                                 bool reduces) {
+                                                                 bool reduces, const Device& device) {
   constexpr std::int64_t largest_full = 16;
   std::vector<UnrollingVariant> variants;
   const auto add = [&](std::int64_t factor, bool lanes) {
@@ -266,7 +296,7 @@ struct UnrollingVariant {
     for (const std::int64_t lanes : {32, 16, 64, 8}) add(lanes, true);
   if (head.trips && *head.trips > 0 && *head.trips <= largest_full)
     variants.push_back({*head.trips, false, true});
-  for (const std::int64_t factor : {4, 2, 8, 3}) add(factor, false);
+  for (const std::int64_t factor : jam_factors(loop, device)) add(factor, false);
   return variants;
 }
 
@@ -288,7 +318,8 @@ struct UnrollingVariant {
     if (detail::contains_parallel(*child))
       throw TransformDeclined("an inner loop is already spread over threads");
   const bool reduces = loop.innermost() && loop_is_reduction(loop).legal;
-  const auto variants = detail::unrollings_of(loop, head, detail::main_trips(request, loop), reduces);
+  const auto variants =
+      detail::unrollings_of(loop, head, detail::main_trips(request, loop), reduces, request.device);
   if (variants.empty()) throw TransformDeclined(detail::loop_name(loop) + " has too few iterations");
   const auto& variant = choose_variant(variants, request.variant);
 

@@ -111,7 +111,8 @@ inline void replace_expression(SyntaxNode& node, const SyntaxNode& from, const S
   SyntaxNode& parent = detail::parent_at(tree, target.indices);
   std::size_t place = target.indices.back();
   const auto elements = detail::element_reductions(request.tree, loop);
-  const std::string clauses = detail::reduction_clauses(loop, elements) + detail::private_clause(loop);
+  const std::string reductions = detail::reduction_clauses(loop, elements);
+  const std::string privates = detail::private_clause(loop);
 
   std::vector<SyntaxNode> pragmas = detail::take_pragmas_before(parent, place);
   SyntaxNode vectorized = parent.children[place];
@@ -132,12 +133,13 @@ inline void replace_expression(SyntaxNode& node, const SyntaxNode& from, const S
     if (has_word(pragma.text, "for") && !has_word(pragma.text, "simd")) {
       const std::size_t at = pragma.text.find("for");
       pragma.text.insert(at + 3, " simd");
-      if (pragma.text.find("reduction") == std::string::npos) pragma.text += clauses;
+      if (detail::clause_of(pragma.text, "reduction").empty()) pragma.text += reductions;
+      if (detail::clause_of(pragma.text, "private").empty()) pragma.text += privates;
       merged = true;
     }
     if (!pragma.text.starts_with("GCC ivdep")) replacement.push_back(std::move(pragma));
   }
-  if (!merged) replacement.push_back(make_pragma("omp simd" + clauses));
+  if (!merged) replacement.push_back(make_pragma("omp simd" + reductions + privates));
   replacement.push_back(std::move(vectorized));
   for (const auto& element : elements)
     replacement.push_back(make_assignment(element.place, "=", make_name(element.scalar)));
