@@ -190,7 +190,7 @@ private:
   }
 
   [[nodiscard]] static std::string ending_text(const Result& result) {
-    std::string text = detail::words_of(to_string(result.stop_reason));
+    std::string text = detail::spelled_out(to_string(result.stop_reason));
     switch (result.stop_reason) {
     case StopReason::stop_action:
       text = "the policy";

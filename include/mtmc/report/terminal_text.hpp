@@ -94,7 +94,7 @@ namespace mtmc::detail {
 }
 
 /// The name of a closed list's value as words: "wrong_result" -> "wrong result".
-[[nodiscard]] inline std::string words_of(std::string_view name) {
+[[nodiscard]] inline std::string spelled_out(std::string_view name) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -102,10 +102,10 @@ namespace mtmc::detail {
 
 /// What a step came to, in one or two words.
 [[nodiscard]] inline std::string verdict_text(const HistoryEntry& entry) {
-  if (entry.draft_failure != DraftFailure::none) return words_of(to_string(entry.draft_failure));
-  if (entry.verdict && *entry.verdict != Verdict::correct) return words_of(to_string(*entry.verdict));
+  if (entry.draft_failure != DraftFailure::none) return spelled_out(to_string(entry.draft_failure));
+  if (entry.verdict && *entry.verdict != Verdict::correct) return spelled_out(to_string(*entry.verdict));
   if (entry.comparison == Comparison::undecided) return "no change";
-  return words_of(to_string(entry.comparison));
+  return spelled_out(to_string(entry.comparison));
 }
 
 } // namespace mtmc::detail
