@@ -45,8 +45,13 @@ public:
   explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
       : state_(std::make_unique<State>(std::move(backend), std::move(options))) {}
 
-  /// What candidates run on.
-  [[nodiscard]] const Device& device() { return state_->backend.device(); }
+  /// What candidates run on. A backend that can measure its ceilings (`measure_ceilings()`) does so when this
+  /// is first asked for, because policies and the plausibility rule live on them.
+  [[nodiscard]] const Device& device() {
+    if constexpr (requires { state_->backend.measure_ceilings(); })
+      std::call_once(state_->measured, [this] { (void)state_->backend.measure_ceilings(); });
+    return state_->backend.device();
+  }
   /// The backend, for what only it can tell.
   [[nodiscard]] B& backend() noexcept { return state_->backend; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return state_->options; }
@@ -68,7 +73,7 @@ public:
     const auto task = prepared(request.task, stop);
     Judge<B> judge(state_->backend, state_->options, state_->pattern, stop);
     Evaluation evaluation;
-    evaluation.environment = environment_record(state_->backend.device());
+    evaluation.environment = environment_record(device());
     for (const auto& layout : task->layouts) {
       evaluation.sizes.emplace_back();
       evaluation.sizes.back().size = layout.size;
@@ -77,6 +82,7 @@ public:
     std::shared_ptr<Contestant<B>> candidate;
     auto refusal = screen(request.candidate);
     if (!refusal) refusal = compile(judge, *task, request.candidate, candidate, evaluation);
+    if (!refusal && request.purpose == Purpose::promote) start_afresh(*candidate);
     if (!refusal) {
       auto incumbent = request.incumbent ? incumbent_for(judge, *task, *request.incumbent) : nullptr;
       {
@@ -111,6 +117,7 @@ private:
     const KernelEvaluatorOptions options;
     const std::uint64_t master_key;
     const RedZonePattern pattern;
+    std::once_flag measured;
     /// Held by whoever runs kernels.
     std::mutex device_lock;
     /// Held while the list of tasks is looked at.
@@ -122,6 +129,15 @@ private:
     std::mutex compile_lock;
   };
   using Program = typename B::Program;
+
+  /// A second look is taken in a fresh process, for backends whose programs keep one (`Program::retire()`
+  /// ends it). For others a new compilation is a new program.
+  void start_afresh(Contestant<B>& candidate) {
+    if constexpr (requires { candidate.program->retire(); }) {
+      const std::scoped_lock device(state_->device_lock);
+      candidate.program->retire();
+    }
+  }
 
   /// Step 1 of the protocol: what the backend's screen says of the text.
   [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {

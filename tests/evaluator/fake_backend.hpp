@@ -1,0 +1,167 @@
+#pragma once
+/// A backend whose programs are C++ functions and whose clock is made up, so that every rule of the protocol
+/// can be tried without a compiler and without waiting.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/launch_plan.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fake {
+
+/// What a program sees of a call.
+struct Call {
+  const mtmc::Launch& launch;
+  const mtmc::LaunchPlan& plan;
+  /// How often this program has been called before.
+  int earlier = 0;
+
+  [[nodiscard]] const mtmc::LaunchArgument& argument(const std::string& name) const {
+    for (const auto& candidate : launch.arguments)
+      if (candidate.name == name) return candidate;
+    throw std::runtime_error("no argument " + name);
+  }
+  template <class T> [[nodiscard]] std::span<T> buffer(const std::string& name) const {
+    const auto& found = argument(name);
+    return {static_cast<T*>(address(name)), static_cast<std::size_t>(found.bound.bytes) / sizeof(T)};
+  }
+  [[nodiscard]] void* address(const std::string& name) const {
+    const auto& found = argument(name);
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(found.bound.handle)) + found.bound.offset;
+  }
+  [[nodiscard]] std::int64_t scalar(const std::string& name) const { return argument(name).integer; }
+};
+
+/// A program: what it computes, and how long it pretends to take.
+struct Kernel {
+  std::function<void(const Call&)> body;
+  /// Seconds of one call; the mean of the noise.
+  double seconds = 1e-3;
+  /// Relative width of the noise.
+  double noise = 0.02;
+  /// How a call ends, and after how many calls it starts to end so.
+  mtmc::RunOutcome outcome = mtmc::RunOutcome::finished;
+  int ends_after = 0;
+};
+
+/// Entry functions by name; shared by a test and the backend it gave away.
+struct World {
+  std::map<std::string, Kernel> kernels;
+  std::atomic<int> compilations{0};
+  int runs = 0;
+  int timed_groups = 0;
+  std::size_t largest_group = 0;
+  /// Entries of timed groups, in order.
+  std::vector<std::string> timed;
+  mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
+  std::vector<mtmc::Diagnostic> screened;
+};
+
+class Backend {
+public:
+  struct Program {
+    std::map<std::string, int> calls;
+    bool dead = false;
+  };
+  class Buffer {
+  public:
+    explicit Buffer(std::size_t bytes) : memory_(std::make_unique<std::byte[]>(bytes)) {}
+    [[nodiscard]] std::uint64_t handle() const { return reinterpret_cast<std::uintptr_t>(memory_.get()); }
+    [[nodiscard]] std::byte* data() const { return memory_.get(); }
+
+  private:
+    std::unique_ptr<std::byte[]> memory_;
+  };
+
+  explicit Backend(std::shared_ptr<World> world) : world_(std::move(world)) {}
+
+  [[nodiscard]] const mtmc::Device& device() const { return world_->device; }
+  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return world_->screened; }
+
+  [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
+                                                     const mtmc::CompileOptions& options, std::stop_token) {
+    ++world_->compilations;
+    mtmc::CompileResult<Program> result;
+    result.seconds = 0.25;
+    if (kernel.source.find("endless template") != std::string::npos) {
+      result.timed_out = true;
+      return result;
+    }
+    for (const auto& launch : options.plan.launches)
+      if (!world_->kernels.contains(launch.entry)) {
+        mtmc::Diagnostic diagnostic;
+        diagnostic.line = launch.line;
+        diagnostic.message = "'" + launch.entry + "' was not declared";
+        result.diagnostics.push_back(diagnostic);
+      }
+    if (result.diagnostics.empty()) result.program = std::make_shared<Program>();
+    result.resources["registers"] = 32;
+    return result;
+  }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
+    std::memcpy(buffer.data() + offset, content.data(), content.size());
+  }
+  void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
+    std::memcpy(target.data(), buffer.data() + offset, target.size());
+  }
+
+  [[nodiscard]] mtmc::RunStatus run(Program& program, const mtmc::LaunchPlan& plan, mtmc::Deadline) {
+    ++world_->runs;
+    double unused = 0;
+    return call(program, plan, unused);
+  }
+
+  [[nodiscard]] mtmc::TimedRun time(Program& program, std::span<const mtmc::LaunchPlan> group, bool,
+                                    mtmc::Deadline) {
+    ++world_->timed_groups;
+    world_->largest_group = std::max(world_->largest_group, group.size());
+    world_->timed.push_back(group.front().launches.front().entry);
+    mtmc::TimedRun result;
+    for (const auto& plan : group) {
+      result.status = call(program, plan, result.seconds);
+      if (!result.status.finished()) break;
+    }
+    return result;
+  }
+
+private:
+  mtmc::RunStatus call(Program& program, const mtmc::LaunchPlan& plan, double& seconds) {
+    if (program.dead) return {mtmc::RunOutcome::faulted, "the program is dead"};
+    for (const auto& launch : plan.launches) {
+      auto& kernel = world_->kernels.at(launch.entry);
+      auto& calls = program.calls[launch.entry];
+      if (kernel.outcome != mtmc::RunOutcome::finished && calls >= kernel.ends_after) {
+        program.dead = kernel.outcome != mtmc::RunOutcome::launch_failed;
+        return {kernel.outcome, "as planned"};
+      }
+      kernel.body({launch, plan, calls});
+      ++calls;
+      // A long tail to one side, as real machines have.
+      const double noise = 1 + kernel.noise * (random_.uniform() + 5 * std::pow(random_.uniform(), 20.0));
+      seconds += kernel.seconds * noise;
+    }
+    return {};
+  }
+
+  std::shared_ptr<World> world_;
+  mtmc::PhiloxEngine random_{20240607};
+};
+
+} // namespace fake
