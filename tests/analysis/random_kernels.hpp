@@ -45,7 +45,7 @@ struct Subscript {
   [[nodiscard]] std::string text(const std::vector<std::string>& names) const {
     std::string result = std::to_string(constant);
     if (n != 0) result += " + " + std::to_string(n) + " * N";
-    for (std::size_t l = 0; l < names.size(); ++l) {
+    for (std::size_t l = 0; l < coefficients.size(); ++l) {
       if (coefficients[l] != 0) result += " + " + std::to_string(coefficients[l]) + " * " + names[l];
       if (scaled[l] != 0) result += " + " + std::to_string(scaled[l]) + " * N * " + names[l];
     }

@@ -281,7 +281,7 @@ TEST_CASE("what is not understood is counted, noted with its line, and nothing i
   CHECK_FALSE(structure.find_region("gemm/i")->facts.tileable);
   CHECK_FALSE(structure.find_region("gemm/i/j/k")->facts.opaque);
   for (const auto& key : actions_of(task))
-    CHECK(key.find("gemm/i/j/k") + key.find("stop") != std::string::npos);
+    CHECK((key == "stop" || key.find("gemm/i/j/k") != std::string::npos));
 }
 
 TEST_CASE("indirect accesses have no stride") {

@@ -4,6 +4,7 @@
 #include <mtmc/analysis/flow_builder.hpp>
 #include <mtmc/analysis/function_analysis.hpp>
 #include <mtmc/analysis/launch_text.hpp>
+#include <mtmc/analysis/loop_head.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <cstddef>
