@@ -200,7 +200,7 @@ TEST_CASE("bytes that are no UTF-8 are replaced, and a resumed run sees the same
 TEST_CASE("journals are merged run by run, with their texts") {
   const mtmc::TemporaryFolder folder;
   std::vector<std::string> paths;
-  for (const std::uint64_t world : {1, 2, 3}) {
+  for (const std::uint64_t world : {1U, 2U, 3U}) {
     Game game{world};
     paths.push_back(play(game, folder.path() + "/shard" + std::to_string(world)));
   }

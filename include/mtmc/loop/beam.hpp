@@ -38,7 +38,7 @@ correct_children(const std::vector<SearchChain>& chains, const SearchNodes& node
     const auto& judged = *chain.last()->judged;
     if (!judged.evaluation.correct()) continue;
     SearchChild child;
-    child.id = chain.last()->draft.kernel->id();
+    child.id = chain.last()->kernel_id;
     if (nodes.contains(child.id) || !ids.insert(child.id).second) continue;
     child.chain = &chain;
     child.evaluation = judged.evaluation;

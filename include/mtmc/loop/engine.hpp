@@ -91,7 +91,7 @@ private:
   /// Finds out what can be done with a kernel.
   void look_at(SearchNode& node) {
     node.structure = calls_.structure(node.kernel, node.id);
-    node.actions = options_.action_space.legal_actions(node.structure, calls_.device());
+    node.legal = options_.action_space.legal_actions(node.structure, calls_.device());
   }
 
   // ---- the steps
@@ -162,7 +162,7 @@ private:
 
   /// Asks the policy what to do with a kernel and sets up the drafts. False if it was cut short.
   [[nodiscard]] bool decide(SearchNode& node, int parent_index) {
-    const auto legal = node.legal();
+    const auto& legal = node.legal;
     const auto seen = observe(node);
     auto decision = calls_.journal().find_decision(step_, parent_index, node.id, legal);
     if (!decision) {
@@ -239,7 +239,7 @@ private:
       if (!drafted) return;
       calls_.notify(options_.observer.draft_ready,
                     DraftReady{step_, chain.action, name.sample, wave, drafted->draft, drafted->replayed});
-      answers[i] = SearchTry{name, std::move(drafted->draft), std::nullopt};
+      answers[i] = SearchTry{name, std::move(drafted->draft), std::move(drafted->kernel_id), std::nullopt};
       progress(Phase::drafting, ++done, total);
     });
     for (std::size_t i = 0; i < open.size(); ++i) {
@@ -257,11 +257,11 @@ private:
     std::vector<std::string> ids;
     for (auto* chain : open) {
       if (chain->cut || !chain->last()->draft.kernel) continue;
-      auto id = chain->last()->draft.kernel->id();
+      const auto& id = chain->last()->kernel_id;
       const auto [place, fresh] = places.emplace(id, groups.size());
       if (fresh) {
         groups.emplace_back();
-        ids.push_back(std::move(id));
+        ids.push_back(id);
       }
       groups[place->second].push_back(chain);
     }
@@ -321,7 +321,7 @@ private:
       result_.history.push_back(outcome.record.entry);
       round.outcomes.push_back(outcome.record);
       if (options_.mask_failed_actions && is_settled(chains_, *outcome.chain))
-        parent.masked.insert(outcome.chain->action.key());
+        parent.mask(outcome.chain->action);
     }
     move_to(std::move(beam));
     for (const auto* node : beam_)
@@ -338,7 +338,7 @@ private:
     idle_steps_ = *promoted ? 0 : idle_steps_ + 1;
     report(outcomes);
     for (auto* node : beam_)
-      if (node->actions.empty()) look_at(*node);
+      if (node->legal.empty()) look_at(*node);
     const bool no_money = std::all_of(chains_.begin(), chains_.end(), [](const SearchChain& chain) {
       return chain.last()->draft.failure == DraftFailure::budget;
     });

@@ -43,6 +43,7 @@
 #include <mtmc/loop/kernel_store.hpp>
 #include <mtmc/loop/run_folder.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -117,6 +118,15 @@ namespace detail {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Whether a value's text is read as the same value: NaN and infinities are not.
+[[nodiscard]] inline bool is_finite(const Json& value) {
+  if (value.is_number_float()) return std::isfinite(value.get_ref<const double&>());
+  if (!value.is_structured()) return true;
+  for (const auto& part : value)
+    if (!is_finite(part)) return false;
+  return true;
+}
+
 /// Applies `change` to every place of a record where a kernel stands.
 template <class Change> void for_each_kernel(std::string_view kind, Json& body, Change&& change) {
   const auto visit = [&change](Json& owner, const char* field) {
@@ -130,10 +140,14 @@ template <class Change> void for_each_kernel(std::string_view kind, Json& body, 
   }
 }
 
-/// Moves the texts of a record into the store.
-inline void detach_texts(std::string_view kind, Json& body, KernelStore& store) {
-  for_each_kernel(kind, body, [&store](Json& kernel) {
-    kernel["id"] = store.save(kernel.get<Kernel>());
+/// Moves the texts of a record into the store. `kernel_id` is the id of a draft's kernel, which is stored
+/// already; empty where it is not known.
+inline void detach_texts(std::string_view kind, Json& body, KernelStore& store, std::string_view kernel_id) {
+  for_each_kernel(kind, body, [&](Json& kernel) {
+    if (kernel_id.empty())
+      kernel["id"] = store.save(kernel.get<Kernel>());
+    else
+      kernel["id"] = std::string(kernel_id);
     kernel.erase("source");
   });
   if (kind == "draft" && body["draft"].contains("raw_text")) {

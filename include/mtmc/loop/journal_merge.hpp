@@ -36,10 +36,11 @@ inline void copy_texts(const std::string& from, const std::string& to, std::stri
   make_run_folder(target);
   while (const auto* entry = ::readdir(entries.get())) {
     const std::string name = entry->d_name;
-    // Files that a dying writer left half done have names like these.
-    if (name.front() == '.' || name.find(".new-") != std::string::npos) continue;
-    if (file_size(target + '/' + name) >= 0) continue;
-    write_run_file(target + '/' + name, read_run_file(source + '/' + name), false);
+    if (name.front() == '.') continue;
+    const auto text = read_run_file(source + '/' + name);
+    // A dying writer may have left one shorter than it should be: the longest is the whole one.
+    if (file_size(target + '/' + name) < static_cast<std::int64_t>(text.size()))
+      write_run_file(target + '/' + name, text, false);
   }
 }
 

@@ -170,9 +170,9 @@ public:
     store_.reset();
   }
 
-  /// Stores a kernel's text on the disk, before anything is done with it.
-  void save(const Kernel& kernel) {
-    if (store_) store_->save(kernel);
+  /// Stores a kernel's text on the disk, before anything is done with it. `id` is the kernel's.
+  void save(const Kernel& kernel, const std::string& id) {
+    if (store_) store_->save(kernel, id);
   }
 
   [[nodiscard]] std::optional<Structure> find_structure(const std::string& kernel) const {
@@ -229,9 +229,10 @@ public:
     if (const auto time = run_.draft_times.find(name); time != run_.draft_times.end()) heard(time->second);
     return found->second.draft;
   }
-  /// Answers the draft as a later session will read it.
-  Draft add(DraftRecord record) {
-    record = write("draft", std::move(record));
+  /// Answers the draft as a later session will read it. `kernel_id` is the id of its kernel, which must have
+  /// been stored; empty if it has none.
+  Draft add(DraftRecord record, const std::string& kernel_id) {
+    record = write("draft", std::move(record), kernel_id);
     const std::lock_guard lock{mutex_};
     const DraftName name{record.request, record.sample, record.repair};
     auto draft = record.draft;
@@ -269,8 +270,10 @@ public:
       if (record.step == round.step) told.push_back(detail::dump(record));
     for (const auto& record : run_.rounds)
       if (record.step == round.step) told.push_back(detail::dump(record));
-    for (const auto& record : steps) now.push_back(detail::dump(record));
-    now.push_back(detail::dump(round));
+    if (!told.empty()) {
+      for (const auto& record : steps) now.push_back(detail::dump(record));
+      now.push_back(detail::dump(round));
+    }
     bool same = told.size() <= now.size();
     for (std::size_t i = 0; same && i < told.size(); ++i) same = told[i] == now[i];
     if (!same) {
@@ -281,7 +284,7 @@ public:
       write("step", steps[i]);
       run_.steps.push_back(steps[i]);
     }
-    if (told.size() < now.size()) {
+    if (told.size() <= steps.size()) {
       write("round", round);
       run_.rounds.push_back(round);
     }
@@ -320,33 +323,46 @@ private:
 
   /// Appends a record and answers it as a later session will read it: with bytes that are no UTF-8 replaced
   /// and infinities as NaN. So a resumed run sees exactly what the first one saw.
-  template <class Record> Record write(std::string_view kind, Record record) {
+  template <class Record>
+  Record write(std::string_view kind, Record record, const std::string& kernel_id = {}) {
     if (!file_) return record;
     detail::Json body = record;
-    detail::detach_texts(kind, body, *store_);
-    auto text = detail::dump(body);
-    {
-      const std::lock_guard lock{mutex_};
-      if (!file_) return record;
-      // No %f: the host's locale may write a decimal comma.
-      const auto micros = static_cast<long long>(clock() * 1e6);
-      char start[64];
-      std::snprintf(start, sizeof start, "\",\"time\":%lld.%06lld,", micros / 1000000, micros % 1000000);
-      file_->append("{\"record\":\"" + std::string(kind) + "\",\"run\":\"" + run_.id + start +
-                    text.substr(1));
+    detail::detach_texts(kind, body, *store_, kernel_id);
+    bool exact = detail::is_finite(body);
+    std::string text;
+    try {
+      text = body.dump();
+    } catch (const detail::Json::type_error&) { // some text is not UTF-8
+      text = detail::dump(body);
+      exact = false;
     }
-    body = detail::Json::parse(text);
-    if constexpr (std::same_as<Record, DraftRecord>) {
-      if (record.draft.kernel) body["draft"]["kernel"]["source"] = record.draft.kernel->source;
-      if (record.draft.kernel) body["draft"]["kernel"].erase("id");
-      if (!record.draft.raw_text.empty()) body["draft"]["raw_text"] = record.draft.raw_text;
-      body["draft"].erase("raw_text_id");
-      return body.template get<Record>();
-    } else if constexpr (std::same_as<Record, RunRecord>) {
-      return record;
+    append(kind, text);
+    if (exact) return record;
+    body = detail::parse_text(text, true);
+    if constexpr (std::same_as<Record, RunRecord>) {
+      return record; // the host's own task and device
     } else {
+      if constexpr (std::same_as<Record, DraftRecord>) {
+        auto& draft = body["draft"];
+        if (record.draft.kernel) draft["kernel"]["source"] = record.draft.kernel->source;
+        if (record.draft.kernel) draft["kernel"].erase("id");
+        if (!record.draft.raw_text.empty()) draft["raw_text"] = record.draft.raw_text;
+        draft.erase("raw_text_id");
+      }
       return body.template get<Record>();
     }
+  }
+
+  void append(std::string_view kind, std::string_view body) {
+    const std::lock_guard lock{mutex_};
+    // No %f: the host's locale may write a decimal comma.
+    const auto micros = static_cast<long long>(clock() * 1e6);
+    char start[64];
+    std::snprintf(start, sizeof start, "\",\"time\":%lld.%06lld,", micros / 1000000, micros % 1000000);
+    std::string line;
+    line.reserve(body.size() + 100);
+    line.append("{\"record\":\"").append(kind).append("\",\"run\":\"").append(run_.id).append(start);
+    file_->append(line.append(body.substr(1)));
   }
 
   std::string folder_;

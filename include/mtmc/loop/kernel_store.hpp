@@ -36,8 +36,12 @@ public:
   /// Stores a kernel unless it is there already, and answers its id. Throws `Error` (`mtmc.journal.001`).
   std::string save(const Kernel& kernel) {
     auto id = kernel.id();
-    save_file(kernel_file(id, kernel.language), kernel.source);
+    save(kernel, id);
     return id;
+  }
+  /// Same, for a kernel whose id is known.
+  void save(const Kernel& kernel, std::string_view id) {
+    save_file(kernel_file(id, kernel.language), kernel.source);
   }
   /// Stores an answer unless it is there already, and answers its id. Throws `Error` (`mtmc.journal.001`).
   std::string save_text(std::string_view text) {
@@ -82,7 +86,9 @@ private:
     const auto path = folder_ + '/' + name;
     // An earlier session may have put it there; after a power failure perhaps only its name.
     if (detail::file_size(path) != static_cast<std::int64_t>(text.size())) {
-      detail::make_run_folder(folder_ + '/' + name.substr(0, name.find('/')));
+      const auto part = folder_ + '/' + name.substr(0, name.find('/'));
+      if (!made_.contains(part)) detail::make_run_folder(part);
+      made_.insert(part);
       detail::write_run_file(path, text, durable_);
     }
     stored_.insert(name);
@@ -92,6 +98,7 @@ private:
   bool durable_;
   std::mutex mutex_;
   std::set<std::string> stored_;
+  std::set<std::string> made_;
 };
 
 } // namespace mtmc

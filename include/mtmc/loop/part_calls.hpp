@@ -139,17 +139,20 @@ public:
   /// kernel is on the disk when this returns.
   [[nodiscard]] std::optional<Drafted> draft(const CodingRequest& request, const DraftName& name,
                                              const std::string& parent) {
-    if (auto found = journal_->find_draft(name)) return Drafted{std::move(*found), true};
+    if (auto found = journal_->find_draft(name)) {
+      auto id = found->kernel ? found->kernel->id() : std::string();
+      return Drafted{std::move(*found), std::move(id), true};
+    }
     if (!go_live()) return std::nullopt;
     auto answer = cuttable<Draft>(source_.get_token(), [&] {
       return guarded("coder", [&] { return parts_.implement(parts_.coder, request, source_.get_token()); });
     });
     if (!answer || (source_.stop_requested() && answer->failure == DraftFailure::cancelled))
       return std::nullopt;
-    settle(*answer, parent);
-    if (answer->kernel) journal_->save(*answer->kernel);
-    return Drafted{journal_->add(DraftRecord{name.request, name.sample, name.repair, std::move(*answer)}),
-                   false};
+    const auto id = settle(*answer, parent);
+    if (answer->kernel) journal_->save(*answer->kernel, id);
+    DraftRecord record{name.request, name.sample, name.repair, std::move(*answer), {}};
+    return Drafted{journal_->add(std::move(record), id), id, false};
   }
 
   /// A judgement; nothing if it was cut short. Promotions and the closing comparison go on after the end of
@@ -227,8 +230,8 @@ private:
     prepared_ = true;
   }
 
-  /// Makes a coder's answer say exactly one thing.
-  static void settle(Draft& draft, const std::string& parent) {
+  /// Makes a coder's answer say exactly one thing. Answers the id of its kernel, if there is one.
+  static std::string settle(Draft& draft, const std::string& parent) {
     if (!draft.pending.empty() || draft.failure != DraftFailure::none) {
       draft.kernel.reset();
     } else if (!draft.kernel) {
@@ -236,12 +239,13 @@ private:
       if (draft.message.empty()) draft.message = "the coder gave neither a kernel nor a reason";
     } else {
       draft.kernel->source = normalize_text(draft.kernel->source);
-      if (draft.kernel->id() == parent) {
-        draft.kernel.reset();
-        draft.failure = DraftFailure::unchanged;
-        draft.message = "the answer is the kernel it started from";
-      }
+      auto id = draft.kernel->id();
+      if (id != parent) return id;
+      draft.kernel.reset();
+      draft.failure = DraftFailure::unchanged;
+      draft.message = "the answer is the kernel it started from";
     }
+    return {};
   }
 
   const LoopParts& parts_;

@@ -6,16 +6,20 @@
 ///     <output>/<task>/texts/           coders' answers as they came
 
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace mtmc {
 
@@ -65,13 +69,21 @@ inline void make_run_folder(const std::string& path) {
   }
 }
 
-/// `mtmc::write_file_atomic` with the loop's error.
+/// Writes a file whose content its name tells. One that a dying process left unfinished is found by its size
+/// and written anew, so it needs no detour over a temporary name.
 inline void write_run_file(const std::string& path, std::string_view text, bool durable) {
-  try {
-    write_file_atomic(path, text, {.durable = durable});
-  } catch (const std::system_error& error) {
-    write_error("cannot write the file", path, error.code().value());
+  const FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+  if (!file) write_error("cannot create the file", path, errno);
+  int error = write_all(file.get(), text);
+  if (error == 0 && durable && ::fsync(file.get()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(path.c_str());
+    write_error("cannot write the file", path, error);
   }
+  if (!durable) return;
+  const FileDescriptor folder{::open(parent_folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!folder || (::fsync(folder.get()) != 0 && errno != EINVAL))
+    write_error("cannot write the folder of the file", path, errno);
 }
 
 /// `mtmc::read_file` with the loop's error.

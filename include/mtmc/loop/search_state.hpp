@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,8 @@ struct Judged {
 /// A draft, and whether the journal gave it.
 struct Drafted {
   Draft draft;
+  /// Id of its kernel; empty if it has none.
+  std::string kernel_id{};
   bool replayed = false;
 };
 
@@ -41,30 +42,25 @@ struct SearchNode {
   /// not fall far below it.
   double anchor = 1;
   Structure structure{};
-  /// All actions, `stop` last; empty until the structure is known.
-  std::vector<Action> actions{};
-  /// Keys of actions that are not offered again.
-  std::set<std::string> masked{};
+  /// The actions on offer, `stop` last; empty until the structure is known.
+  std::vector<Action> legal{};
   /// Samples asked for so far, by the action's key.
   std::map<std::string, int> samples{};
   /// The policy has stopped here.
   bool stopped = false;
 
-  /// The actions on offer, `stop` last.
-  [[nodiscard]] std::vector<Action> legal() const {
-    std::vector<Action> result;
-    for (const auto& action : actions)
-      if (!masked.contains(action.key())) result.push_back(action);
-    return result;
-  }
+  /// Offers an action no longer.
+  void mask(const Action& action) { std::erase(legal, action); }
   /// Whether there is anything to be tried but to stop.
-  [[nodiscard]] bool can_go_on() const { return !stopped && legal().size() > 1; }
+  [[nodiscard]] bool can_go_on() const { return !stopped && legal.size() > 1; }
 };
 
 /// One draft and its judgement.
 struct SearchTry {
   DraftName name{};
   Draft draft{};
+  /// Id of its kernel; empty if it has none.
+  std::string kernel_id{};
   std::optional<Judged> judged{};
 };
 
@@ -164,7 +160,7 @@ struct SearchOutcome {
   outcome.chain = &chain;
   outcome.record.parent_index = chain.parent_index;
   outcome.record.parent = chain.parent->id;
-  if (last.draft.kernel) outcome.record.kernel = last.draft.kernel->id();
+  outcome.record.kernel = last.kernel_id;
   auto& entry = outcome.record.entry;
   entry.step = step;
   entry.action_key = chain.action.key();
