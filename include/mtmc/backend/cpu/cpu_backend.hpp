@@ -39,8 +39,10 @@ namespace mtmc {
 /// The processor of this machine as a `Backend`.
 ///
 /// All members may be called from several threads. `time` waits until no compilation or run of this backend
-/// is under way and keeps others waiting meanwhile, so that they do not disturb each other; such waiting is
-/// added to the deadline. Programs and buffers may outlive the backend.
+/// is under way and keeps others waiting meanwhile, so that they do not disturb each other. The deadline of a
+/// run is for the kernel's calls alone: waiting, starting a runner and mapping buffers (10 s at most) are
+/// added to it. Programs and buffers may outlive the backend. A host that handles SIGCHLD should do so with
+/// SA_NOCLDSTOP, because runners are stopped and continued with every call.
 class CpuBackend {
 public:
   using Program = CpuProgram;
@@ -88,9 +90,8 @@ public:
   }
 
   /// Calls the launches of a plan, in order, and waits. The program's process runs only meanwhile. Throws
-  /// `Error`
-  /// (`mtmc.backend.002`) if a buffer of the plan is not bound, (`mtmc.backend.003`) if no process can be
-  /// started.
+  /// `Error` with `mtmc.backend.002` if a buffer of the plan is not bound, with `mtmc.backend.003` if no
+  /// process can be started.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
     const auto begin = std::chrono::steady_clock::now();
     const auto hold = state_->gate.work();
@@ -190,6 +191,9 @@ private:
     std::atomic<const Device*> device = &discovered;
   };
 
+  // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
+  static constexpr std::chrono::seconds preparation_patience{10};
+
   [[nodiscard]] static double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
@@ -210,7 +214,10 @@ private:
   void compile_valid(const Kernel& kernel, const CompileOptions& options, const std::stop_token& stop,
                      CompileResult<Program>& result) {
     auto signatures = detail::signatures_of(options.plan);
-    const auto key = sha256_hex(kernel.id() + state_->identity + '\n' + detail::describe(signatures));
+    const auto memory =
+        options.memory_limit > 0 ? options.memory_limit : state_->options.compiler_memory_limit;
+    const auto key = sha256_hex(kernel.id() + state_->identity + ' ' + std::to_string(memory) + '\n' +
+                                detail::describe(signatures));
     auto deadline = options.deadline;
     if (deadline == Deadline::max())
       deadline = std::chrono::steady_clock::now() + state_->options.compile_timeout;
@@ -220,8 +227,6 @@ private:
       try {
         const auto begin = std::chrono::steady_clock::now();
         const auto hold = state_->gate.work();
-        const auto memory =
-            options.memory_limit > 0 ? options.memory_limit : state_->options.compiler_memory_limit;
         compilation = state_->toolchain.compile(
             kernel, std::move(signatures),
             {.deadline = later(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
@@ -234,7 +239,10 @@ private:
     }
     result.diagnostics = compilation->diagnostics;
     result.resources = compilation->resources;
-    if (compilation->object) result.program = state_->cache.program(key, compilation->object, state_);
+    if (!compilation->object) return;
+    // Here, because it takes time that no deadline of a run foresees.
+    (void)state_->toolchain.runner();
+    result.program = state_->cache.program(key, compilation->object, state_);
   }
 
   [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold,
@@ -242,14 +250,15 @@ private:
     detail::BoundGroup group;
     if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
       return detail::launch_failed(std::move(*reason));
+    const auto begin = std::chrono::steady_clock::now();
     if (program.runner_ == nullptr) {
       auto setup = state_->runner;
       setup.executable = state_->toolchain.runner();
-      if (auto status = program.start(setup, deadline); !status.finished()) return status;
+      if (auto status = program.start(setup, begin + preparation_patience); !status.finished()) return status;
     }
-    if (auto status = program.prepare(group, deadline); !status.finished()) return status;
+    if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
     if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-    return program.go(deadline, seconds);
+    return program.go(later(deadline, begin), seconds);
   }
 
   /// Compiles a kernel of this library's own, which must succeed.
@@ -296,7 +305,8 @@ private:
         static_cast<double>(memory_bytes) / best(memory_bytes, 1, detail::probe_read, true, 6);
     std::array<double, 2> said{};
     download(sink, 0, std::as_writable_bytes(std::span(said)));
-    const auto [vector_bytes, threads] = said;
+    const double vector_bytes = said[0];
+    const double threads = said[1];
     if (const auto cached = detail::probe_cache_bytes(device); cached > 0 && cached <= memory_bytes) {
       const auto repeats = std::max<std::int64_t>(1, memory_bytes / cached);
       (void)best(cached, 1, detail::probe_read, false, 1);

@@ -10,11 +10,13 @@
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
+#include <mtmc/core/launch_plan.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>

@@ -287,11 +287,12 @@ inline constexpr std::string_view end_of_kernel_file = "end-of-kernel";
         buffer ? "mtmc_takes_buffer<" + parameter + ", mtmc_generated::mtmc_" +
                      std::string(to_string(argument.type)) + '>'
                : (is_floating(argument.type) ? "mtmc_takes_real<" : "mtmc_takes_integer<") + parameter + '>';
-    asserts += "static_assert(mtmc_generated::" + accepts + ", \"" + std::string(assertion_marker) +
-               helper::complaint(signature, i) + "\"); ";
-    checks += "if (!mtmc_generated::" + kind + "::mtmc_fits<" + parameter + '>' + slot + ") return " +
-              std::to_string(i + 1) + "; ";
-    values += (i == 0 ? "" : ", ") + ("mtmc_generated::" + kind) + "::mtmc_get<" + parameter + '>' + slot;
+    asserts.append("static_assert(mtmc_generated::").append(accepts).append(", \"").append(assertion_marker);
+    asserts.append(helper::complaint(signature, i)).append("\"); ");
+    checks.append("if (!mtmc_generated::").append(kind).append("::mtmc_fits<").append(parameter).append(">");
+    checks.append(slot).append(") return ").append(std::to_string(i + 1)).append("; ");
+    values.append(i == 0 ? "" : ", ").append("mtmc_generated::").append(kind).append("::mtmc_get<");
+    values.append(parameter).append(">").append(slot);
   }
   return "#line " + std::to_string(signature.line) + " \"kernel.cpp\"\n" +
          "extern \"C\" __attribute__((visibility(\"default\"))) int mtmc_launch_" + std::to_string(number) +
