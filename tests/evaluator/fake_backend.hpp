@@ -70,6 +70,8 @@ struct World {
   std::vector<std::string> timed;
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
   std::vector<mtmc::Diagnostic> screened;
+  /// What measuring the read bandwidth again gives.
+  double bandwidth_now = 0;
 };
 
 class Backend {
@@ -77,6 +79,9 @@ public:
   struct Program {
     std::map<std::string, int> calls;
     bool dead = false;
+
+    /// Ends the process, so to speak.
+    void retire() { calls.clear(); }
   };
   class Buffer {
   public:
@@ -114,6 +119,7 @@ public:
     return result;
   }
 
+  [[nodiscard]] double measure_read_bandwidth() const { return world_->bandwidth_now; }
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     std::memcpy(buffer.data() + offset, content.data(), content.size());

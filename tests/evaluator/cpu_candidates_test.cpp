@@ -1,0 +1,322 @@
+// Real C++ candidates, compiled and run on this processor: each gets the verdict it deserves.
+#include <mtmc/backend/cpu.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace mtmc;
+
+namespace {
+
+using RealEvaluator = KernelEvaluator<CpuBackend>;
+static_assert(check_evaluator<RealEvaluator>());
+
+constexpr const char* rows_text = R"(
+//@ launch rows(A, b, c, M, K)
+void rows(const float* A, const float* b, float* c, int M, int K) {
+  for (int i = 0; i < M; ++i) {
+    float total = 0;
+    for (int k = 0; k < K; ++k) total += A[i * K + k] * b[k];
+    c[i] = total;
+  }
+}
+)";
+
+/// c = A * b; timed at one size, checked at two odd ones.
+Task rows_task() {
+  Task task;
+  task.name = "rows";
+  task.kernel = {languages::cpp, rows_text, {}};
+  task.arguments = {{.name = "A", .role = ArgumentRole::input, .shape = {"M", "K"}},
+                    {.name = "b", .role = ArgumentRole::input, .shape = {"K"}},
+                    {.name = "c", .role = ArgumentRole::output, .shape = {"M"}},
+                    {.name = "M", .role = ArgumentRole::scalar, .type = DataType::i32},
+                    {.name = "K", .role = ArgumentRole::scalar, .type = DataType::i32}};
+  task.sizes = {{.symbols = {{"M", 512}, {"K", 768}}},
+                {.symbols = {{"M", 61}, {"K", 37}}, .weight = 0},
+                {.symbols = {{"M", 1}, {"K", 1}}, .weight = 0}};
+  return task;
+}
+
+/// The task's kernel with another body; `before` stands in front of the function.
+Kernel rows_with(const std::string& body, const std::string& before = {}) {
+  return {languages::cpp,
+          "//@ launch rows(A, b, c, M, K)\n" + before +
+              "\nvoid rows(const float* A, const float* b, float* c, int M, int K) {\n" + body + "\n}\n",
+          {}};
+}
+
+const std::string honest = "for (int i = 0; i < M; ++i) {\n"
+                           "  float total = 0;\n"
+                           "  for (int k = 0; k < K; ++k) total += A[i * K + k] * b[k];\n"
+                           "  c[i] = total;\n"
+                           "}\n";
+
+/// One evaluator for all tests of this file, so that the runner is compiled and the tasks are prepared once.
+RealEvaluator& evaluator() {
+  // Not the machine's noise but the rules are tried here, so timing may be short.
+  static RealEvaluator shared{CpuBackend{},
+                              {.explore_seconds = 0.05, .promote_seconds = 0.1, .launch_seconds = 1.5}};
+  return shared;
+}
+
+Evaluation judge(const Task& task, const Kernel& candidate, Purpose purpose = Purpose::explore) {
+  auto answer = evaluator().evaluate({task, candidate, task.kernel, purpose, {}}, {});
+  for (const auto& diagnostic : answer.diagnostics) {
+    INFO(diagnostic.message);
+    CHECK_FALSE(diagnostic.message.empty());
+  }
+  return answer;
+}
+
+Verdict verdict_of(const std::string& body, const std::string& before = {}) {
+  const auto answer = judge(rows_task(), rows_with(body, before));
+  if (!answer.correct()) {
+    CHECK_FALSE(answer.rule.empty());
+    REQUIRE_FALSE(answer.diagnostics.empty());
+    if (answer.verdict != Verdict::compile_error) CHECK_FALSE(answer.diagnostics.front().remedy.empty());
+  }
+  return answer.verdict;
+}
+
+} // namespace
+
+TEST_CASE("honest kernels pass: other orders, vectors, threads, scratch memory") {
+  SUBCASE("as it was") { CHECK(verdict_of(honest) == Verdict::correct); }
+  SUBCASE("eight accumulators and a tail") {
+    CHECK(verdict_of(R"(
+      for (int i = 0; i < M; ++i) {
+        float lane[8] = {};
+        int k = 0;
+        for (; k + 8 <= K; k += 8)
+          for (int l = 0; l < 8; ++l) lane[l] += A[i * K + k + l] * b[k + l];
+        float total = 0;
+        for (; k < K; ++k) total += A[i * K + k] * b[k];
+        for (int l = 0; l < 8; ++l) total += lane[l];
+        c[i] = total;
+      })") == Verdict::correct);
+  }
+  SUBCASE("vectorised reduction in several threads") {
+    CHECK(verdict_of(R"(
+      #pragma omp parallel for
+      for (int i = 0; i < M; ++i) {
+        float total = 0;
+        #pragma omp simd reduction(+ : total)
+        for (int k = 0; k < K; ++k) total += A[i * K + k] * b[k];
+        c[i] = total;
+      })") == Verdict::correct);
+  }
+  SUBCASE("double accumulators") {
+    CHECK(verdict_of(R"(
+      for (int i = 0; i < M; ++i) {
+        double total = 0;
+        for (int k = K; k-- > 0;) total += (double)A[i * K + k] * b[k];
+        c[i] = (float)total;
+      })") == Verdict::correct);
+  }
+  SUBCASE("two launches and a scratch buffer") {
+    const Kernel two{languages::cpp,
+                     R"(
+//@ scratch T: f32[M, K]
+//@ launch products(A, b, T, M, K)
+//@ launch sums(T, c, M, K)
+void products(const float* A, const float* b, float* T, int M, int K) {
+  for (int i = 0; i < M; ++i)
+    for (int k = 0; k < K; ++k) T[i * K + k] = A[i * K + k] * b[k];
+}
+void sums(const float* T, float* c, int M, int K) {
+  for (int i = 0; i < M; ++i) {
+    c[i] = 0;
+    for (int k = 0; k < K; ++k) c[i] += T[i * K + k];
+  }
+}
+)",
+                     {}};
+    const auto answer = judge(rows_task(), two, Purpose::promote);
+    CHECK(answer.verdict == Verdict::correct);
+    for (const auto& size : answer.sizes) {
+      CHECK(size.checked_elements == size.total_elements);
+      CHECK(size.largest_error < 1);
+    }
+    REQUIRE(answer.speed_up);
+    CHECK(answer.sizes[0].samples > 0);
+    CHECK(answer.environment.contains("compiler"));
+  }
+}
+
+TEST_CASE("wrong results") {
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) c[i] = 0;") == Verdict::wrong_result);
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) c[i] = 1;") == Verdict::wrong_result);
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) c[i] = A[i];") == Verdict::wrong_result);
+  CHECK(verdict_of("") == Verdict::wrong_result);
+  // Rows beyond the last multiple of four, and products beyond the last multiple of eight, are left out.
+  CHECK(verdict_of("M = M / 4 * 4;" + honest) == Verdict::wrong_result);
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) { float total = 0;"
+                   "for (int k = 0; k < K / 8 * 8; ++k) total += A[i * K + k] * b[k]; c[i] = total; }") ==
+        Verdict::wrong_result);
+  // Adds to what it never set to zero.
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) for (int k = 0; k < K; ++k) c[i] += A[i * K + k] * b[k];") ==
+        Verdict::wrong_result);
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) c[i] = __builtin_nanf(\"\");") == Verdict::wrong_result);
+}
+
+TEST_CASE("lower precision") {
+  const std::string half = "inline float half(float v) { return __builtin_bit_cast(float, "
+                           "(__builtin_bit_cast(unsigned, v) + 0x1000u) & 0xffffe000u); }";
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) { float total = 0;"
+                   "for (int k = 0; k < K; ++k) total += half(A[i * K + k]) * half(b[k]); c[i] = total; }",
+                   half) == Verdict::low_precision);
+  CHECK(verdict_of("for (int i = 0; i < M; ++i) { float total = 0;"
+                   "for (int k = 0; k < K; ++k) total = half(total + A[i * K + k] * b[k]); c[i] = total; }",
+                   half) == Verdict::low_precision);
+}
+
+TEST_CASE("writes where none are allowed") {
+  CHECK(verdict_of(honest + "c[M] = 1;") == Verdict::out_of_bounds);
+  CHECK(verdict_of(honest + "c[-1] = 1;") == Verdict::out_of_bounds);
+  CHECK(verdict_of(honest + "((float*)b)[K] = 1;") == Verdict::out_of_bounds);
+  CHECK(verdict_of(honest + "((float*)b)[0] += 1;") == Verdict::input_modified);
+}
+
+TEST_CASE("state between calls shows as non-determinism") {
+  CHECK(verdict_of("static int calls = 0; ++calls;" + honest +
+                   "c[0] += calls * 1e-6f * (c[0] > 0 ? c[0] : -c[0]);") == Verdict::nondeterministic);
+}
+
+TEST_CASE("calls that do not end well") {
+  CHECK(verdict_of("__builtin_trap();") == Verdict::crashed);
+  CHECK(verdict_of("*(volatile int*)8 = 1;") == Verdict::crashed);
+  CHECK(verdict_of("for (volatile int i = 0;; i = i + 1) {}") == Verdict::timeout);
+}
+
+TEST_CASE("texts that do not compile or launch") {
+  const auto broken = judge(rows_task(), rows_with("for (int i = 0; i < M; ++i) c[i] = totl;"));
+  CHECK(broken.verdict == Verdict::compile_error);
+  REQUIRE_FALSE(broken.diagnostics.empty());
+  CHECK(broken.diagnostics.front().line == 4);
+  CHECK(broken.diagnostics.front().message.find("totl") != std::string::npos);
+  const auto swapped =
+      judge(rows_task(),
+            {languages::cpp, "//@ launch rows(A, b, M, c, K)\n" + std::string(rows_text).substr(33), {}});
+  CHECK((swapped.verdict == Verdict::compile_error || swapped.verdict == Verdict::launch_error));
+  CHECK(judge(rows_task(), {languages::cpp, "void rows() {}\n", {}}).verdict == Verdict::launch_error);
+}
+
+TEST_CASE("a kernel that stops computing once it believes to be timed is caught") {
+  // The checks at these sizes make 26 calls.
+  const auto answer =
+      judge(rows_task(), rows_with("static int calls = 0; if (++calls > 26) return;" + honest));
+  CHECK(answer.verdict == Verdict::wrong_result);
+  REQUIRE_FALSE(answer.diagnostics.empty());
+  CHECK(answer.diagnostics.front().message.find("in a timed run") != std::string::npos);
+}
+
+TEST_CASE("other kinds of tasks") {
+  SUBCASE("softmax: tiny outputs, exponentials, two passes against three") {
+    Task task;
+    task.name = "softmax";
+    task.kernel = {languages::cpp,
+                   R"(#include <cmath>
+//@ launch softmax(x, y, M, N)
+void softmax(const float* x, float* y, int M, int N) {
+  for (int i = 0; i < M; ++i) {
+    float top = x[i * N];
+    for (int j = 1; j < N; ++j) top = x[i * N + j] > top ? x[i * N + j] : top;
+    float sum = 0;
+    for (int j = 0; j < N; ++j) sum += y[i * N + j] = std::exp(x[i * N + j] - top);
+    for (int j = 0; j < N; ++j) y[i * N + j] /= sum;
+  }
+}
+)",
+                   {}};
+    task.arguments = {{.name = "x", .role = ArgumentRole::input, .shape = {"M", "N"}},
+                      {.name = "y", .role = ArgumentRole::output, .shape = {"M", "N"}},
+                      {.name = "M", .role = ArgumentRole::scalar, .type = DataType::i32},
+                      {.name = "N", .role = ArgumentRole::scalar, .type = DataType::i32}};
+    task.sizes = {{.symbols = {{"M", 16}, {"N", 4000}}}, {.symbols = {{"M", 7}, {"N", 13}}, .weight = 0}};
+    const auto with = [&](const std::string& body) {
+      return judge(task, {languages::cpp,
+                          "#include <cmath>\n//@ launch softmax(x, y, M, N)\n"
+                          "void softmax(const float* x, float* y, int M, int N) {\n" +
+                              body + "\n}\n",
+                          {}})
+          .verdict;
+    };
+    CHECK(with(R"(
+      for (int i = 0; i < M; ++i) {
+        float top = x[i * N];
+        for (int j = 1; j < N; ++j) top = x[i * N + j] > top ? x[i * N + j] : top;
+        float sum = 0;
+        #pragma omp simd reduction(+ : sum)
+        for (int j = 0; j < N; ++j) sum += expf(x[i * N + j] - top);
+        const float scale = 1 / sum;
+        for (int j = 0; j < N; ++j) y[i * N + j] = expf(x[i * N + j] - top) * scale;
+      })") == Verdict::correct);
+    CHECK(with("for (int i = 0; i < M * N; ++i) y[i] = 0;") == Verdict::wrong_result);
+    CHECK(with("for (int i = 0; i < M * N; ++i) y[i] = 1.0f / N;") == Verdict::wrong_result);
+  }
+  SUBCASE("gather: indices stay inside their domain") {
+    Task task;
+    task.name = "gather";
+    task.kernel = {languages::cpp,
+                   R"(
+//@ launch gather(table, index, out, N)
+void gather(const float* table, const int* index, float* out, int N) {
+  for (int i = 0; i < N; ++i) out[i] = table[index[i]];
+}
+)",
+                   {}};
+    task.arguments = {{.name = "table", .role = ArgumentRole::input, .shape = {"R"}},
+                      {.name = "index",
+                       .role = ArgumentRole::input,
+                       .type = DataType::i32,
+                       .shape = {"N"},
+                       .domain = ValueDomain{"0", "R - 1"}},
+                      {.name = "out", .role = ArgumentRole::output, .shape = {"N"}},
+                      {.name = "N", .role = ArgumentRole::scalar, .type = DataType::i32}};
+    task.sizes = {{.symbols = {{"R", 200'000}, {"N", 500}}}, {.symbols = {{"R", 5}, {"N", 17}}, .weight = 0}};
+    const auto with = [&](const std::string& body) {
+      return judge(task, {languages::cpp,
+                          "//@ launch gather(table, index, out, N)\n"
+                          "void gather(const float* table, const int* index, float* out, int N) {\n" +
+                              body + "\n}\n",
+                          {}})
+          .verdict;
+    };
+    CHECK(with("for (int i = N; i-- > 0;) out[i] = table[index[i]];") == Verdict::correct);
+    CHECK(with("for (int i = N; i-- > 0;) out[i] = table[i % 5];") == Verdict::wrong_result);
+  }
+  SUBCASE("an integer inout histogram") {
+    Task task;
+    task.name = "histogram";
+    task.kernel = {languages::cpp,
+                   R"(
+//@ launch count(x, bins, N)
+void count(const int* x, int* bins, int N) {
+  for (int i = 0; i < N; ++i) ++bins[x[i]];
+}
+)",
+                   {}};
+    task.arguments = {{.name = "x",
+                       .role = ArgumentRole::input,
+                       .type = DataType::i32,
+                       .shape = {"N"},
+                       .domain = ValueDomain{"0", "B - 1"}},
+                      {.name = "bins", .role = ArgumentRole::inout, .type = DataType::i32, .shape = {"B"}},
+                      {.name = "N", .role = ArgumentRole::scalar, .type = DataType::i32}};
+    task.sizes = {{.symbols = {{"N", 20'000}, {"B", 64}}}, {.symbols = {{"N", 33}, {"B", 3}}, .weight = 0}};
+    const auto with = [&](const std::string& body) {
+      return judge(task, {languages::cpp,
+                          "//@ launch count(x, bins, N)\nvoid count(const int* x, int* bins, int N) {\n" +
+                              body + "\n}\n",
+                          {}})
+          .verdict;
+    };
+    CHECK(with("for (int i = N; i-- > 0;) bins[x[i]] += 1;") == Verdict::correct);
+    CHECK(with("for (int i = 1; i < N; ++i) bins[x[i]] += 1;") == Verdict::wrong_result);
+  }
+}
