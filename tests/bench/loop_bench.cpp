@@ -1,6 +1,6 @@
 // What the loop itself costs per step: everything but policy, coder, region finder and evaluator, which
-// answer at once here. Budget (design, section 9): under 1 ms a step. Counter `step` is the wall-clock time
-// of one step.
+// answer at once here. Budget (design, section 9): under 1 ms a step. Counter `step` is the processor time
+// of one step, threads included: wall-clock time would measure what else the machine does.
 // The journal lies in memory (/dev/shm): a disk takes about 0.3 ms more a step for the files it creates.
 
 #include <mtmc/loop/loop.hpp>

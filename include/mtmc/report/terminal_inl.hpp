@@ -135,7 +135,7 @@ private:
     const std::size_t others = counted ? 76 : 64;
     const auto width = room(0);
     const auto action_width =
-        width == 0 ? std::size_t{48} : std::min<std::size_t>(width > others ? width - others : 0, 64);
+        width == 0 ? std::size_t{68} : std::min<std::size_t>(width > others ? width - others : 0, 72);
     auto verdict = detail::padded(detail::verdict_text(entry), 13);
     verdict = outcome.new_best ? green(verdict) : wrong ? red(verdict) : entry.kept ? verdict : dim(verdict);
     const auto number = (first ? detail::padded(std::to_string(event.step + 1), 3, true) : "   ") + "  ";
