@@ -231,6 +231,15 @@ TEST_CASE("dependence: buffers of their own never overlap, unless a launch gives
   CHECK(analysed::joined(analysed::dependences(shared.function())) == "flow a (<) 1");
 }
 
+TEST_CASE("dependence: a table that is also written through another parameter is no constant") {
+  const std::string body = "void f(const int* index, int* a, int n) {\n"
+                           "  for (int i = 0; i < n; ++i) { a[index[0]] = 1; a[index[0] + 1] = 2; }\n}\n";
+  const analysed::Text apart(body + "//@ launch f(x, y, N)\n");
+  CHECK(analysed::joined(analysed::dependences(apart.function())) == "output a (<) ?");
+  const analysed::Text shared(body + "//@ launch f(x, x, N)\n");
+  CHECK(analysed::joined(analysed::dependences(shared.function())).find("(=)") != std::string::npos);
+}
+
 TEST_CASE("dependence: pointers of a helper function may point into each other's memory") {
   const std::string helper = "void add(const float* a, float* b, int n) {\n"
                              "  for (int i = 0; i < n; ++i) b[i] = a[i];\n}\n"

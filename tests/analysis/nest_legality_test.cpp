@@ -139,6 +139,19 @@ TEST_CASE("nest legality: statements around the inner loop must be separable fro
   CHECK(legality.needs_distribution);
 }
 
+TEST_CASE("nest legality: an array declared around the inner loop would have to be expanded") {
+  const auto text = body(R"(
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < n; ++j) {
+        float t[2];
+        t[0] = 0.0f;
+        for (int k = 0; k < m; ++k) t[0] += b[i * m + k] * c[k];
+        a[i * n + j] = t[0];
+      })");
+  CHECK_FALSE(mtmc::interchange_legal(text.nest("f/i"), 1, 2));
+  CHECK(mtmc::interchange_legal(text.nest("f/i"), 0, 1));
+}
+
 TEST_CASE("nest legality: a continue, an unknown call or a value read afterwards is in the way") {
   CHECK_FALSE(mtmc::interchange_legal(body("for (int i = 0; i < n; ++i) { if (b[i] > 0) continue; for (int j "
                                            "= 0; j < m; ++j) a[i * m + j] = 1; }")

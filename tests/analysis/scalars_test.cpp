@@ -93,6 +93,15 @@ TEST_CASE("scalars: written before it is read in every iteration") {
         "carried"); // the inner loop may not run at all
 }
 
+TEST_CASE("scalars: an assignment that may not happen, or of one member only, defines nothing") {
+  CHECK(role_in("float s = 0; for (int i = 0; i < n; ++i) { a[i] > 0 ? (s = a[i]) : 0.0f; b[i] = s; }") ==
+        "carried");
+  CHECK(role_in("float s = 0; for (int i = 0; i < n; ++i) { a[i] > 0 && (s = a[i]); b[i] = s; }") ==
+        "carried");
+  CHECK(role_in("Pair s; for (int i = 0; i < n; ++i) { s.x = a[i]; b[i] = s.x + s.y; s.y = a[i]; }") ==
+        "carried");
+}
+
 TEST_CASE("scalars: the sum of a row is private to the row and a reduction along it") {
   const std::string body = R"(
     for (int i = 0; i < n; ++i) {

@@ -124,12 +124,16 @@ TEST_CASE("a check plan covers every size with two distributions and uses each d
   const SizeCost tiny{1e-5, 1e3};
   const SizeCost medium{5e-3, 4e6};
   const SizeCost slow{0.5, 8e6};
+  const SizeCost slow_and_timed{0.5, 8e6, true};
   const auto plan = covers({slow, medium, tiny});
   CHECK(plan.front().size == 2);
   CHECK(plan.back().size == 0);
   CHECK(plan.size() >= 8);
-  const auto only_slow = covers({slow});
-  CHECK(std::count_if(only_slow.begin(), only_slow.end(), [](const auto& c) { return c.twice; }) == 1);
+  for (const auto& check : covers({slow, medium})) CHECK(check.twice == (check.size == 1));
+  // Its timed runs are on normal inputs.
+  for (const auto& check : plan_checks(std::vector{slow_and_timed, tiny}))
+    CHECK((check.size == 1 || check.distribution != Distribution::normal));
+  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 4);
   covers({tiny});
   covers({tiny, tiny, tiny, tiny, tiny});
   CHECK(plan_checks({}).empty());

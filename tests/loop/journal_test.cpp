@@ -1,5 +1,6 @@
 #include <mtmc/loop/journal.hpp>
 #include <mtmc/loop/journal_merge.hpp>
+#include <mtmc/loop/journal_writer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,8 @@
 #pragma once
 /// Parts whose answers a test writes down, for exact statements about the loop.
 
+#include <mtmc/loop/gain.hpp>
+
 #include <map>
 #include <memory>
 

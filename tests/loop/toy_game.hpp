@@ -1,6 +1,8 @@
 #pragma once
 /// Whole runs in the toy world, cut off and taken up again.
 
+#include <mtmc/loop/journal.hpp>
+#include <mtmc/loop/run_folder.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 

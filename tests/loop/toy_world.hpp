@@ -6,6 +6,8 @@
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/support/philox.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <cmath>

@@ -1,4 +1,5 @@
 #include <mtmc/report/terminal.hpp>
+#include <mtmc/report/terminal_text.hpp>
 
 #include <doctest/doctest.h>
 

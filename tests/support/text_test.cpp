@@ -49,5 +49,5 @@ TEST_CASE("the first malformed byte of a text is found") {
   CHECK(find_malformed_utf8("\xed\xa0\x80") == 0);     // surrogate
   CHECK(find_malformed_utf8("\xf4\x90\x80\x80") == 0); // beyond U+10FFFF
   CHECK(find_malformed_utf8("\xf5\x80\x80\x80") == 0); // no such lead byte
-  CHECK(find_malformed_utf8("\xff\xfe") == 0);   // UTF-16 with a byte order mark
+  CHECK(find_malformed_utf8("\xff\xfe") == 0);         // UTF-16 with a byte order mark
 }

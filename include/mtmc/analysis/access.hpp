@@ -74,6 +74,8 @@ struct Array {
   /// Declared in the function: nobody else sees it, and each iteration of the loop it is declared in has its
   /// own.
   bool local = false;
+  /// Nobody writes it while the function runs: all that refer to it do so through `const`.
+  bool constant = false;
   /// May be the same memory as any other array that is not local (a pointer whose origin is not understood).
   bool unknown = false;
 };

@@ -97,6 +97,26 @@ protected:
     }
   }
 
+  /// An operand that may not be evaluated at all.
+  ExpressionValue visit_perhaps(const SyntaxNode& node, bool wanted) {
+    const std::size_t outer = guard_;
+    function_.guards.push_back({outer, nullptr});
+    guard_ = function_.guards.size() - 1;
+    ExpressionValue value = visit(node, wanted);
+    guard_ = outer;
+    forget_assigned(node);
+    return value;
+  }
+
+  /// Forgets the variables that an expression assigns.
+  void forget_assigned(const SyntaxNode& node) {
+    assigned_place(node, [this](const SyntaxNode& place, bool) {
+      if (VariableState* state = find(root_name(place)); state != nullptr && !is_memory_place(place))
+        forget(*state, true, loop_);
+    });
+    for (const SyntaxNode& child : node.children) forget_assigned(child);
+  }
+
   [[nodiscard]] static ExpressionValue literal(const SyntaxNode& node) {
     ExpressionValue value;
     if (const auto number = integer_literal(node.text)) {
@@ -202,9 +222,11 @@ protected:
     const bool integral =
         symbol == "%" || symbol == "<<" || symbol == ">>" || symbol == "&" || symbol == "|" || symbol == "^";
     const bool want_operands = wanted && (arithmetic || integral);
-    if (symbol == "&&" || symbol == "||") note_branch();
+    const bool lazy = symbol == "&&" || symbol == "||";
+    if (lazy) note_branch();
     ExpressionValue left = visit(left_operand(node), want_operands);
-    ExpressionValue right = visit(right_operand(node), want_operands);
+    ExpressionValue right =
+        lazy ? visit_perhaps(right_operand(node), want_operands) : visit(right_operand(node), want_operands);
     ExpressionValue value;
     value.indirect = left.indirect || right.indirect;
     if (!arithmetic && !integral) {
@@ -264,8 +286,8 @@ protected:
   [[nodiscard]] ExpressionValue conditional(const SyntaxNode& node, bool wanted) {
     note_branch();
     (void)visit(node.children[0], false);
-    ExpressionValue a = visit(node.children[1], wanted);
-    ExpressionValue b = visit(node.children[2], wanted);
+    ExpressionValue a = visit_perhaps(node.children[1], wanted);
+    ExpressionValue b = visit_perhaps(node.children[2], wanted);
     ExpressionValue value;
     value.floating = a.floating || b.floating;
     value.indirect = a.indirect || b.indirect;
@@ -335,14 +357,16 @@ protected:
   void assign_scalar(VariableState& state, const SyntaxNode& target, const ExpressionValue& value,
                      const std::string& symbol, ReductionOperation update) {
     const bool plain = symbol == "=";
+    if (target.kind == NodeKind::member) { // the rest of the object stays: no definition of the whole
+      note_use(state, false, target);
+      note_use(state, true, target);
+      forget(state, true, loop_);
+      return;
+    }
     if (!plain) note_use(state, false, target, update);
     const Polynomial before = plain || !state.integer ? Polynomial{} : number_of(state);
     const Polynomial start = plain || state.array == nullptr ? Polynomial{} : offset_of(state);
     note_use(state, true, target, update);
-    if (target.kind == NodeKind::member) {
-      forget(state, true, loop_);
-      return;
-    }
     const bool known_step = (symbol == "+=" || symbol == "-=") && value.number.defined();
     const Polynomial step = symbol == "-=" ? -value.number : value.number;
     state.changed = true;

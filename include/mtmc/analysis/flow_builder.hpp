@@ -68,6 +68,7 @@ private:
         const std::size_t same = index < facts.same_buffer.size() ? facts.same_buffer[index] : index;
         if (same < index && states[same]->array != nullptr) {
           state.array = states[same]->array;
+          state.array->constant = state.array->constant && type.constant;
         } else {
           state.array = &new_array(state.variable);
           const bool restricted = parameter.type.find("restrict") != std::string::npos;

@@ -130,6 +130,7 @@ protected:
       const TypeFacts facts = type_facts(variable->type);
       array.element_type = element_type(variable->type);
       if (facts.size > 0) array.element_size = facts.size;
+      array.constant = facts.constant;
     }
     return array;
   }

@@ -43,7 +43,8 @@ class IterationSystem {
 public:
   /// `directions`: one per common loop; `equal` makes the loop's variable one unknown.
   IterationSystem(std::span<const CommonLoop> common, std::span<const Directions> directions,
-                  const LoopInfo* first_loop, const LoopInfo* second_loop, std::span<const Polynomial> assumptions)
+                  const LoopInfo* first_loop, const LoopInfo* second_loop,
+                  std::span<const Polynomial> assumptions)
       : common_(common), directions_(directions), innermost_{first_loop, second_loop},
         assumptions_(assumptions) {}
 

@@ -91,7 +91,7 @@ private:
 
 /// The outermost loops of a function that stand in one of its body's blocks.
 [[nodiscard]] inline std::vector<const LoopInfo*> loops_of_block(const FunctionAnalysis& function,
-                                                             const SyntaxNode& block) {
+                                                                 const SyntaxNode& block) {
   std::vector<const LoopInfo*> result;
   for (const LoopInfo& loop : function.loops)
     if (loop.parent == nullptr && statement_position(block.children, loop.node) < block.children.size())
@@ -104,7 +104,7 @@ private:
 /// The launches as one function; nothing if an entry is not in the text, is launched on a grid, or returns
 /// early.
 [[nodiscard]] inline std::optional<MergedLaunches> merged_launches(const KernelAnalysis& analysis,
-                                                                  std::span<const LaunchText> launches) {
+                                                                   std::span<const LaunchText> launches) {
   return detail::LaunchMerger(analysis, launches).run();
 }
 

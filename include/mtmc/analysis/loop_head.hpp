@@ -230,7 +230,8 @@ inline bool FlowBuilder::keeps_value(const SyntaxNode& node, const Head& head) {
   }
   if (node.kind == NodeKind::subscript || (node.kind == NodeKind::unary && node.text == "*")) {
     const VariableState* state = find(root_name(node));
-    if (state == nullptr || !type_facts(state->variable->type).constant) return false;
+    if (state == nullptr || state->array == nullptr || !state->array->constant || state->array->unknown)
+      return false;
   }
   for (const SyntaxNode& child : node.children)
     if (!keeps_value(child, head)) return false;

@@ -57,8 +57,8 @@ struct LoopInfo {
   /// First value, as written, and the bound, as written: what the variable is compared with.
   const SyntaxNode* start_expression = nullptr;
   const SyntaxNode* bound_expression = nullptr;
-  /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left. Empty where the head is canonical but not
-  /// that plain (`i + 3 < n`, `i < n && i < m`): only `start` and `limits` tell the bounds then.
+  /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left. Empty where the head is canonical but
+  /// not that plain (`i + 3 < n`, `i < n && i < m`): only `start` and `limits` tell the bounds then.
   std::string comparison{};
   /// Never 0; negative if it counts down.
   std::int64_t step = 1;

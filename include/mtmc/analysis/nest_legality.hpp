@@ -113,6 +113,27 @@ public:
       legality = declined("the value of " + loop(first_).variable + " is read behind the loops");
   }
 
+  /// Looks at the arrays declared in the band: one that several groups of statements use would have to be
+  /// expanded, which is not done.
+  void inspect_arrays(Legality& legality) const {
+    const FunctionAnalysis& function = *loop(first_).function;
+    std::vector<std::pair<const Array*, std::size_t>> groups;
+    for (std::size_t i = loop(first_).accesses.first; i < loop(first_).accesses.last; ++i) {
+      const Access& access = function.accesses[i];
+      if (!access.array->local || access.array->variable->loop == nullptr ||
+          !access.array->variable->loop->inside(&loop(first_)))
+        continue;
+      const std::size_t group = group_of(access);
+      const auto known = std::find_if(groups.begin(), groups.end(),
+                                      [&](const auto& entry) { return entry.first == access.array; });
+      if (known == groups.end())
+        groups.emplace_back(access.array, group);
+      else if (known->second != group)
+        legality = declined("the array " + access.array->name +
+                            " passes values from the statements around the inner loop to it");
+    }
+  }
+
 private:
   [[nodiscard]] bool controls_band(const Variable& variable) const {
     for (std::size_t level = first_; level <= last_; ++level)
@@ -245,6 +266,7 @@ private:
                                   detail::shown(band.loop(other)));
   std::vector<std::vector<Directions>> through_scalars;
   band.inspect_scalars(legality, through_scalars);
+  if (legality && !band.perfect()) band.inspect_arrays(legality);
   if (!legality) return legality;
   for (const auto& directions : through_scalars)
     if (detail::violated(directions, positions))
@@ -282,6 +304,7 @@ private:
                               detail::shown(band.loop(bounds.front().level)));
   std::vector<std::vector<Directions>> through_scalars;
   band.inspect_scalars(legality, through_scalars);
+  if (legality && !band.perfect()) band.inspect_arrays(legality);
   if (!legality) return legality;
   const auto moves_back = [](std::span<const Directions> directions) {
     return std::any_of(directions.begin(), directions.end(),

@@ -141,8 +141,7 @@ inline ExpressionValue ExpressionFlow::read(const Place& place, const SyntaxNode
 }
 
 inline Polynomial ExpressionFlow::element_number(const Place& place) {
-  const Variable* variable = place.array->variable;
-  const bool constant = variable != nullptr && !place.array->unknown && type_facts(variable->type).constant;
+  const bool constant = place.array->constant && !place.array->unknown;
   if (!constant) return unknown_number(place.array->name);
   return derived(place.array->name + "[]", place.subscripts, place.array->name);
 }

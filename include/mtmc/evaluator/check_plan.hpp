@@ -18,6 +18,8 @@ struct SizeCost {
   double seconds = 0;
   /// Bytes of all buffers.
   double bytes = 0;
+  /// Whether it is timed, which is one more check on normal inputs, many times over.
+  bool timed = false;
 };
 
 /// One check: a size on a distribution, and whether it is run twice, on two poisons.
@@ -32,9 +34,9 @@ struct PlannedCheck {
 /// The checks of one evaluation, cheapest size first, so that most wrong candidates fail in a millisecond.
 ///
 /// Sizes of up to 2 ms and 1 MiB see every distribution, those of up to 20 ms and 16 MiB three, larger ones
-/// two (their timed runs, which are checked too, come on top). `normal` is always among them, the others take
-/// turns; a distribution that no size would see goes to the cheapest. Expensive sizes are run twice on their
-/// first distribution only.
+/// two. `normal` is always among them, the others take turns; a distribution that no size would see goes to
+/// the cheapest. Timed sizes of more than 50 ms leave `normal` to the timed runs. Sizes of more than 20 ms
+/// need not be run twice.
 [[nodiscard]] inline std::vector<PlannedCheck> plan_checks(std::span<const SizeCost> sizes) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -51,7 +53,8 @@ struct PlannedCheck {
     const bool cheap = cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
     const bool medium = cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
     const std::size_t more = cheap ? others : medium ? 2 : 1;
-    plan.push_back({size, Distribution::normal, true});
+    const bool expensive = cost.seconds > 50e-3;
+    if (!(expensive && cost.timed)) plan.push_back({size, Distribution::normal, medium});
     used[0] = true;
     for (std::size_t i = 0; i < more; ++i) {
       const std::size_t which = 1 + turn++ % others;

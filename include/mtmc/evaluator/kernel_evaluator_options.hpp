@@ -14,7 +14,8 @@ struct KernelEvaluatorOptions {
   /// Half the interval's width, relative to the speed-up, that is precise enough.
   double precision = 0.01;
   /// Seconds that timing may take when a candidate is explored and when it is promoted. Timing goes on for up
-  /// to three times as long where kernels are so slow that there would be fewer than seven pairs.
+  /// to three times as long where kernels are so slow that there would be fewer than seven pairs, and the
+  /// difference is more than 5 %.
   double explore_seconds = 1.5;
   double promote_seconds = 3;
   /// Most timed pairs.

@@ -109,11 +109,17 @@ private:
     return combine_rounds(logarithms, weights);
   }
 
-  /// Whether the next look lies beyond the budget; before the first look three budgets may be spent.
-  [[nodiscard]] static bool over(const StoppingRule& rule, int rounds, double elapsed, double each,
-                                 double budget) {
+  /// Whether it is time to end without a clear answer: at a look, if the next one lies beyond the budget;
+  /// before the first look, if the budget is spent on a difference too small to wait for, or three budgets on
+  /// any.
+  [[nodiscard]] bool over(const StoppingRule& rule, int rounds, double elapsed, double each,
+                          double budget) const {
+    constexpr double worth_waiting = 0.05;
     const auto& looks = rule.looks.pairs;
-    if (looks.empty() || rounds < looks.front()) return elapsed > 3 * budget;
+    if (looks.empty() || rounds < looks.front()) {
+      const double seen = incumbent_ != nullptr ? std::abs(median(combined())) : 0;
+      return elapsed > (rounds >= 3 && seen < worth_waiting ? budget : 3 * budget);
+    }
     const auto next = std::upper_bound(looks.begin(), looks.end(), rounds);
     if (next == looks.end()) return elapsed > budget;
     const bool at_look = std::find(looks.begin(), looks.end(), rounds) != looks.end();

@@ -196,7 +196,8 @@ public:
         best_reason = reason;
       }
     }
-    for (auto& probability : answer.probabilities) probability /= sum;
+    const double share = 1.0 / static_cast<double>(legal.size()); // where everything is forbidden, `stop` too
+    for (auto& probability : answer.probabilities) probability = sum > 0 ? probability / sum : share;
     answer.rationale = describe_choice(situation, best_reason);
     return answer;
   }

@@ -1,6 +1,6 @@
 #pragma once
-/// Kernels in styles that the repository's tasks do not show: other types and heads of loops, scalars declared
-/// early, branches, triangles, recurrences, buffers used twice.
+/// Kernels in styles that the repository's tasks do not show: other types and heads of loops, scalars
+/// declared early, branches, triangles, recurrences, buffers used twice.
 
 #include <mtmc/analysis/task_builder.hpp>
 
@@ -29,9 +29,13 @@ void gemm(const float* A, const float* B, float* C, std::size_t M, std::size_t N
 
 //@ launch gemm(A, B, C, M, N, K)
 )cpp")
-      .shape("A", {"M", "K"}).shape("B", {"K", "N"}).shape("C", {"M", "N"})
-      .size({{"M", 256}, {"N", 256}, {"K", 256}}).check({{"M", 13}, {"N", 67}, {"K", 19}})
-      .check({{"M", 1}, {"N", 1}, {"K", 1}}).build();
+      .shape("A", {"M", "K"})
+      .shape("B", {"K", "N"})
+      .shape("C", {"M", "N"})
+      .size({{"M", 256}, {"N", 256}, {"K", 256}})
+      .check({{"M", 13}, {"N", 67}, {"K", 19}})
+      .check({{"M", 1}, {"N", 1}, {"K", 1}})
+      .build();
 }
 
 /// Matrix product as a perfect nest that adds up in memory, after a nest that clears.
@@ -49,9 +53,13 @@ void gemm(const float* A, const float* B, float* C, std::size_t M, std::size_t N
 
 //@ launch gemm(A, B, C, M, N, K)
 )cpp")
-      .shape("A", {"M", "K"}).shape("B", {"K", "N"}).shape("C", {"M", "N"})
-      .size({{"M", 256}, {"N", 256}, {"K", 256}}).check({{"M", 21}, {"N", 67}, {"K", 19}})
-      .check({{"M", 1}, {"N", 1}, {"K", 1}}).build();
+      .shape("A", {"M", "K"})
+      .shape("B", {"K", "N"})
+      .shape("C", {"M", "N"})
+      .size({{"M", 256}, {"N", 256}, {"K", 256}})
+      .check({{"M", 21}, {"N", 67}, {"K", 19}})
+      .check({{"M", 1}, {"N", 1}, {"K", 1}})
+      .build();
 }
 
 /// Sums and maxima of columns, walking down each column.
@@ -74,9 +82,13 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch columns(in, sums, peaks, rows, cols)
 )cpp")
-      .shape("in", {"rows", "cols"}).shape("sums", {"cols"}).shape("peaks", {"cols"})
-      .size({{"rows", 512}, {"cols", 512}}).check({{"rows", 31}, {"cols", 101}})
-      .check({{"rows", 3}, {"cols", 1}}).build();
+      .shape("in", {"rows", "cols"})
+      .shape("sums", {"cols"})
+      .shape("peaks", {"cols"})
+      .size({{"rows", 512}, {"cols", 512}})
+      .check({{"rows", 31}, {"cols", 101}})
+      .check({{"rows", 3}, {"cols", 1}})
+      .build();
 }
 
 /// Sum, largest and smallest element of a vector.
@@ -97,8 +109,13 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch statistics(x, result, n)
 )cpp")
-      .shape("x", {"n"}).shape("result", {"3"})
-      .size({{"n", 1 << 20}}).check({{"n", 1001}}).check({{"n", 65}}).check({{"n", 1}}).build();
+      .shape("x", {"n"})
+      .shape("result", {"3"})
+      .size({{"n", 1 << 20}})
+      .check({{"n", 1001}})
+      .check({{"n", 65}})
+      .check({{"n", 1}})
+      .build();
 }
 
 /// Matrix times vector, adding up in memory, scalars declared early.
@@ -123,14 +140,20 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch gemv(A, x, y, m, n)
 )cpp")
-      .shape("A", {"m", "n"}).shape("x", {"n"}).shape("y", {"m"})
-      .size({{"m", 512}, {"n", 512}}).check({{"m", 37}, {"n", 53}}).check({{"m", 1}, {"n", 1}}).build();
+      .shape("A", {"m", "n"})
+      .shape("x", {"n"})
+      .shape("y", {"m"})
+      .size({{"m", 512}, {"n", 512}})
+      .check({{"m", 37}, {"n", 53}})
+      .check({{"m", 1}, {"n", 1}})
+      .build();
 }
 
 /// Convolution that keeps the image's size: the window is cut off at the border by branches.
 [[nodiscard]] inline Task padded_convolution() {
   return TaskBuilder{"padded_convolution"}
-      .kernel(languages::cpp, R"cpp(void blur(const float* in, const float* weight, float* out, int H, int W) {
+      .kernel(languages::cpp,
+              R"cpp(void blur(const float* in, const float* weight, float* out, int H, int W) {
   for (int x = 0; x < W; ++x) {
     for (int y = 0; y < H; ++y) {
       float sum = 0.0f;
@@ -150,8 +173,13 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch blur(in, weight, out, H, W)
 )cpp")
-      .shape("in", {"H", "W"}).shape("weight", {"3", "3"}).shape("out", {"H", "W"})
-      .size({{"H", 512}, {"W", 512}}).check({{"H", 41}, {"W", 67}}).check({{"H", 2}, {"W", 1}}).build();
+      .shape("in", {"H", "W"})
+      .shape("weight", {"3", "3"})
+      .shape("out", {"H", "W"})
+      .size({{"H", 512}, {"W", 512}})
+      .check({{"H", 41}, {"W", 67}})
+      .check({{"H", 2}, {"W", 1}})
+      .build();
 }
 
 /// The lower triangle of A * transpose(A): inner bounds depend on outer loops; steps of 2, `<=`, `!=`.
@@ -173,8 +201,12 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch lower(A, C, n, k)
 )cpp")
-      .shape("A", {"n", "k"}).shape("C", {"n", "n"})
-      .size({{"n", 256}, {"k", 256}}).check({{"n", 37}, {"k", 29}}).check({{"n", 1}, {"k", 1}}).build();
+      .shape("A", {"n", "k"})
+      .shape("C", {"n", "n"})
+      .size({{"n", 256}, {"k", 256}})
+      .check({{"n", 37}, {"k", 29}})
+      .check({{"n", 1}, {"k", 1}})
+      .build();
 }
 
 /// A running sum along rows, then a sweep that uses its own results: little of it may be reordered.
@@ -200,8 +232,12 @@ void columns(const float* in, float* sums, float* peaks, int rows, int cols) {
 
 //@ launch sweep(in, out, H, W)
 )cpp")
-      .shape("in", {"H", "W"}).shape("out", {"H", "W"})
-      .size({{"H", 256}, {"W", 256}}).check({{"H", 23}, {"W", 71}}).check({{"H", 1}, {"W", 1}}).build();
+      .shape("in", {"H", "W"})
+      .shape("out", {"H", "W"})
+      .size({{"H", 256}, {"W", 256}})
+      .check({{"H", 23}, {"W", 71}})
+      .check({{"H", 1}, {"W", 1}})
+      .build();
 }
 
 /// Launches that share buffers in awkward ways: in place, one buffer twice, one function twice, a scratch
@@ -236,14 +272,20 @@ void shift(const float* in, float* out, int n) {
 //@ launch scale(half, y, N)
 //@ launch mix(y, x, y, N)
 )cpp")
-      .shape("x", {"N"}).shape("y", {"N"})
-      .size({{"N", 1 << 18}}).check({{"N", 1001}}).check({{"N", 3}}).check({{"N", 1}}).build();
+      .shape("x", {"N"})
+      .shape("y", {"N"})
+      .size({{"N", 1 << 18}})
+      .check({{"N", 1001}})
+      .check({{"N", 3}})
+      .check({{"N", 1}})
+      .build();
 }
 
 /// All of them.
 [[nodiscard]] inline std::vector<Task> odd_tasks() {
-  return {row_pointer_gemm(), accumulating_gemm(), column_statistics(), vector_statistics(), matrix_vector(),
-          padded_convolution(), triangle(), recurrences(), shared_buffers()};
+  return {row_pointer_gemm(),  accumulating_gemm(), column_statistics(),
+          vector_statistics(), matrix_vector(),     padded_convolution(),
+          triangle(),          recurrences(),       shared_buffers()};
 }
 
 } // namespace mtmc::testing

@@ -26,7 +26,7 @@ public:
   /// Fuses the loops at two positions of a block (given by child indices from the root), between which only
   /// declarations, comments and pragmas stand. Throws `TransformDeclined` if that is not legal.
   void fuse(const std::vector<std::size_t>& block, std::size_t first, std::size_t second) {
-    require(legality(block, first, second));
+    require_legal(legality(block, first, second));
     SyntaxNode& parent = *node_at(tree_, block);
     std::size_t loop_at = join(parent, first, second);
     SyntaxNode& loop = parent.children[loop_at];
@@ -120,7 +120,7 @@ private:
     NameSet declared;
     for (const SyntaxNode& statement : more)
       if (statement.kind == NodeKind::declaration)
-        for (const SyntaxNode& declarator : statement.children) insert(declared, declarator.text);
+        for (const SyntaxNode& declarator : statement.children) add_name(declared, declarator.text);
     for (const std::string& name : declared) {
       bool clash = false;
       for (const SyntaxNode& statement : body) {

@@ -3,6 +3,7 @@
 /// memory stays in registers.
 
 #include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/signature.hpp>
 #include <mtmc/coder/transform/fusion.hpp>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ private:
   [[nodiscard]] static NameSet declared_in(const SyntaxNode& function) {
     NameSet names;
     walk(function, [&](const SyntaxNode& node) {
-      if (node.kind == NodeKind::declarator || node.kind == NodeKind::parameter) insert(names, node.text);
+      if (node.kind == NodeKind::declarator || node.kind == NodeKind::parameter) add_name(names, node.text);
     });
     return names;
   }
@@ -84,7 +85,7 @@ private:
     const auto use = parse_statements(name + "[0] = 1;"); // a type to the front end, perhaps
     if (use.size() != 1 || use.front().kind != NodeKind::expression_statement) return false;
     for (const SyntaxNode* function : {&first_, &second_})
-      if (contains(declared_in(*function), name) || uses_name(function_body(*function), name)) return false;
+      if (has_name(declared_in(*function), name) || uses_name(function_body(*function), name)) return false;
     return std::none_of(added_.begin(), added_.end(),
                         [&](const SyntaxNode& parameter) { return parameter.text == name; });
   }
@@ -92,14 +93,14 @@ private:
   /// Locals of the second function that the first one's names would hide or be hidden by.
   void rename_locals() {
     NameSet taken;
-    for (const SyntaxNode& parameter : parameters(first_)) insert(taken, parameter.text);
+    for (const SyntaxNode& parameter : parameters(first_)) add_name(taken, parameter.text);
     for (const SyntaxNode& statement : function_body(first_).children)
       if (statement.kind == NodeKind::declaration)
-        for (const SyntaxNode& declarator : statement.children) insert(taken, declarator.text);
+        for (const SyntaxNode& declarator : statement.children) add_name(taken, declarator.text);
     NameSet own;
-    for (const SyntaxNode& parameter : parameters(second_)) insert(own, parameter.text);
+    for (const SyntaxNode& parameter : parameters(second_)) add_name(own, parameter.text);
     for (const std::string& name : declared_in(second_))
-      if (contains(taken, name) && !contains(own, name)) rename(second_, name, free_name(name));
+      if (has_name(taken, name) && !has_name(own, name)) rename(second_, name, free_name(name));
   }
 
   void unify_parameters(const LaunchLine& second) {
@@ -112,7 +113,7 @@ private:
       rename(second_, parameters(second_)[i].text, interim);
     }
     NameSet taken = declared_in(first_);
-    for (const std::string& name : declared_in(second_)) insert(taken, name);
+    for (const std::string& name : declared_in(second_)) add_name(taken, name);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       SyntaxNode parameter = parameters(second_)[i];
       const std::string interim = parameter.text;
@@ -121,9 +122,9 @@ private:
         continue;
       }
       std::string name = wanted[i];
-      if (contains(taken, name)) name = is_identifier(second.arguments[i]) ? second.arguments[i] : name;
-      if (contains(taken, name)) name = free_name(wanted[i]);
-      insert(taken, name);
+      if (has_name(taken, name)) name = is_identifier(second.arguments[i]) ? second.arguments[i] : name;
+      if (has_name(taken, name)) name = free_name(wanted[i]);
+      add_name(taken, name);
       rename(second_, interim, name);
       parameter.text = name;
       added_.push_back(std::move(parameter));
@@ -157,8 +158,8 @@ private:
         if (read_only(candidate.type) && !read_only(parameter.type)) candidate.type = parameter.type;
         return &candidate;
       }
-      if (!contains(assigned_scalars(function_body(first_)), candidate.text) &&
-          !contains(assigned_scalars(function_body(second_)), parameter.text))
+      if (!has_name(assigned_scalars(function_body(first_)), candidate.text) &&
+          !has_name(assigned_scalars(function_body(second_)), parameter.text))
         return &candidate;
     }
     return nullptr;

@@ -56,7 +56,7 @@ struct LoopTarget {
 [[nodiscard]] inline std::string loop_name(const LoopInfo& loop) { return "the " + loop.variable + " loop"; }
 
 /// Throws `TransformDeclined` with the reason unless it is legal.
-inline void require(const Legality& legality) {
+inline void require_legal(const Legality& legality) {
   if (!legality.legal) throw TransformDeclined(legality.reason);
 }
 
@@ -75,18 +75,18 @@ inline void require(const Legality& legality) {
 }
 
 /// `expression + offset`, folded where that is easy: `ii + 64`, `R - 1 + 1` as `R`, `3 + 1` as `4`.
-[[nodiscard]] inline SyntaxNode plus(const SyntaxNode& expression, std::int64_t offset) {
+[[nodiscard]] inline SyntaxNode offset_by(const SyntaxNode& expression, std::int64_t offset) {
   if (offset == 0) return expression;
   if (const auto value = literal_value(expression)) return make_integer(*value + offset);
   if (expression.kind == NodeKind::binary && (expression.text == "+" || expression.text == "-"))
     if (const auto value = literal_value(right_operand(expression)))
-      return plus(left_operand(expression), (expression.text == "+" ? *value : -*value) + offset);
+      return offset_by(left_operand(expression), (expression.text == "+" ? *value : -*value) + offset);
   return make_binary(offset > 0 ? "+" : "-", expression, make_integer(offset > 0 ? offset : -offset));
 }
 
 /// `a - b`, where `b` is 0 just `a`.
-[[nodiscard]] inline SyntaxNode minus(const SyntaxNode& a, const SyntaxNode& b) {
-  if (const auto value = literal_value(b)) return plus(a, -*value);
+[[nodiscard]] inline SyntaxNode difference(const SyntaxNode& a, const SyntaxNode& b) {
+  if (const auto value = literal_value(b)) return offset_by(a, -*value);
   return make_binary("-", a, b);
 }
 
@@ -129,7 +129,7 @@ struct CountingLoop {
                     loop.step};
   if (loop.step < 0) throw TransformDeclined(loop_name(loop) + " counts down");
   if (loop.comparison == "<=")
-    head.bound = plus(head.bound, 1);
+    head.bound = offset_by(head.bound, 1);
   else if (loop.comparison != "<" && !(loop.comparison == "!=" && loop.step == 1))
     throw TransformDeclined(loop_name(loop) + " does not count up to a bound");
   if (loop.limits.size() == 1)
@@ -162,7 +162,7 @@ struct BlockedRange {
   blocks.step = stride;
   if (head.trips) {
     const std::int64_t count = *head.trips / width;
-    blocks.bound = plus(head.first, count * stride);
+    blocks.bound = offset_by(head.first, count * stride);
     blocks.trips = count;
     if (count * width == *head.trips) blocks.bound = head.bound;
     rest.first = blocks.bound;
@@ -177,12 +177,12 @@ struct BlockedRange {
   if (head.is_unsigned() && !from_zero)
     bound = make_call("std::max<" + head.type + ">", {head.bound, head.first});
   SyntaxNode full =
-      make_binary("*", make_binary("/", minus(SyntaxNode(bound), head.first), make_integer(stride)),
+      make_binary("*", make_binary("/", difference(SyntaxNode(bound), head.first), make_integer(stride)),
                   make_integer(stride));
   if (head.is_unsigned()) {
     blocks.bound = from_zero ? full : make_binary("+", head.first, full);
   } else { // a dependence test sees at once that no full block passes the bound
-    blocks.bound = plus(head.bound, -stride);
+    blocks.bound = offset_by(head.bound, -stride);
     blocks.inclusive = true;
   }
   rest.first = from_zero ? std::move(full) : make_binary("+", head.first, std::move(full));

@@ -18,10 +18,10 @@ namespace mtmc::detail {
 /// A sorted list of names.
 using NameSet = std::vector<std::string>;
 
-[[nodiscard]] inline bool contains(const NameSet& names, const std::string& name) {
+[[nodiscard]] inline bool has_name(const NameSet& names, const std::string& name) {
   return std::binary_search(names.begin(), names.end(), name);
 }
-inline void insert(NameSet& names, const std::string& name) {
+inline void add_name(NameSet& names, const std::string& name) {
   const auto at = std::lower_bound(names.begin(), names.end(), name);
   if (at == names.end() || *at != name) names.insert(at, name);
 }
@@ -40,7 +40,7 @@ inline void insert(NameSet& names, const std::string& name) {
   walk(statement, [&](const SyntaxNode& node) {
     const bool changes = node.kind == NodeKind::assignment || node.kind == NodeKind::postfix ||
                          (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--"));
-    if (changes && node.children.front().kind == NodeKind::name) insert(names, node.children.front().text);
+    if (changes && node.children.front().kind == NodeKind::name) add_name(names, node.children.front().text);
   });
   return names;
 }
@@ -53,8 +53,8 @@ inline void insert(NameSet& names, const std::string& name) {
   NameSet names;
   for (const Access& access : loop.function->accesses)
     if (std::find(written.begin(), written.end(), access.array) != written.end() || access.array->unknown)
-      insert(names, base_name(*access.node));
-  for (const Array* array : written) insert(names, array->name);
+      add_name(names, base_name(*access.node));
+  for (const Array* array : written) add_name(names, array->name);
   return names;
 }
 
@@ -132,8 +132,8 @@ public:
       : tree_(tree), loop_(loop), written_(written_memory(loop)) {
     if (loop.has_continue) throw TransformDeclined(loop_name(loop) + " is cut short by `continue`");
     for (const SyntaxNode& statement : statements(loop_body(*loop.node)))
-      for (const std::string& name : assigned_scalars(statement)) insert(varying_, name);
-    insert(varying_, loop.variable);
+      for (const std::string& name : assigned_scalars(statement)) add_name(varying_, name);
+    add_name(varying_, loop.variable);
     for (const ScalarFacts& scalar : classify_scalars(loop)) {
       if (scalar.role != ScalarRole::privatizable || scalar.declared_inside) continue;
       if (scalar.live_out)
@@ -167,7 +167,7 @@ private:
   };
 
   [[nodiscard]] static SyntaxNode element(const SunkRange& range, const std::string& name) {
-    return make_subscript(make_name(name), minus(make_name(range.loop.variable), range.base));
+    return make_subscript(make_name(name), difference(make_name(range.loop.variable), range.base));
   }
 
   [[nodiscard]] static SyntaxNode array_of(const SunkRange& range, const std::string& type,
@@ -199,13 +199,13 @@ private:
 
   /// Whether a declared variable has the same value in all iterations of the moved loop.
   [[nodiscard]] bool is_invariant(const SyntaxNode& declarator, const NameSet& varying) const {
-    if (contains(varying, declarator.text) || initial_value(declarator) == nullptr) return false;
+    if (has_name(varying, declarator.text) || initial_value(declarator) == nullptr) return false;
     bool invariant = true;
     walk(*initial_value(declarator), [&](const SyntaxNode& node) {
       if (node.kind == NodeKind::call || node.kind == NodeKind::opaque || node.kind == NodeKind::assignment ||
           node.kind == NodeKind::postfix)
         invariant = false;
-      if (node.kind == NodeKind::name && (contains(varying, node.text) || contains(written_, node.text)))
+      if (node.kind == NodeKind::name && (has_name(varying, node.text) || has_name(written_, node.text)))
         invariant = false;
     });
     return invariant;
@@ -257,7 +257,7 @@ private:
     for (const SyntaxNode* part : {&loop_init(loop), &loop_condition(loop), &loop_step(loop)})
       for (const std::string& name : names_used(*part)) {
         const bool own = name == loop_component(loop);
-        if (!own && (contains(varying, name) || contains(written_, name)))
+        if (!own && (has_name(varying, name) || has_name(written_, name)))
           throw TransformDeclined(
               "the bounds of the " + loop_component(loop) + " loop depend on " +
               (name == range.loop.variable ? "the iteration of " : "`" + name + "`, set in ") +
@@ -283,7 +283,7 @@ private:
       const SyntaxNode& declarator = statement.children.front();
       const std::string name = declarator.text;
       const bool invariant = is_invariant(declarator, varying);
-      if (!invariant) insert(varying, name);
+      if (!invariant) add_name(varying, name);
       if (invariant) {
         result.push_back(std::move(statement));
         continue;

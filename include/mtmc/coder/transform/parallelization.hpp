@@ -54,7 +54,7 @@ namespace detail {
   const std::string last = fresh_name(tree, head.variable + "_last");
   std::vector<SyntaxNode> result, inside, ends;
   std::vector<SyntaxNode> body = body_of(*loop.node);
-  const SyntaxNode index = make_binary("/", minus(make_name(first), head.first), make_name(share));
+  const SyntaxNode index = make_binary("/", difference(make_name(first), head.first), make_name(share));
   const std::string each = fresh_name(tree, "part");
   std::vector<SyntaxNode> stores, starts, own;
   for (const Reduction& reduction : reductions) {
@@ -82,7 +82,7 @@ namespace detail {
   result.push_back(over_parts(std::move(starts)));
   // (n - 1) / 64 + 1 iterations a share, at most 64 shares
   SyntaxNode each_share =
-      plus(make_binary("/", plus(minus(head.bound, head.first), -1), make_integer(shares)), 1);
+      offset_by(make_binary("/", offset_by(difference(head.bound, head.first), -1), make_integer(shares)), 1);
   result.push_back(make_declaration(
       "const " + head.type, share,
       make_call("std::max<" + head.type + ">", node_list(std::move(each_share), make_integer(1)))));

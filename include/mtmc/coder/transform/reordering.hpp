@@ -159,7 +159,7 @@ reorderings_of(const TransformRequest& request, const LoopNest& nest, std::strin
         tiles.with_body(sinker.sink({points, make_name(tile_variable), tile}, body, all_levels)), comment));
   };
   if (range.blocks)
-    add(*range.blocks, plus(make_name(tile_variable), tile),
+    add(*range.blocks, offset_by(make_name(tile_variable), tile),
         ("full tiles of " + std::to_string(tile)).c_str());
   if (range.rest) add(*range.rest, head.bound, "remainder tile");
   return result;

@@ -87,7 +87,7 @@ inline void forward_stores(std::vector<SyntaxNode>& list, const SyntaxNode& func
     // a scalar that holds the value already and keeps it
     bool plain = stored.kind == NodeKind::name && element_type_of(function, stored.text) == type;
     for (std::size_t later = i + 1; plain && later < list.size(); ++later)
-      plain = !contains(assigned_scalars(list[later]), stored.text);
+      plain = !has_name(assigned_scalars(list[later]), stored.text);
     const std::string name = plain ? stored.text : fresh_name(tree, array + "_value");
 
     const auto subscript_names = names_used(place);
@@ -102,7 +102,7 @@ inline void forward_stores(std::vector<SyntaxNode>& list, const SyntaxNode& func
       if (may_write(list[later], array)) break;
       const NameSet changed = assigned_scalars(list[later]);
       if (std::any_of(subscript_names.begin(), subscript_names.end(),
-                      [&](const std::string& used) { return contains(changed, used); }))
+                      [&](const std::string& used) { return has_name(changed, used); }))
         break;
       bool hidden = false; // a declaration inside that means something else by a name of the subscript
       walk(list[later], [&](const SyntaxNode& node) {

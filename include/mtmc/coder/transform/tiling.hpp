@@ -72,14 +72,14 @@ private:
       tiles.variable = variable;
       tiles.step = head.step * size;
       inner[level].bound =
-          make_call("std::min<" + head.type + ">", {plus(make_name(variable), tiles.step), head.bound});
+          make_call("std::min<" + head.type + ">", {offset_by(make_name(variable), tiles.step), head.bound});
       result.push_back(tiles.with_body(write_tiles(level + 1, inner)));
       return result;
     }
     BlockedRange range = split_range(head, size);
     if (range.blocks) {
       range.blocks->variable = variable;
-      inner[level].bound = plus(make_name(variable), range.blocks->step);
+      inner[level].bound = offset_by(make_name(variable), range.blocks->step);
       result.push_back(range.blocks->with_body(write_tiles(level + 1, inner)));
       if (level == 0) result.back().leading_trivia = "// full tiles\n";
     }

@@ -75,12 +75,12 @@ private:
     std::vector<bool> shared(count, false);
     NameSet assigned;
     for (const SyntaxNode& statement : copies.front())
-      for (const std::string& name : assigned_scalars(statement)) insert(assigned, name);
+      for (const std::string& name : assigned_scalars(statement)) add_name(assigned, name);
     for (std::size_t i = 0; i < count; ++i) {
       if (copies.front()[i].kind != NodeKind::declaration) continue;
       const SyntaxNode& declarator = copies.front()[i].children.front();
       bool same = initial_value(declarator) != nullptr && extents(declarator).empty() &&
-                  !contains(assigned, declarator.text) && declarator.type.find('&') == std::string::npos;
+                  !has_name(assigned, declarator.text) && declarator.type.find('&') == std::string::npos;
       for (std::size_t c = 1; c < copies.size(); ++c)
         same = same && structurally_equal(copies.front()[i], copies[c][i]);
       if (same)
@@ -153,7 +153,7 @@ copies_of_body(const LoopInfo& loop, const SyntaxNode& first, std::int64_t facto
     std::vector<SyntaxNode> copy = body_of(*loop.node);
     for (SyntaxNode& statement : copy) {
       if (c > 0 || !is_name(first, loop.variable))
-        substitute(statement, loop.variable, plus(first, c * loop.step));
+        substitute(statement, loop.variable, offset_by(first, c * loop.step));
       if (c > 0) {
         statement.leading_trivia.clear(); // comments once
         statement.trailing_trivia.clear();
@@ -243,7 +243,7 @@ struct UnrollingVariant {
   blocks.variable = block_variable;
   CountingLoop points = head;
   points.first = make_name(block_variable);
-  points.bound = plus(points.first, lanes);
+  points.bound = offset_by(points.first, lanes);
   std::vector<SyntaxNode> inside = node_list(points.with_body(std::move(body)));
   result.push_back(blocks.with_body(std::move(inside)));
   if (range.rest) result.push_back(with_comment(range.rest->with_body(body_of(*loop.node)), "remainder"));
@@ -313,7 +313,7 @@ struct UnrollingVariant {
   if (loop.has_continue) throw TransformDeclined(detail::loop_name(loop) + " is cut short by `continue`");
   const detail::CountingLoop head = detail::head_of(loop);
   const bool independent = loop_is_parallel(loop).legal;
-  if (!loop.innermost() && !independent) detail::require(unroll_and_jam_legal(nest_of(loop), 0));
+  if (!loop.innermost() && !independent) detail::require_legal(unroll_and_jam_legal(nest_of(loop), 0));
   for (const LoopInfo* child : loop.children)
     if (detail::contains_parallel(*child))
       throw TransformDeclined("an inner loop is already spread over threads");

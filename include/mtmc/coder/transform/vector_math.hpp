@@ -3,6 +3,7 @@
 /// kernel's own text where the library's would be one call per element.
 
 #include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/signature.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #pragma once
 /// Vectorization: the compiler is told that iterations of an innermost loop may share an instruction.
 
+#include <mtmc/analysis/signature.hpp>
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/vector_math.hpp>
@@ -100,7 +101,7 @@ inline void replace_expression(SyntaxNode& node, const SyntaxNode& from, const S
   const LoopInfo& loop = *target.loop;
   if (!loop.innermost()) throw TransformDeclined(detail::loop_name(loop) + " contains other loops");
   if (loop.has_continue) throw TransformDeclined(detail::loop_name(loop) + " is cut short by `continue`");
-  detail::require(vectorization_legal(loop));
+  detail::require_legal(vectorization_legal(loop));
   detail::require_no_collapse(loop);
   for (const std::string& directive : loop.directives)
     if (has_word(directive, "simd"))

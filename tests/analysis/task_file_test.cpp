@@ -1,0 +1,131 @@
+#include <mtmc/analysis/task_file.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/temporary_folder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+using namespace mtmc;
+using doctest::Contains;
+
+namespace {
+
+constexpr const char* kernel = "void scale(const float* x, float* y, int n) {\n"
+                               "  for (int i = 0; i < n; ++i) y[i] = 2 * x[i];\n}\n"
+                               "//@ launch scale(x, y, N)\n";
+
+Json document() {
+  return Json::parse(R"({"name": "scale", "language": "cpp", "source": "scale.cpp",
+    "arguments": [{"name": "x", "shape": ["N"]}, {"name": "y", "shape": ["N"]}],
+    "sizes": [{"N": 1024}, {"N": 17, "weight": 0}]})");
+}
+
+/// A folder with the kernel and a changed task file.
+struct Folder {
+  TemporaryFolder folder{};
+  std::string file = folder.path() + "/scale.json";
+
+  explicit Folder(const std::function<void(Json&)>& change = [](Json&) {}) {
+    auto task = document();
+    change(task);
+    write_file_atomic(folder.path() + "/scale.cpp", kernel);
+    write_file_atomic(file, task.dump());
+  }
+};
+
+void check_refused(std::string_view id, const char* says, const std::function<void(Json&)>& change) {
+  const Folder folder{change};
+  CAPTURE(says);
+  try {
+    (void)load_task(folder.file);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.id() == id);
+    CHECK(std::string(error.what()) == Contains(says));
+    CHECK(error.place() == Contains(folder.file.c_str()));
+    CHECK_FALSE(error.remedy().empty());
+  }
+}
+
+} // namespace
+
+TEST_CASE("task file: the source stands beside it, the signature tells the rest") {
+  const Folder folder;
+  const auto task = load_task(folder.file);
+  CHECK(task.name == "scale");
+  CHECK(task.kernel.source == kernel);
+  CHECK(task.kernel.language == languages::cpp);
+  REQUIRE(task.arguments.size() == 3);
+  CHECK(task.arguments[1].role == ArgumentRole::output);
+  CHECK(task.sizes[1].weight == 0);
+}
+
+TEST_CASE("task file: a reference and captured inputs are found beside it too") {
+  const Folder folder{[](Json& task) {
+    task["reference"] = "scale.cpp";
+    task["arguments"][0]["data"] = "x.npy";
+  }};
+  const auto task = load_task(folder.file);
+  REQUIRE(task.reference);
+  CHECK(task.reference->source == kernel);
+  CHECK(task.arguments[0].data == folder.folder.path() + "/x.npy");
+}
+
+TEST_CASE("task file: a task written by the library is read again, kernel and all") {
+  const Folder folder;
+  const auto task = load_task(folder.file);
+  CHECK(parse_task(to_document(task).dump(), "again.json") == task);
+}
+
+TEST_CASE("task file: unknown fields are kept") {
+  const Folder folder{[](Json& task) { task["owner"] = "the kernels team"; }};
+  CHECK(Json(load_task(folder.file))["owner"] == "the kernels team");
+}
+
+TEST_CASE("task file: what is malformed is refused with file, field and remedy") {
+  check_refused(error_id::task_unreadable, "nowhere.cpp", [](Json& task) { task["source"] = "nowhere.cpp"; });
+  check_refused(error_id::json_malformed, "source", [](Json& task) { task.erase("source"); });
+  check_refused(error_id::json_malformed, "name", [](Json& task) { task["name"] = 7; });
+  check_refused(error_id::json_malformed, "arguments", [](Json& task) { task["arguments"] = "x"; });
+  check_refused(error_id::json_malformed, "arguments[1]", [](Json& task) { task["arguments"][1] = 3; });
+  check_refused(error_id::json_malformed, "role", [](Json& task) { task["arguments"][0]["role"] = "in"; });
+  check_refused(error_id::json_schema, "schema", [](Json& task) { task["schema"] = 99; });
+  check_refused(error_id::task_malformed, "sizes", [](Json& task) { task["sizes"] = Json::array(); });
+  check_refused(error_id::task_expression, "\"Q\"",
+                [](Json& task) { task["arguments"][0]["shape"] = {"Q"}; });
+  check_refused(error_id::task_expression, "division by zero",
+                [](Json& task) { task["arguments"][1]["shape"] = {"N/(N-1024)"}; });
+}
+
+TEST_CASE("task file: text that is no JSON is refused with its place") {
+  const Folder folder;
+  write_file_atomic(folder.file, "{\"name\": \"scale\",\n \"sizes\": [}");
+  CHECK_THROWS_WITH_AS((void)load_task(folder.file), Contains("line 2"), Error);
+  CHECK_THROWS_WITH_AS((void)load_task(folder.file), Contains(folder.file.c_str()), Error);
+}
+
+TEST_CASE("task file: a folder means its task files by name, a file itself") {
+  const Folder folder;
+  write_file_atomic(folder.folder.path() + "/another.json", "{}");
+  CHECK(find_task_files(folder.file) == std::vector{folder.file});
+  CHECK(find_task_files(folder.folder.path()) ==
+        std::vector{folder.folder.path() + "/another.json", folder.file});
+  CHECK_THROWS_WITH_AS((void)find_task_files(folder.folder.path() + "/missing"), Contains("missing"), Error);
+  const TemporaryFolder empty;
+  CHECK_THROWS_WITH_AS((void)find_task_files(empty.path()), Contains("no task file"), Error);
+}
+
+TEST_CASE("task file: the repository's own tasks are in order") {
+  const auto files = find_task_files(std::string(MTMC_REPOSITORY) + "/examples/tasks/cpu");
+  CHECK(files.size() >= 8);
+  for (const auto& file : files) {
+    CAPTURE(file);
+    const auto task = load_task(file);
+    CHECK_FALSE(task.summary.empty());
+    int odd = 0;
+    for (const auto& size : task.sizes) odd += size.weight == 0 ? 1 : 0;
+    CHECK(odd >= 2);
+  }
+}

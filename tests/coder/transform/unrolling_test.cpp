@@ -1,0 +1,109 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "draft.hpp"
+#include "kernel_runner.hpp"
+#include "odd_tasks.hpp"
+
+using namespace mtmc;
+using namespace mtmc::testing;
+
+namespace {
+
+bool has(const std::string& source, const std::string& text) {
+  return source.find(text) != std::string::npos;
+}
+
+double worst_difference(const Task& task, const std::vector<std::string>& sources) {
+  const KernelRunner runner{task, sources};
+  double worst = 0;
+  for (const ProblemSize& size : task.sizes)
+    for (std::size_t k = 1; k <= sources.size() && size.weight == 0; ++k)
+      worst = std::max(worst, runner.difference(k, size));
+  return worst;
+}
+
+} // namespace
+
+TEST_CASE("an outer loop is unrolled and its copies share the inner loops") {
+  const Task task = cpu_task("gemm");
+  const std::string source = source_after(task, {"unrolling|gemm/i@1"});
+  CHECK(has(source, R"(  for (int i = 0; i <= M - 2; i += 2) {
+    for (int j = 0; j < N; ++j) {
+      float sum = 0.0f;
+      float sum_1 = 0.0f;
+      for (int k = 0; k < K; ++k) {
+        sum += A[i * K + k] * B[k * N + j];
+        sum_1 += A[(i + 1) * K + k] * B[k * N + j];
+      }
+      C[i * N + j] = sum;
+      C[(i + 1) * N + j] = sum_1;
+    }
+  }
+  // remainder of i
+  for (int i = M / 2 * 2; i < M; ++i) {
+)"));
+  CHECK(worst_difference(task, {source, source_after(task, {"unrolling|gemm/i@3"})}) == 0);
+}
+
+TEST_CASE("as many rows of accumulators as the vector registers hold come first") {
+  const Task task = cpu_task("gemm");
+  const std::string wide =
+      source_after(task, {"tiling|gemm/i", "reordering|gemm/ii/jj/i", "unrolling|gemm/ii/jj/i"});
+  CHECK(has(wide, "i += 2"));
+  const std::string narrow =
+      source_after(task, {"tiling|gemm/i@1", "reordering|gemm/ii/jj/i", "unrolling|gemm/ii/jj/i"});
+  CHECK(has(narrow, "i += 4"));
+}
+
+TEST_CASE("constant ranges that divide need no remainder") {
+  const Task task = cpu_task("gemm");
+  const std::string source = source_after(task, {"tiling|gemm/i", "unrolling|gemm/ii/jj/i"});
+  CHECK(has(source, "for (int i = ii; i < ii + 64; i += 4) {"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
+TEST_CASE("a reduction gets a lane per accumulator, combined in a fixed order") {
+  const Task task = cpu_task("layer_norm");
+  const std::string source = source_after(task, {"unrolling|layer_norm/i/j#2"});
+  CHECK(has(source, "float squares_lanes[32];"));
+  CHECK(has(source, "squares_lanes[j - jj] += centred * centred;"));
+  CHECK(has(source, "    // lanes in fixed order\n"));
+  CHECK(worst_difference(task, {source}) < 1e-5);
+}
+
+TEST_CASE("minimum and maximum lanes start from the value so far") {
+  const Task task = vector_statistics();
+  const std::string source = source_after(task, {"unrolling|statistics/i#2"});
+  CHECK(has(source, "low_lanes[lane] = low;"));
+  CHECK(has(source, "high = std::max(high, high_lanes[lane]);"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
+TEST_CASE("innermost loops without a reduction, and recurrences, are written out in order") {
+  const Task task = recurrences();
+  CHECK(worst_difference(task, {source_after(task, {"unrolling|sweep/y/x"}),
+                                source_after(task, {"unrolling|sweep/y#2/x@2"})}) == 0);
+}
+
+TEST_CASE("loops of a few constant iterations may disappear") {
+  const Task task = padded_convolution();
+  const std::string source = source_after(task, {"unrolling|blur/x/y/r/s@0"});
+  CHECK(!has(source, "int s = 0"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
+TEST_CASE("variables declared before the loops get a copy each") {
+  const Task task = matrix_vector();
+  const std::string source = source_after(task, {"unrolling|gemv/i"});
+  CHECK(has(source, "float scale_3;"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
+TEST_CASE("copies are not jammed where an iteration needs another one's result") {
+  const Draft draft = draft_of(recurrences(), "unrolling|sweep/y#2");
+  if (draft.kernel) CHECK(worst_difference(recurrences(), {draft.kernel->source}) == 0);
+  CHECK(draft_of(cpu_task("gemm"), "unrolling|gemm/i", 4).failure == DraftFailure::declined);
+}

@@ -1,0 +1,71 @@
+// The contract of mtmc-evaluate: one verdict a candidate, whatever the candidate does.
+
+#include <doctest/doctest.h>
+
+#include "programs.hpp"
+
+using doctest::Contains;
+using programs::columns_task;
+using programs::json_lines;
+using programs::Tasks;
+
+TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  const auto with_body = [&](const std::string& name, const std::string& body) {
+    return tasks.add_text(name,
+                          "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <vector>\n"
+                          "void columns(const float* in, float* out, int M, int N) {\n" +
+                              body + "\n}\n//@ launch columns(in, out, M, N)\n");
+  };
+  const std::string sum = "  for (int j = 0; j < N; ++j) out[j] = 0;\n"
+                          "  for (int i = 0; i < M; ++i)\n"
+                          "    for (int j = 0; j < N; ++j) out[j] += in[i * N + j];\n";
+  const std::vector<std::pair<std::string, std::string>> expected{
+      {with_body("good.cpp", sum), "correct"},
+      {with_body("prints.cpp", "  std::puts(\"hello\"); std::fflush(stdout);\n" + sum), "correct"},
+      {with_body("syntax.cpp", "  out[0] = ;"), "compile_error"},
+      {with_body("wrong.cpp", sum + "  out[N - 1] += 1;"), "wrong_result"},
+      {with_body("crash.cpp", "  *(volatile int*)16 = N;"), "crashed"},
+      {with_body("abort.cpp", "  std::abort();"), "crashed"},
+      {with_body("endless.cpp", "  volatile int go = 1; while (go) {}"), "timeout"},
+      {with_body("outside.cpp", sum + "  out[N + 8] = 1;"), "wrote_out_of_bounds"},
+      {with_body("greedy.cpp", "  std::vector<char> all(20ull << 30, 1); out[0] = all[N];"), "crashed"}};
+  std::vector<std::string> arguments{task, "--json", tasks.path("missing.cpp")};
+  for (const auto& [path, verdict] : expected) arguments.push_back(path);
+  const auto done = programs::run("mtmc-evaluate", arguments);
+  CHECK(done.code == 2); // of the missing one; the others are judged all the same
+  CHECK(done.error == Contains("missing.cpp"));
+  const auto lines = json_lines(done.output);
+  REQUIRE(lines.size() == expected.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(lines[i].dump());
+    for (const char* field : {"candidate", "verdict", "reason", "sizes", "seconds"})
+      CHECK_MESSAGE(lines[i].contains(field), field);
+    CHECK(lines[i]["candidate"] == expected[i].first);
+    CHECK(lines[i]["verdict"] == expected[i].second);
+    CHECK(lines[i]["reason"].get<std::string>().empty() == (expected[i].second == "correct"));
+  }
+  CHECK(lines[0]["sizes"].size() == 2);
+  CHECK(lines[0]["seconds"] > 0);
+}
+
+TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  const auto broken =
+      tasks.add_text("broken.cpp", "void columns(const float* in, float* out, int M, int N) {\n"
+                                   "  out[0] = nonsense;\n}\n"
+                                   "//@ launch columns(in, out, M, N)\n");
+  const auto done = programs::run("mtmc-evaluate", {task, broken});
+  CHECK(done.code == 0); // judged
+  CHECK(done.output == Contains("broken.cpp: compile_error"));
+  CHECK(done.output == Contains("line 2: 'nonsense' was not declared"));
+}
+
+TEST_CASE("mtmc-evaluate: a bad task is exit code 2") {
+  Tasks tasks;
+  const auto candidate = tasks.add_text("x.cpp", "");
+  CHECK(programs::run("mtmc-evaluate", {tasks.path("missing.json"), candidate}).code == 2);
+  CHECK(programs::run("mtmc-evaluate", {}).code == 2);
+}

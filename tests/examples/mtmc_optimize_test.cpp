@@ -1,0 +1,151 @@
+// The contract of mtmc-optimize with scripts and people: exit codes, JSON, and what it survives.
+
+#include <doctest/doctest.h>
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "programs.hpp"
+
+using doctest::Contains;
+using programs::columns_task;
+using programs::json_lines;
+using programs::Tasks;
+
+namespace {
+
+mtmc::ProcessResult optimize(std::vector<std::string> arguments) {
+  return programs::run("mtmc-optimize", std::move(arguments));
+}
+
+} // namespace
+
+TEST_CASE("mtmc-optimize: bad usage is exit code 2, help is not") {
+  CHECK(optimize({}).code == 2);
+  CHECK(optimize({"x.json", "--policy", "nobody"}).code == 2);
+  CHECK(optimize({"x.json", "--no-such-option"}).code == 2);
+  CHECK(optimize({"--help"}).code == 0);
+  CHECK(optimize({"--version"}).output == Contains("mtmc "));
+}
+
+TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has what one takes away") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  const auto done = optimize({task, "--json", "--steps", "2", "--output", tasks.path("runs")});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  const auto lines = json_lines(done.output);
+  REQUIRE(lines.size() == 1);
+  for (const char* field : {"task", "speedup", "interval", "verdict", "best", "stop_reason", "steps",
+                            "seconds", "tokens", "cost"})
+    CHECK_MESSAGE(lines[0].contains(field), field);
+  CHECK(lines[0]["task"] == "columns");
+  CHECK(lines[0]["verdict"] == "correct");
+  CHECK(lines[0]["speedup"] >= 1.0);
+  CHECK(lines[0]["verified_sizes"].size() == 2);
+  const std::string best = lines[0]["best"];
+  CHECK(mtmc::read_file(best) == Contains("//@ launch"));
+  CHECK(mtmc::read_file(tasks.path("runs/columns/launcher.cpp")) == Contains("columns"));
+  CHECK(nlohmann::json::parse(mtmc::read_file(tasks.path("runs/columns/result.json")))["task"] == "columns");
+
+  // The same once more: nothing is asked or measured again.
+  const auto again = optimize({task, "--json", "--steps", "2", "--output", tasks.path("runs"), "--resume"});
+  REQUIRE(again.code == 0);
+  const auto second = json_lines(again.output).back();
+  CHECK(second["best"] == best);
+  CHECK(second["interval"] == lines[0]["interval"]);
+
+  const auto refused = optimize({task, "--output", tasks.path("runs")});
+  CHECK(refused.code == 2);
+  CHECK(refused.error == Contains("resume"));
+}
+
+TEST_CASE("mtmc-optimize: --list-actions shows what could be done, as text and as JSON") {
+  Tasks tasks;
+  tasks.add("columns", columns_task("columns"));
+  const auto text = optimize({tasks.folder(), "--list-actions"});
+  REQUIRE(text.code == 0);
+  CHECK(text.output == Contains("reordering|columns/j"));
+  CHECK(text.output == Contains("stop"));
+  const auto json = optimize({tasks.folder(), "--list-actions", "--json"});
+  const auto lines = json_lines(json.output);
+  REQUIRE(lines.size() == 1);
+  double sum = 0;
+  for (const auto& action : lines[0]["actions"]) sum += action["probability"].get<double>();
+  CHECK(sum == doctest::Approx(1));
+}
+
+TEST_CASE("mtmc-optimize: malformed tasks are refused with place and remedy, and the others go on") {
+  Tasks tasks;
+  tasks.add("good", columns_task("good"));
+  tasks.add_text("broken.json", "{\"name\": \"broken\",");
+  auto task = columns_task("no_source");
+  tasks.add_text("no_source.json", task.dump());
+  task = columns_task("unknown_symbol");
+  task["arguments"][0]["shape"] = {"M", "Q"};
+  tasks.add("unknown_symbol", task);
+  task = columns_task("division");
+  task["arguments"][1]["shape"] = {"N / (M - M)"};
+  tasks.add("division", task);
+  const auto listed = optimize({tasks.folder(), tasks.path("missing.json"), "--list-actions"});
+  CHECK(listed.code == 2);
+  CHECK(listed.output == Contains("good: "));
+  CHECK(listed.error == Contains("broken.json"));
+  CHECK(listed.error == Contains("no_source.cpp"));
+  CHECK(listed.error == Contains("missing.json"));
+  CHECK(listed.error == Contains("\"Q\""));
+  CHECK(listed.error == Contains("division by zero"));
+  CHECK(listed.error == Contains("shape of out"));
+}
+
+TEST_CASE("mtmc-optimize: a start kernel that does not work is the task's fault, and the next task goes on") {
+  Tasks tasks;
+  const std::string head = "void columns(const float* in, float* out, int M, int N) {\n";
+  const std::string tail = "}\n//@ launch columns(in, out, M, N)\n";
+  tasks.add("a_syntax", columns_task("a_syntax"), head + "  out[0] = nonsense;\n" + tail);
+  tasks.add("b_crash", columns_task("b_crash"), head + "  *(volatile int*)16 = N;\n" + tail);
+  tasks.add("c_bounds", columns_task("c_bounds"),
+            head + "  for (int j = 0; j <= N + 64; ++j) out[j] = in[0];\n" + tail);
+  tasks.add("d_good", columns_task("d_good"));
+  const auto done = optimize({tasks.folder(), "--json", "--steps", "1"});
+  CHECK(done.code == 2);
+  CHECK(done.error == Contains("'nonsense' was not declared"));
+  CHECK(done.error == Contains("mtmc.task.005"));
+  CHECK(done.error == Contains("b_crash"));
+  CHECK(done.error == Contains("c_bounds"));
+  const auto lines = json_lines(done.output);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0]["task"] == "d_good");
+}
+
+TEST_CASE("mtmc-optimize: a compiler that is not there is the surroundings' fault") {
+  Tasks tasks;
+  const auto done =
+      optimize({tasks.add("columns", columns_task("columns")), "--compiler", "no-such-compiler"});
+  CHECK(done.code == 3);
+  CHECK(done.error == Contains("no-such-compiler"));
+}
+
+TEST_CASE("mtmc-optimize: a folder that cannot be written is an error before anything is paid for") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  tasks.add_text("file", "");
+  const auto done = optimize({task, "--output", tasks.path("file")});
+  CHECK(done.code == 3);
+  CHECK(done.error == Contains(tasks.path("file").c_str()));
+}
+
+TEST_CASE("mtmc-optimize: a disk that becomes full does not lose the best kernel") {
+  const mtmc::TemporaryFolder disk;
+  if (::mount("tmpfs", disk.path().c_str(), "tmpfs", 0, "size=32k") != 0) {
+    MESSAGE("SKIPPED: a small file system can only be mounted by root");
+    return;
+  }
+  Tasks tasks;
+  const auto done = optimize({tasks.add("columns", columns_task("columns")), "--output", disk.path()});
+  ::umount2(disk.path().c_str(), MNT_DETACH);
+  CHECK(done.code == 3);
+  CHECK(done.error == Contains("No space left on device"));
+  CHECK(done.output == Contains("//@ launch columns(in, out, M, N)"));
+}

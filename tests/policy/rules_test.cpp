@@ -1,0 +1,125 @@
+#include <mtmc/policy/rules.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "observations.hpp"
+
+using namespace mtmc;
+using observed::action;
+
+namespace {
+
+/// A nest "f/i" with a loop j inside, whose only read jumps by `outer` and `inner` elements.
+Observation nest(std::int64_t outer, std::int64_t inner) {
+  auto seen = observed::with_seconds(0.1);
+  seen.task.flops = "1000*N"; // bound by computation
+  auto region = observed::loop("f/i");
+  region.facts.loops.front().innermost = false;
+  region.facts.loops.push_back({.variable = "j", .innermost = true});
+  AccessFacts access;
+  access.array = "a";
+  access.strides = {outer, inner};
+  region.facts.accesses = {access};
+  seen.structure.flops = region.facts.flops;
+  seen.structure.regions = {region};
+  return seen;
+}
+
+std::vector<double> weights(const Observation& seen, const std::vector<Action>& legal,
+                            RulesPolicy policy = RulesPolicy{}) {
+  return policy.distribution(seen, legal, {}).probabilities;
+}
+
+std::string favourite(const Observation& seen, const std::vector<Action>& legal) {
+  const auto all = weights(seen, legal);
+  return legal[static_cast<std::size_t>(std::max_element(all.begin(), all.end()) - all.begin())].key();
+}
+
+const std::vector<Action> on_nest{action("parallelization", "f/i"), action("reordering", "f/i"),
+                                  action("tiling", "f/i"),          action("unrolling", "f/i"),
+                                  action("vectorization", "f/i"),   Action::stop()};
+
+} // namespace
+
+TEST_CASE("rules: probabilities are a distribution, with a reason in words") {
+  RulesPolicy policy;
+  const auto answer = policy.distribution(nest(1, 1000), on_nest, {});
+  CHECK(std::accumulate(answer.probabilities.begin(), answer.probabilities.end(), 0.0) == doctest::Approx(1));
+  CHECK(*std::min_element(answer.probabilities.begin(), answer.probabilities.end()) >= 0);
+  CHECK(answer.rationale == "the innermost loop jumps through memory and another order does not; "
+                            "compute-bound, 10 % of the bound reached");
+}
+
+TEST_CASE("rules: an order that jumps through memory is mended first, a good one left alone") {
+  CHECK(favourite(nest(1, 1000), on_nest) == "reordering|f/i");
+  const auto good = nest(1000, 1);
+  CHECK(favourite(good, on_nest) == "parallelization|f/i");
+  CHECK(weights(good, on_nest)[1] == 0);
+}
+
+TEST_CASE("rules: an intermediate that goes through memory is worth more than anything in one loop") {
+  auto seen = nest(1, 1000);
+  Region both;
+  both.kind = RegionKind::launch_sequence;
+  both.path = "launch:f+launch:g";
+  both.facts.intermediates = {"t"};
+  seen.structure.regions.push_back(both);
+  auto legal = on_nest;
+  legal.insert(legal.begin(), action("fusion", both.path));
+  CHECK(favourite(seen, legal) == "fusion|launch:f+launch:g");
+}
+
+TEST_CASE("rules: cores are not woken for little work") {
+  auto seen = nest(1000, 1);
+  seen.structure.regions[0].facts.flops = seen.structure.flops = 1e4;
+  CHECK(weights(seen, on_nest)[0] == 0);
+}
+
+TEST_CASE("rules: a remainder that does next to none of the work is left alone") {
+  auto seen = nest(1, 1000);
+  seen.structure.flops = 1000 * seen.structure.regions[0].facts.flops;
+  CHECK(favourite(seen, on_nest) == "stop");
+}
+
+TEST_CASE("rules: near the bound of the device, stop") {
+  auto seen = nest(1, 1000);
+  seen.evaluation = observed::evaluation(0.0102); // 10 ms is the bound
+  CHECK(favourite(seen, on_nest) == "stop");
+}
+
+TEST_CASE("rules: what was tried is wanted less, other actions as much as before") {
+  auto seen = nest(1, 1000);
+  const auto before = weights(seen, on_nest);
+  HistoryEntry entry;
+  entry.action_key = "reordering|f/i";
+  seen.history.push_back(entry);
+  const auto failed = weights(seen, on_nest);
+  CHECK(failed[1] / failed[0] == doctest::Approx(0.5 * before[1] / before[0]));
+  seen.history.front().kept = true;
+  const auto kept = weights(seen, on_nest);
+  CHECK(kept[1] / kept[0] == doctest::Approx(0.3 * before[1] / before[0]));
+}
+
+TEST_CASE("rules: a host's type that no row speaks of still has its chance, and a host's table decides") {
+  const auto seen = nest(1000, 1);
+  const std::vector<Action> legal{action("prefetch", "f/i"), Action::stop()};
+  CHECK(weights(seen, legal)[0] > 0.9);
+  const std::vector<Rule> never{{"prefetch", [](const Region&, const Situation&) { return true; }, 0, "no"}};
+  CHECK(weights(seen, legal, RulesPolicy{{}, never}) == std::vector<double>{0, 1});
+}
+
+TEST_CASE("rules: where everything is forbidden the answer is still a distribution") {
+  const auto seen = nest(1000, 1);
+  const std::vector<Action> legal{action("reordering", "f/i"), action("reordering", "f/i")};
+  CHECK(weights(seen, legal) == std::vector<double>{0.5, 0.5});
+}
+
+TEST_CASE("rules: every optimisation type of the extended space has its rows") {
+  for (const auto& type : ActionSpace::extended().types)
+    CHECK_MESSAGE(std::any_of(default_rules().begin(), default_rules().end(),
+                              [&](const Rule& rule) { return rule.optimization == type.id; }),
+                  type.id);
+}
