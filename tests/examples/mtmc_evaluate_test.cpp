@@ -7,6 +7,7 @@
 using doctest::Contains;
 using programs::columns_task;
 using programs::json_lines;
+using programs::shown;
 using programs::Tasks;
 
 TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
@@ -35,7 +36,7 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
   for (const auto& [path, verdict] : expected) arguments.push_back(path);
   const auto done = programs::run("mtmc-evaluate", arguments);
   CHECK(done.code == 2); // of the missing one; the others are judged all the same
-  CHECK(done.error == Contains("missing.cpp"));
+  CHECK(shown(done.error) == Contains("missing.cpp"));
   const auto lines = json_lines(done.output);
   REQUIRE(lines.size() == expected.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -59,8 +60,8 @@ TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
                                    "//@ launch columns(in, out, M, N)\n");
   const auto done = programs::run("mtmc-evaluate", {task, broken});
   CHECK(done.code == 0); // judged
-  CHECK(done.output == Contains("broken.cpp: compile_error"));
-  CHECK(done.output == Contains("line 2: 'nonsense' was not declared"));
+  CHECK(shown(done.output) == Contains("broken.cpp: compile_error"));
+  CHECK(shown(done.output) == Contains("line 2: 'nonsense' was not declared"));
 }
 
 TEST_CASE("mtmc-evaluate: a bad task is exit code 2") {

@@ -5,6 +5,7 @@
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
+#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <initializer_list>
@@ -64,6 +65,9 @@ public:
 private:
   mtmc::TemporaryFolder folder_;
 };
+
+/// A text as doctest can search it.
+inline doctest::String shown(const std::string& text) { return text.c_str(); }
 
 /// The lines of a text, each read as JSON.
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {

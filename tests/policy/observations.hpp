@@ -41,7 +41,8 @@ inline mtmc::Region loop(const std::string& path) {
   mtmc::Region region;
   region.path = path;
   region.label = path;
-  region.facts.loops.push_back({.variable = "i", .parallel = true, .innermost = true});
+  region.facts.loops.push_back(
+      {.variable = "i", .lower = "0", .upper = "N", .parallel = true, .innermost = true});
   region.facts.flops = 1e9;
   return region;
 }

@@ -18,7 +18,7 @@ Observation nest(std::int64_t outer, std::int64_t inner) {
   seen.task.flops = "1000*N"; // bound by computation
   auto region = observed::loop("f/i");
   region.facts.loops.front().innermost = false;
-  region.facts.loops.push_back({.variable = "j", .innermost = true});
+  region.facts.loops.push_back({.variable = "j", .lower = "0", .upper = "N", .innermost = true});
   AccessFacts access;
   access.array = "a";
   access.strides = {outer, inner};

@@ -2,6 +2,7 @@
 /// A task built in C++: roles, data types and scalars come from the kernel's signature.
 
 #include <mtmc/analysis/stated_argument.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <initializer_list>

@@ -1,6 +1,7 @@
 #pragma once
 /// Tasks from JSON files next to their sources (design, section 4).
 
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <string>
