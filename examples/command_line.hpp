@@ -20,7 +20,8 @@ inline constexpr int waiting_for_answers = 75;
 /// The exit code that an error stands for: a malformed task or option is the user's, all else the
 /// surroundings'.
 inline int exit_code(const mtmc::Error& error) {
-  for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.evaluator.001"})
+  for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.journal.003",
+                           "mtmc.evaluator.001"})
     if (error.id().starts_with(area)) return bad_usage_or_task;
   return surroundings_broken;
 }

@@ -231,6 +231,18 @@ TEST_CASE("dependence: buffers of their own never overlap, unless a launch gives
   CHECK(analysed::joined(analysed::dependences(shared.function())) == "flow a (<) 1");
 }
 
+TEST_CASE("dependence: the remainder behind full tiles begins at a quotient") {
+  const std::string head = "void f(float* a, int n, int m) {\n  for (int i = 0; i < m; ++i) {\n";
+  const std::string tiles = "    for (int jj = 0; jj <= n - 64; jj += 64)\n"
+                            "      for (int j = jj; j < jj + 64; ++j) a[i * n + j] = 1;\n";
+  const std::string rest = "    for (int j = n / 64 * 64; j < n; ++j) a[i * n + j] = 1;\n";
+  const std::string tail = "  }\n}\n";
+  CHECK(analysed::joined(analysed::dependences(analysed::Text(head + tiles + rest + tail).function())) == "");
+  // One element too early: the end of the row before.
+  const std::string early = "    for (int j = n / 64 * 64 - 1; j < n; ++j) a[i * n + j] = 1;\n";
+  CHECK(analysed::joined(analysed::dependences(analysed::Text(head + early + tail).function())) != "");
+}
+
 TEST_CASE("dependence: a table that is also written through another parameter is no constant") {
   const std::string body = "void f(const int* index, int* a, int n) {\n"
                            "  for (int i = 0; i < n; ++i) { a[index[0]] = 1; a[index[0] + 1] = 2; }\n}\n";

@@ -67,7 +67,7 @@ TEST_CASE("task builder: a builder can be used again") {
 }
 
 TEST_CASE("task builder: what is missing or wrong is named") {
-  CHECK_THROWS_WITH_AS((void)TaskBuilder{"t"}.build(), doctest::Contains("the kernel has no text"), Error);
+  CHECK_THROWS_WITH_AS((void)TaskBuilder{"t"}.build(), doctest::Contains("the language has no name"), Error);
   CHECK_THROWS_WITH_AS((void)scale().shape("x", {"Q"}).build(), doctest::Contains("shape of x"), Error);
   CHECK_THROWS_WITH_AS((void)scale().shape("x", {"N / 0"}).build(), doctest::Contains("division by zero"),
                        Error);

@@ -30,7 +30,7 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
       {with_body("crash.cpp", "  *(volatile int*)16 = N;"), "crashed"},
       {with_body("abort.cpp", "  std::abort();"), "crashed"},
       {with_body("endless.cpp", "  volatile int go = 1; while (go) {}"), "timeout"},
-      {with_body("outside.cpp", sum + "  out[N + 8] = 1;"), "wrote_out_of_bounds"},
+      {with_body("outside.cpp", sum + "  out[N + 8] = 1;"), "out_of_bounds"},
       {with_body("greedy.cpp", "  std::vector<char> all(20ull << 30, 1); out[0] = all[N];"), "crashed"}};
   std::vector<std::string> arguments{task, "--json", tasks.path("missing.cpp")};
   for (const auto& [path, verdict] : expected) arguments.push_back(path);

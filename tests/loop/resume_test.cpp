@@ -97,14 +97,14 @@ TEST_CASE("a run is not overwritten, and not resumed with something else") {
   };
   SUBCASE("without resume") {
     Game again{3};
-    CHECK(message(again, false).find("[mtmc.journal.001] the folder already holds a run") == 0);
+    CHECK(message(again, false).find("[mtmc.journal.003] the folder already holds a run") == 0);
   }
   SUBCASE("with other options") {
     Game other{3};
     other.options.samples = 5;
     other.options.seed = 17;
     const auto text = message(other, true);
-    CHECK(text.find("[mtmc.journal.002]") == 0);
+    CHECK(text.find("[mtmc.journal.003]") == 0);
     CHECK(text.find("samples was 1 and is 5") != std::string::npos);
     CHECK(text.find("seed was 3 and is 17") != std::string::npos);
   }

@@ -50,6 +50,7 @@ inline mtmc::Region loop(const std::string& path) {
 /// The action of this type on this region.
 inline mtmc::Action action(const std::string& optimization, const std::string& region) {
   mtmc::Action action;
+  action.kind = mtmc::Action::Kind::optimize;
   action.optimization = optimization;
   action.region = region;
   return action;

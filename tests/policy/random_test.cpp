@@ -12,6 +12,7 @@ std::vector<Action> actions(int count) {
   std::vector<Action> legal;
   for (int i = 0; i < count; ++i) {
     Action action;
+    action.kind = Action::Kind::optimize;
     action.optimization = "tiling";
     action.region = "f/" + std::to_string(i);
     legal.push_back(action);

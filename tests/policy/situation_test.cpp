@@ -26,10 +26,10 @@ TEST_CASE("situation: the larger of the roofline's two times is the bound") {
   CHECK(situation.headroom == Headroom::high);
 
   seen.task.flops = "1000*N"; // 1e9 at 100 GFlop/s: 10 ms
-  seen.evaluation = observed::evaluation(12.5e-3);
+  seen.evaluation = observed::evaluation(12e-3);
   situation = assess(seen);
   CHECK(situation.bottleneck == Bottleneck::compute);
-  CHECK(situation.reached == doctest::Approx(0.8));
+  CHECK(situation.reached == doctest::Approx(10.0 / 12));
   CHECK(situation.headroom == Headroom::low);
 
   seen.evaluation = observed::evaluation(1e-6); // faster than the bound: caught elsewhere

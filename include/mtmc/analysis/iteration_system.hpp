@@ -71,17 +71,35 @@ public:
   /// tries to prove that there is no solution.
   [[nodiscard]] bool infeasible() {
     close();
-    return !too_large_ && system_.infeasible();
+    return !too_large_ && infeasible_in_all_cases(system_, 0);
   }
 
 private:
   using Row = ConstraintSystem::Row;
+
+  /// Two possibilities, one of which is true: rows that are not negative then.
+  struct Cases {
+    std::array<Row, 3> first{};
+    std::array<Row, 3> second{};
+  };
+  /// Each doubles the work.
+  static constexpr std::size_t most_cases = 2;
 
   struct Unknown {
     std::uint8_t degree = 0;
     std::uint8_t instance = 0;
     std::array<const Symbol*, Polynomial::largest_degree> factors{};
   };
+
+  [[nodiscard]] bool infeasible_in_all_cases(const ConstraintSystem& system, std::size_t position) const {
+    if (position == std::min(cases_.size(), most_cases)) return ConstraintSystem(system).infeasible();
+    for (const auto& rows : {cases_[position].first, cases_[position].second}) {
+      ConstraintSystem narrowed = system;
+      for (const Row& row : rows) narrowed.add_inequality(row);
+      if (!infeasible_in_all_cases(narrowed, position + 1)) return false;
+    }
+    return true;
+  }
 
   /// Position of a loop among the common ones, as loop of the given side, or their number.
   [[nodiscard]] std::size_t position_of(const LoopInfo* loop, int side) const noexcept {
@@ -214,12 +232,35 @@ private:
       for (const Polynomial& operand : symbol.operands) demand_difference(operand, self, 0, side);
     } else if (symbol.operation == "max") {
       for (const Polynomial& operand : symbol.operands) demand_difference(self, operand, 0, side);
+    } else if (symbol.operation == "/") {
+      add_quotient(symbol, side);
     } else if (symbol.operation == "%") {
       const auto divisor = symbol.operands[1].constant();
       if (!divisor || *divisor <= 0) return;
       demand_difference(self, Polynomial{}, *divisor - 1, side);
       demand_difference(Polynomial{}, self, *divisor - 1, side);
     }
+  }
+
+  /// quotient = dividend / divisor, truncated: the remainder has the sign of the dividend.
+  void add_quotient(const Symbol& quotient, int side) {
+    const auto divisor = quotient.operands[1].constant();
+    if (!divisor || *divisor <= 0) return;
+    Row dividend, remainder;
+    if (!add(dividend, quotient.operands[0], side, 1) || !add(remainder, quotient.operands[0], side, 1) ||
+        !add(remainder, Polynomial(&quotient), side, -*divisor))
+      return;
+    const auto too_small = [](std::int64_t number) { return number == INT64_MIN; }; // has no negative
+    for (const Row& row : {dividend, remainder})
+      if (too_small(row.constant) || std::any_of(row.coefficients.begin(), row.coefficients.end(), too_small))
+        return;
+    const auto plus = [](Row row, std::int64_t sign, std::int64_t constant) {
+      for (auto& coefficient : row.coefficients) coefficient *= sign;
+      row.constant = sign * row.constant + constant;
+      return row;
+    };
+    cases_.push_back({{dividend, remainder, plus(remainder, -1, *divisor - 1)},
+                      {plus(dividend, -1, -1), plus(remainder, -1, 0), plus(remainder, 1, *divisor - 1)}});
   }
 
   /// Adds all that is known of the unknowns in use, and of those that this brings in.
@@ -277,6 +318,7 @@ private:
   std::span<const Polynomial> assumptions_;
   std::vector<Unknown> unknowns_;
   ConstraintSystem system_;
+  std::vector<Cases> cases_;
   bool too_large_ = false;
 };
 

@@ -153,12 +153,11 @@ private:
       const char c = source_[position_];
       const char lower = static_cast<char>(c | 0x20);
       const bool exponent = hexadecimal ? lower == 'p' : lower == 'e';
-      if (exponent && (at(position_ + 1) == '+' || at(position_ + 1) == '-'))
+      const bool sign_follows = exponent && (at(position_ + 1) == '+' || at(position_ + 1) == '-');
+      if (sign_follows || (c == '\'' && is_identifier_part(at(position_ + 1))))
         position_ += 2;
       else if (is_identifier_part(c) || c == '.')
         ++position_;
-      else if (c == '\'' && is_identifier_part(at(position_ + 1)))
-        position_ += 2;
       else
         break;
     }

@@ -166,7 +166,8 @@ namespace detail {
          // Innermost loops are unrolled; of a nest the outer loop is, and its copies are jammed together.
          if (region.kind != RegionKind::loop || region.facts.opaque || region.facts.loops.empty())
            return false;
-         return region.facts.loops.size() == 1 ? region.facts.loops.front().innermost : region.facts.tileable;
+         const LoopFacts& outer = region.facts.loops.front();
+         return outer.innermost || outer.parallel || (region.facts.loops.size() > 1 && region.facts.tileable);
        }},
       {"vectorization", "vectorizing", "Let one instruction work on several neighbouring elements.",
        "Make the innermost loop unit-stride and free of carried dependences and say so to the compiler (`omp "

@@ -53,8 +53,10 @@ inline constexpr std::string_view loop_options = "mtmc.loop.001";
 inline constexpr std::string_view loop_part = "mtmc.loop.002";
 /// The journal cannot be written: disk full, read-only folder, another writer.
 inline constexpr std::string_view journal_write = "mtmc.journal.001";
-/// The journal cannot be read, or belongs to another task, device or set-up.
+/// The journal cannot be read.
 inline constexpr std::string_view journal_read = "mtmc.journal.002";
+/// The folder holds a run already that this one may neither overwrite nor go on with.
+inline constexpr std::string_view journal_other_run = "mtmc.journal.003";
 /// A report or result cannot be written.
 inline constexpr std::string_view report_write = "mtmc.report.001";
 } // namespace error_id

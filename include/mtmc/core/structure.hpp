@@ -46,8 +46,8 @@ struct LoopFacts {
   /// Induction variable.
   std::string variable;
   /// Bounds as expressions of the kernel's text: lower included, upper excluded.
-  std::string lower;
-  std::string upper;
+  std::string lower{};
+  std::string upper{};
   std::int64_t step = 1;
   /// Iterations at the task's main size, where the bounds tell.
   std::optional<std::int64_t> trip_count{};

@@ -48,10 +48,11 @@ struct PlannedCheck {
   std::vector<PlannedCheck> plan;
   std::array<bool, all_distributions.size()> used{};
   std::size_t turn = 0;
+  const auto is_medium = [](const SizeCost& cost) { return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24; };
   for (const auto size : order) {
     const auto& cost = sizes[size];
     const bool cheap = cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
-    const bool medium = cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
+    const bool medium = is_medium(cost);
     const std::size_t more = cheap ? others : medium ? 2 : 1;
     const bool expensive = cost.seconds > 50e-3;
     if (!(expensive && cost.timed)) plan.push_back({size, Distribution::normal, medium});
@@ -65,7 +66,7 @@ struct PlannedCheck {
   if (order.empty()) return plan;
   std::vector<PlannedCheck> missing;
   for (std::size_t i = 0; i < used.size(); ++i)
-    if (!used[i]) missing.push_back({order.front(), all_distributions[i], false});
+    if (!used[i]) missing.push_back({order.front(), all_distributions[i], is_medium(sizes[order.front()])});
   std::size_t at = 0;
   while (at < plan.size() && plan[at].size == order.front()) ++at;
   plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(at), missing.begin(), missing.end());

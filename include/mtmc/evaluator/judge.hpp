@@ -149,13 +149,13 @@ public:
   /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
   /// that does not compile comes back without a program, and `result` says why.
   [[nodiscard]] std::shared_ptr<Contestant<B>> compile(const PreparedTask<B>& prepared, const Kernel& kernel,
-                                                       std::vector<LaunchPlan> plans,
+                                                       const std::vector<LaunchPlan>& plans,
                                                        CompileResult<typename B::Program>& result) {
     heed_stop();
     auto contestant = std::make_shared<Contestant<B>>();
     contestant->kernel = kernel;
     contestant->id = kernel.id();
-    contestant->plans = std::move(plans);
+    contestant->plans = plans;
     CompileOptions options;
     options.plan = contestant->plans[main_size(prepared.task)];
     options.deadline = detail::deadline_in(options_.compile_seconds);

@@ -43,7 +43,7 @@ public:
   KernelEvaluator() requires std::default_initializable<B> : KernelEvaluator(B{}) {}
   /// Takes the backend over.
   explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
-      : state_(std::make_unique<State>(std::move(backend), std::move(options))) {}
+      : state_(std::make_unique<State>(std::move(backend), options)) {}
 
   /// What candidates run on. A backend that can measure its ceilings (`measure_ceilings()`) does so when this
   /// is first asked for, because policies and the plausibility rule live on them.
@@ -108,9 +108,8 @@ public:
 
 private:
   struct State {
-    State(B b, KernelEvaluatorOptions o)
-        : backend(std::move(b)), options(std::move(o)),
-          master_key(options.seed ? *options.seed : random_key_from_os()),
+    State(B b, const KernelEvaluatorOptions& o)
+        : backend(std::move(b)), options(o), master_key(options.seed ? *options.seed : random_key_from_os()),
           pattern(options.seed ? ~*options.seed : random_key_from_os(), 65536) {}
 
     B backend;

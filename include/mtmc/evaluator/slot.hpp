@@ -40,10 +40,10 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 
 /// Allocates the buffers of a plan and binds them.
 template <class B>
-[[nodiscard]] Slot<B> make_slot(B& backend, const ProblemLayout& layout, LaunchPlan plan,
+[[nodiscard]] Slot<B> make_slot(B& backend, const ProblemLayout& layout, const LaunchPlan& plan,
                                 const RedZonePattern& pattern, std::size_t red_zone_bytes) {
   Slot<B> slot;
-  slot.plan = std::move(plan);
+  slot.plan = plan;
   const auto add = [&](std::vector<GuardedBuffer<B>>& buffers, const std::string& name, std::size_t bytes) {
     buffers.push_back(allocate_guarded(backend, guard_layout(bytes, red_zone_bytes), pattern));
     const auto& added = buffers.back();

@@ -323,7 +323,7 @@ private:
       if (options_.mask_failed_actions && is_settled(chains_, *outcome.chain))
         parent.mask(outcome.chain->action);
     }
-    move_to(std::move(beam));
+    move_to(beam);
     for (const auto* node : beam_)
       round.beam.push_back({node->id, node->parent, node->evaluation_key, node->speed_up, {}});
     round.best = best_->id;
@@ -369,7 +369,7 @@ private:
   }
 
   /// Stands on the kernels of the new beam.
-  void move_to(std::vector<BeamPlace> beam) {
+  void move_to(const std::vector<BeamPlace>& beam) {
     beam_.clear();
     for (const auto& place : beam) {
       if (place.node != nullptr) {

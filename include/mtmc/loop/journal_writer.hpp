@@ -75,18 +75,18 @@ public:
 
   /// In `folder`, which is created if need be. With `resume`, a run found there is taken up; without, finding
   /// one is an error, so that nothing is ever overwritten.
-  /// Throws `Error` (`mtmc.journal.001`, `mtmc.journal.002`).
+  /// Throws `Error` (`mtmc.journal.001` to `003`).
   Journal(const std::string& folder, bool durable, bool resume) : folder_{folder} {
     file_ = std::make_unique<JournalFile>(journal_path(folder), durable);
     store_ = std::make_unique<KernelStore>(folder, durable);
     const auto content = file_->take_content();
     const auto lines = detail::complete_lines(content);
     if (!lines.empty() && !resume)
-      throw Error(error_id::journal_write, "the folder already holds a run",
+      throw Error(error_id::journal_other_run, "the folder already holds a run",
                   "Resume it (`LoopOptions::resume`), or choose another output folder", file_->path());
     auto runs = detail::read_runs(lines, file_->path(), *store_);
     if (runs.size() > 1)
-      throw Error(error_id::journal_read, "the journal holds several runs: it was merged",
+      throw Error(error_id::journal_other_run, "the journal holds several runs: it was merged",
                   "Resume a run in its own folder", file_->path());
     std::size_t complete = 0;
     for (const auto line : lines) complete += line.size() + 1;
@@ -105,7 +105,7 @@ public:
   }
 
   /// Writes the first record of a run, or of a session that takes one up; version, time, process and host are
-  /// filled in. Throws `Error` (`mtmc.journal.002`) if the journal belongs to another task, device or set-up.
+  /// filled in. Throws `Error` (`mtmc.journal.003`) if the journal belongs to another task, device or set-up.
   void begin(RunRecord header) {
     header.version = detail::version_text();
     header.started = detail::utc_now();
@@ -118,7 +118,7 @@ public:
       return;
     }
     const auto refuse = [this](const std::string& why) {
-      throw Error(error_id::journal_read, why,
+      throw Error(error_id::journal_other_run, why,
                   "Resume with the same task, device and options, or choose another output folder",
                   file_->path());
     };

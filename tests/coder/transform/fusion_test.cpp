@@ -21,7 +21,7 @@ TEST_CASE("neighbouring loops over the same iterations become one, as far in as 
   CHECK(has(source, R"(  for (int i = 0; i < M; ++i) {
     for (int j = 0; j < N; ++j) {
       C[i * N + j] = 0.0f;
-      for (int k = 0; k < K; ++k) {
+      for (int k = 0; k < K; ++k)
         C[i * N + j] += A[i * K + k] * B[k * N + j];
 )"));
   const KernelRunner runner{task, {source}};

@@ -100,18 +100,23 @@ inline void remove_parameter(SyntaxNode& tree, SyntaxNode& function, const std::
   }
 }
 
-/// Whether some launch of a function gives the same buffer to two of its parameters.
-[[nodiscard]] inline bool has_aliased_arguments(const SyntaxNode& tree, const SyntaxNode& function) {
-  for (const LaunchNode& launch : launches_of(tree)) {
-    if (launch.line.entry != function.text) continue;
-    const auto& arguments = launch.line.arguments;
-    const auto formal = parameters(function);
-    for (std::size_t i = 0; i < arguments.size() && i < formal.size(); ++i) {
-      if (formal[i].type.find('*') == std::string::npos) continue;
-      if (std::count(arguments.begin(), arguments.end(), arguments[i]) > 1) return true;
-    }
+/// Whether a launch gives the same buffer to two parameters of its function.
+[[nodiscard]] inline bool has_aliased_arguments(const LaunchLine& launch, const SyntaxNode& function) {
+  const auto& arguments = launch.arguments;
+  const auto formal = parameters(function);
+  for (std::size_t i = 0; i < arguments.size() && i < formal.size(); ++i) {
+    if (formal[i].type.find('*') == std::string::npos) continue;
+    if (std::count(arguments.begin(), arguments.end(), arguments[i]) > 1) return true;
   }
   return false;
+}
+
+/// Whether some launch of a function does.
+[[nodiscard]] inline bool has_aliased_arguments(const SyntaxNode& tree, const SyntaxNode& function) {
+  const auto launches = launches_of(tree);
+  return std::any_of(launches.begin(), launches.end(), [&](const LaunchNode& launch) {
+    return launch.line.entry == function.text && has_aliased_arguments(launch.line, function);
+  });
 }
 
 } // namespace mtmc::detail

@@ -59,7 +59,7 @@ private:
     walk(*function, [&](const SyntaxNode& node) {
       if (node.kind == NodeKind::return_statement) throw TransformDeclined(launch.entry + " returns early");
     });
-    if (has_aliased_arguments(tree_, *function))
+    if (has_aliased_arguments(launch, *function))
       throw TransformDeclined("a launch of " + launch.entry + " gives one buffer to two parameters");
     return *function;
   }
@@ -197,8 +197,8 @@ inline void remove_function(SyntaxNode& tree, std::size_t index) {
 /// of the first.
 inline void merge_launches(SyntaxNode& tree, const Task& task, std::size_t position) {
   const auto launches = launches_of(tree);
-  const LaunchNode first = launches[position];
-  const LaunchNode second = launches[position + 1];
+  const LaunchNode& first = launches[position];
+  const LaunchNode& second = launches[position + 1];
   FunctionMerger merger{tree, first.line, second.line};
   const std::string name = fresh_name(tree, first.line.entry + '_' + second.line.entry);
   SyntaxNode merged = merger.take(name);

@@ -34,13 +34,19 @@ inline void add_name(NameSet& names, const std::string& name) {
   return look_inside && !node.children.empty() ? base_name(node.children.front()) : std::string{};
 }
 
-/// Names of plain variables that a statement assigns (not the elements of arrays).
-[[nodiscard]] inline NameSet assigned_scalars(const SyntaxNode& statement) {
+/// Names of plain variables that a statement assigns (not the elements of arrays). `heads`: those too that
+/// loops declare for themselves and only their own heads change.
+[[nodiscard]] inline NameSet assigned_scalars(const SyntaxNode& statement, bool heads = true) {
   NameSet names;
+  std::vector<const SyntaxNode*> skipped;
   walk(statement, [&](const SyntaxNode& node) {
+    if (!heads && node.kind == NodeKind::for_loop && loop_init(node).kind == NodeKind::declaration)
+      skipped.push_back(&loop_step(node));
+    if (std::find(skipped.begin(), skipped.end(), &node) != skipped.end()) return false;
     const bool changes = node.kind == NodeKind::assignment || node.kind == NodeKind::postfix ||
                          (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--"));
     if (changes && node.children.front().kind == NodeKind::name) add_name(names, node.children.front().text);
+    return true;
   });
   return names;
 }
@@ -132,7 +138,7 @@ public:
       : tree_(tree), loop_(loop), written_(written_memory(loop)) {
     if (loop.has_continue) throw TransformDeclined(loop_name(loop) + " is cut short by `continue`");
     for (const SyntaxNode& statement : statements(loop_body(*loop.node)))
-      for (const std::string& name : assigned_scalars(statement)) add_name(varying_, name);
+      for (const std::string& name : assigned_scalars(statement, false)) add_name(varying_, name);
     add_name(varying_, loop.variable);
     for (const ScalarFacts& scalar : classify_scalars(loop)) {
       if (scalar.role != ScalarRole::privatizable || scalar.declared_inside) continue;

@@ -63,7 +63,7 @@ public:
 private:
   [[nodiscard]] std::string new_name(const std::string& name, std::size_t copy) {
     const std::string wanted = name + '_' + std::to_string(copy);
-    const std::string found = fresh_name(names_, wanted);
+    std::string found = fresh_name(names_, wanted);
     names_.children.push_back(make_name(found)); // taken from now on
     return found;
   }
