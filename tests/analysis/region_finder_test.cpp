@@ -224,9 +224,9 @@ void softmax(const float* in, float* out, int M, int N) {
   CHECK_FALSE(pair.facts.fusable);
   CHECK(structure.find_region("softmax/i")->facts.transcendental);
   CHECK(structure.find_region("softmax/i/j")->facts.branches);
-  CHECK(actions_of(task) == std::vector<std::string>{"parallelization|softmax/i", "unrolling|softmax/i/j",
-                                                     "unrolling|softmax/i/j#2", "unrolling|softmax/i/j#3",
-                                                     "vectorization|softmax/i/j",
+  CHECK(actions_of(task) == std::vector<std::string>{"parallelization|softmax/i", "unrolling|softmax/i",
+                                                     "unrolling|softmax/i/j", "unrolling|softmax/i/j#2",
+                                                     "unrolling|softmax/i/j#3", "vectorization|softmax/i/j",
                                                      "vectorization|softmax/i/j#2",
                                                      "vectorization|softmax/i/j#3", "stop"});
 }
