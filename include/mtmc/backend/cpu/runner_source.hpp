@@ -26,6 +26,7 @@ inline constexpr std::string_view runner_text = R"runner(
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
@@ -72,29 +73,42 @@ void reply(uint64_t status, uint64_t first, uint64_t second, const char* text) {
   send(socket_number, words, (reply_header + (length + 7) / 8) * 8, MSG_NOSIGNAL);
 }
 
-// With OMP_PROC_BIND, libgomp binds the thread that loads it to the first processor. Its own threads shall be
-// bound, but not this one: else all runners' sequential kernels would share that processor.
-class SameProcessors {
+// A set of processors that this thread may run on.
+class Processors {
 public:
-  SameProcessors() { size_ = sched_getaffinity(0, sizeof processors_, set()) == 0 ? sizeof processors_ : 0; }
-  SameProcessors(const SameProcessors&) = delete;
-  SameProcessors& operator=(const SameProcessors&) = delete;
-  ~SameProcessors() {
+  void read() { size_ = sched_getaffinity(0, sizeof words_, set()) == 0 ? sizeof words_ : 0; }
+  void apply() {
     if (size_ != 0) sched_setaffinity(0, size_, set());
   }
 
 private:
-  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(processors_); }
-  unsigned long processors_[1024] = {};
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(words_); }
+  unsigned long words_[1024] = {};
   size_t size_ = 0;
 };
+
+// With OMP_PROC_BIND, libgomp binds the thread that loads it to the first processor. A sequential kernel is not
+// to be bound, or all runners would share that processor; one that has a team of threads must be: on the processor
+// of another member it would wait for it, and take as long as a sequential one.
+Processors bound_processors;
+bool bound = false;
+
+void bind_if_threaded() {
+  struct stat threads;
+  if (bound || stat("/proc/self/task", &threads) != 0 || threads.st_nlink <= 3) return; // 2, and 1 a thread
+  bound_processors.apply();
+  bound = true;
+}
 
 void load(const uint64_t* payload) {
   static char path[4096];
   if (payload[1] >= sizeof path) return reply(status_refused, 0, 0, "the path is too long");
   memcpy(path, payload + 2, payload[1]);
-  const SameProcessors same;
+  Processors before;
+  before.read();
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  bound_processors.read();
+  before.apply();
   if (library == nullptr) return reply(status_refused, 0, 0, dlerror());
   for (uint64_t i = 0; i < payload[0]; ++i) {
     char name[40];
@@ -246,7 +260,10 @@ int main(int argument_count, char** arguments) {
     case command_map: map(payload, descriptor); break;
     case command_unmap: unmap(payload); break;
     case command_prepare: prepare(payload); break;
-    case command_go: go(); break;
+    case command_go:
+      go();
+      bind_if_threaded();
+      break;
     default: _exit(76);
     }
   }
