@@ -122,7 +122,7 @@ nlohmann::json summarize(const mtmc::Result& result) {
           {"seconds", result.seconds},
           {"tokens", result.usage.tokens()},
           {"cost", result.usage.cost},
-          {"start_seconds", result.start.seconds},
+          {"start_seconds", result.start_seconds()},
           {"best_seconds", result.evaluation.seconds},
           {"verified_sizes", sizes},
           {"measured", result.measured},

@@ -56,6 +56,13 @@ TEST_CASE("call effects: writes through pointers and references belong to an arg
   CHECK(effect_of("void f(float* a) { ++a; }", "f").writes == Flags{false}); // its own copy of the pointer
 }
 
+TEST_CASE("call effects: looking at bits in another way does nothing else") {
+  const auto effect = effect_of("float f(int x) { return std::bit_cast<float>(x & 0x7fffffff); }", "f");
+  CHECK(effect.known);
+  CHECK(mtmc::detail::library_effect("std::bit_cast<float>").floating);
+  CHECK_FALSE(mtmc::detail::library_effect("std::bit_cast<int>").floating);
+}
+
 TEST_CASE("call effects: everything else may do anything") {
   CHECK_FALSE(effect_of("int n; void f() { ++n; }", "f").known);
   CHECK_FALSE(effect_of("int n; int f() { return n; }", "f").known); // others may change it

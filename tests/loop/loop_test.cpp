@@ -18,9 +18,10 @@ TEST_CASE("the loop goes on from what is faster and reports the last comparison 
     // Only the closing comparison is between these two.
     if (request.incumbent && toy::deeds(*request.incumbent).empty() &&
         toy::deeds(request.candidate).size() == 2)
-      evaluation.speed_up->value = 5.5;
+      evaluation.speed_up->value = 5.5, evaluation.sizes[0].incumbent_seconds = 0.25;
   };
   const auto result = stage.run();
+  CHECK(result.start_seconds() == 0.25); // as timed together, not alone
   CHECK(toy::deeds(result.best) == Deeds{"alpha#0", "gamma#0"});
   CHECK(result.improved());
   CHECK(result.measured);

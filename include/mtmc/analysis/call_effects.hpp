@@ -86,6 +86,11 @@ inline constexpr std::string_view simple_functions[] = {
     effect.floating = name != "abs" && name != "labs";
     return effect;
   }
+  if (name == "bit_cast") { // the template argument is the result's type
+    effect.floating = full_name.find("<float") != std::string_view::npos ||
+                      full_name.find("<double") != std::string_view::npos;
+    return effect;
+  }
   effect.mathematical = effect.floating = false;
   effect.known = name == "sizeof" || name == "alignof" || name == "assert" || name == "__builtin_expect" ||
                  name == "__builtin_assume_aligned" || name == "assume_aligned" ||

@@ -49,6 +49,9 @@ struct Result {
   /// Whether a faster kernel was found.
   [[nodiscard]] bool improved() const { return best.id() != task.kernel.id(); }
 
+  /// Seconds of one call of the start kernel: timed in turn with `best` where `measured`, else alone.
+  [[nodiscard]] double start_seconds() const;
+
   /// The sizes at which `best` was found correct.
   [[nodiscard]] std::vector<ProblemSize> verified_sizes() const {
     std::vector<ProblemSize> sizes;

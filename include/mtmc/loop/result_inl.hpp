@@ -8,6 +8,16 @@
 
 namespace mtmc {
 
+MTMC_INLINE double Result::start_seconds() const {
+  double sum = 0, weights = 0;
+  for (const auto& size : evaluation.sizes) {
+    if (!measured || size.incumbent_seconds <= 0) continue;
+    sum += size.size.weight * size.incumbent_seconds;
+    weights += size.size.weight;
+  }
+  return weights > 0 ? sum / weights : start.seconds;
+}
+
 MTMC_INLINE LaunchPlan Result::plan(const ProblemSize& size) const {
   return plan_launches(best, task, size, device.compute_units);
 }

@@ -88,8 +88,8 @@ public:
     std::string text = "\n";
     if (result.improved()) {
       text += label("best") + bold(green(detail::interval_text(result.speed_up)));
-      if (result.start.seconds > 0 && result.evaluation.seconds > 0)
-        text += "  " + seconds_text(result.start.seconds) + (options_.unicode ? " → " : " -> ") +
+      if (result.start_seconds() > 0 && result.evaluation.seconds > 0)
+        text += "  " + seconds_text(result.start_seconds()) + (options_.unicode ? " → " : " -> ") +
                 seconds_text(result.evaluation.seconds);
       const std::string how =
           result.measured ? "  against the start kernel, at the end" : "  the product of the steps";
