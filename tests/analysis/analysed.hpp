@@ -2,8 +2,8 @@
 // What the tests of the data flow share: text to analysis, and analysis to text.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/legality.hpp>
-#include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 
 #include <algorithm>
 #include <stdexcept>

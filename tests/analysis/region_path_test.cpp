@@ -1,7 +1,7 @@
 // From paths to nodes and back.
 
-#include <mtmc/analysis/parser.hpp>
 #include <mtmc/analysis/region_path.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 
 #include <doctest/doctest.h>
 

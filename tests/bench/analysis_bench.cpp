@@ -3,8 +3,8 @@
 // 8,000 lines; the complexity fit shows that it is linear in the text.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/parser.hpp>
 #include <mtmc/analysis/region_finder.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 
 #include <benchmark/benchmark.h>
 

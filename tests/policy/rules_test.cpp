@@ -60,6 +60,25 @@ TEST_CASE("rules: an order that jumps through memory is mended first, a good one
   CHECK(weights(good, on_nest)[1] == 0);
 }
 
+TEST_CASE("rules: an innermost sum makes room for a loop that fills vectors, unless that one is short too") {
+  auto seen = nest(1, 1);
+  auto& loops = seen.structure.regions[0].facts.loops;
+  loops.back().reduction = true;
+  CHECK(favourite(seen, on_nest) == "reordering|f/i");
+  loops.front().trip_count = 5;
+  CHECK(favourite(seen, on_nest) == "parallelization|f/i");
+}
+
+TEST_CASE("rules: a loop that ends before a vector is full is not vectorized") {
+  auto seen = nest(1000, 1);
+  auto& loops = seen.structure.regions[0].facts.loops;
+  loops.back().reduction = true;
+  loops.back().trip_count = 5;
+  CHECK(weights(seen, on_nest)[4] == 0);
+  loops.back().trip_count = 500;
+  CHECK(weights(seen, on_nest)[4] > 0);
+}
+
 TEST_CASE("rules: an intermediate that goes through memory is worth more than anything in one loop") {
   auto seen = nest(1, 1000);
   Region both;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <mtmc/analysis/dependence.hpp>
-#include <mtmc/analysis/flow_builder.hpp>
-#include <mtmc/analysis/function_analysis.hpp>
-#include <mtmc/analysis/launch_text.hpp>
-#include <mtmc/analysis/loop_head.hpp>
+#include <mtmc/analysis/dependence/dependence.hpp>
+#include <mtmc/analysis/flow/flow_builder.hpp>
+#include <mtmc/analysis/flow/function_analysis.hpp>
+#include <mtmc/analysis/flow/loop_head.hpp>
+#include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <cstddef>

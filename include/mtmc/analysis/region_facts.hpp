@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mtmc/analysis/legality.hpp>
+#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/support/expression.hpp>
 

@@ -1,9 +1,9 @@
 #pragma once
 /// Definitions of analysis/region_finder.hpp.
 
-#include <mtmc/analysis/parser.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/structure_builder.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/compiled.hpp>
 
 #include <utility>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mtmc/analysis/syntax_tree.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
 
 #include <cstddef>
 #include <string>

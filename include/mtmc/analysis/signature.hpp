@@ -1,8 +1,8 @@
 #pragma once
 /// What the signatures of a kernel's functions tell about a task's arguments.
 
-#include <mtmc/analysis/parser.hpp>
 #include <mtmc/analysis/stated_argument.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>

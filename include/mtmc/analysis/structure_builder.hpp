@@ -1,10 +1,10 @@
 #pragma once
 
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/launch_merge.hpp>
-#include <mtmc/analysis/legality.hpp>
-#include <mtmc/analysis/parser.hpp>
+#include <mtmc/analysis/legality/launch_merge.hpp>
+#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/region_facts.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>

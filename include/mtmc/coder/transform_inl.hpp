@@ -2,8 +2,8 @@
 /// Definitions of coder/transform.hpp.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/parser.hpp>
-#include <mtmc/analysis/printer.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>

@@ -347,9 +347,12 @@ void transfer(const JsonCursor& at, std::map<std::string, T, Compare>& values) {
 }
 
 /// Writes a value. The field lists serve both directions and so take it as mutable; writing does not change
-/// it.
+/// it. If that throws, `out` is as before: nlohmann's constructor, which calls this, would not free what was
+/// written.
 template <class T> void write_value(Json& out, const T& value) {
-  transfer(JsonCursor{&out}, const_cast<T&>(value)); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  Json written;
+  transfer(JsonCursor{&written}, const_cast<T&>(value)); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  out = std::move(written);
 }
 /// Reads a value; `path` is where it stands in the document, for errors.
 template <class T> void read_value(const Json& in, T& value, const std::string& path) {

@@ -46,6 +46,24 @@ namespace detail {
   return false;
 }
 
+/// Whether the innermost loop adds up while a loop around it has independent iterations that all move by at
+/// most one element: those fill vectors without reassociating a sum.
+[[nodiscard]] inline bool sum_is_innermost(const RegionFacts& facts) {
+  if (facts.loops.size() < 2 || !facts.loops.back().reduction) return false;
+  for (std::size_t i = 0; i + 1 < facts.loops.size(); ++i) {
+    const LoopFacts& loop = facts.loops[i];
+    constexpr std::int64_t few = 16;
+    if (loop.parallel && loop.trip_count.value_or(few) >= few && strided_accesses(facts, i) == 0) return true;
+  }
+  return false;
+}
+
+/// Whether the innermost loop is known to end before a vector is full.
+[[nodiscard]] inline bool innermost_is_short(const RegionFacts& facts) {
+  constexpr std::int64_t vector = 8;
+  return !facts.loops.empty() && facts.loops.back().trip_count.value_or(vector) < vector;
+}
+
 /// Whether the region is the outermost loop of its function: "gemm/i", not "gemm/i/j".
 [[nodiscard]] inline bool is_outermost(const Region& region) {
   return std::count(region.path.begin(), region.path.end(), '/') == 1;
@@ -76,10 +94,12 @@ inline constexpr double parallel_work = 1e5;
 [[nodiscard]] inline const std::vector<Rule>& default_rules() {
   using detail::has_reuse;
   using detail::has_strided_access;
+  using detail::innermost_is_short;
   using detail::is_outermost;
   using detail::is_small;
   using detail::order_is_poor;
   using detail::shares_loads;
+  using detail::sum_is_innermost;
   static const std::vector<Rule> rules{
       // whole-kernel traffic first: what is never written need not be read
       {"fusion",
@@ -101,6 +121,9 @@ inline constexpr double parallel_work = 1e5;
        "the innermost loop jumps through memory and another order does not"},
       {"reordering", [](const Region& r, const Situation&) { return order_is_poor(r.facts); }, 0.85,
        "the innermost loop jumps through memory and another order does not"},
+      {"reordering",
+       [](const Region& r, const Situation&) { return sum_is_innermost(r.facts) && is_outermost(r); }, 0.84,
+       "the innermost loop adds up and a loop around it could fill vectors"},
       {"reordering", [](const Region&, const Situation&) { return true; }, 0.0, "the order is already right"},
       {"tiling",
        [](const Region& r, const Situation&) {
@@ -127,6 +150,8 @@ inline constexpr double parallel_work = 1e5;
       {"parallelization", [](const Region&, const Situation&) { return true; }, 0.04, "an inner loop"},
 
       // instruction level
+      {"vectorization", [](const Region& r, const Situation&) { return innermost_is_short(r.facts); }, 0.0,
+       "the loop ends before a vector is full"},
       {"vectorization",
        [](const Region& r, const Situation&) {
          return r.facts.transcendental || (!r.facts.loops.empty() && r.facts.loops.back().reduction);

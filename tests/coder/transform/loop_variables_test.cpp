@@ -1,5 +1,5 @@
-#include <mtmc/analysis/parser.hpp>
-#include <mtmc/analysis/printer.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
 #pragma once
 /// Reading and rewriting the launch lines of a tree together with the functions they call.
 
-#include <mtmc/analysis/syntax_factory.hpp>
-#include <mtmc/analysis/syntax_query.hpp>
-#include <mtmc/analysis/syntax_tree.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/text.hpp>

@@ -2,11 +2,11 @@
 /// The pieces that transformations of loops are made of: finding the loop of an action, taking loops apart
 /// and building them again, splitting a range into full tiles and a remainder.
 
-#include <mtmc/analysis/legality.hpp>
-#include <mtmc/analysis/printer.hpp>
+#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/region_path.hpp>
-#include <mtmc/analysis/syntax_factory.hpp>
-#include <mtmc/analysis/syntax_query.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 /// Kernels in the style of old C declare loop variables before the loops; transformations want them in the
 /// heads.
 
-#include <mtmc/analysis/syntax_factory.hpp>
-#include <mtmc/analysis/syntax_query.hpp>
-#include <mtmc/analysis/syntax_tree.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
 
 #include <algorithm>
 #include <cstddef>

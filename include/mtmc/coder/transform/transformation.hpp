@@ -2,7 +2,7 @@
 /// What a transformation of the offline coder is: a function from a kernel's syntax tree to a better one.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/syntax_tree.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/core/action.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/kernel.hpp>

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <mtmc/analysis/flow/access.hpp>
+#include <mtmc/analysis/flow/loop_nest.hpp>
+#include <mtmc/analysis/flow/polynomial.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// \file
+/// The data flow of functions: everything the analyses know, computed in one pass over the syntax tree.
+///
+/// `KernelAnalysis` (kernel_analysis.hpp) makes it.
+
+namespace mtmc {
+
+class KernelAnalysis;
+
+/// Whether a value may differ between two executions: set of '<' (earlier iteration first), '=' and '>'.
+enum class Directions : std::uint8_t { none = 0, less = 1, equal = 2, greater = 4, any = 7 };
+
+/// A dependence between two array accesses: the sink must come after the source.
+struct Dependence {
+  DependenceKind kind = DependenceKind::flow;
+  const Access* source = nullptr;
+  const Access* sink = nullptr;
+  /// Loops around both, outermost first; one direction and one distance per loop. Directions relate the
+  /// source's iteration to the sink's: `less` = the sink is in a later iteration.
+  std::vector<const LoopInfo*> loops{};
+  std::vector<Directions> directions{};
+  /// Sink's minus source's iteration, counted in iterations, where it is one constant.
+  std::vector<std::optional<std::int64_t>> distances{};
+  /// Both ends belong to updates by the same operation (`a[i] += ...`): it may be broken by reordering, since
+  /// only rounding changes.
+  bool reduction = false;
+};
+
+/// Something a statement does that the analyses cannot see through.
+struct OpaqueEffect {
+  const SyntaxNode* node = nullptr;
+  const LoopInfo* loop = nullptr;
+  int line = 0;
+  /// "opaque text", "call of printf with unknown effects", ...
+  std::string reason{};
+};
+
+/// A branch or a loop that decides whether what stands in it happens.
+struct Guard {
+  /// Index of the guard around it; 0 for the function itself, which is its own.
+  std::size_t parent = 0;
+  /// The loop whose body it is, or null for a branch (and for the function).
+  const LoopInfo* loop = nullptr;
+};
+
+/// A call in a function.
+struct CallSite {
+  std::string name{};
+  const SyntaxNode* node = nullptr;
+  const LoopInfo* loop = nullptr;
+  bool transcendental = false;
+};
+
+/// What is known of one function. Its parts point at each other and into the syntax tree.
+struct FunctionAnalysis {
+  const SyntaxNode* node = nullptr;
+  std::string name{};
+  /// Stable path: its name, "f#2" for the second of that name.
+  std::string path{};
+  std::deque<Variable> variables{};
+  std::deque<Symbol> symbols{};
+  std::deque<Array> arrays{};
+  /// All loops in the order of the text.
+  std::deque<LoopInfo> loops{};
+  std::deque<Access> accesses{};
+  std::vector<ScalarUse> scalar_uses{};
+  std::vector<Guard> guards{};
+  std::vector<OpaqueEffect> opaque{};
+  std::vector<CallSite> calls{};
+  /// All dependences between array accesses, by the innermost loop around both: those of loop n before those
+  /// of loop n + 1, those without a common loop first.
+  std::vector<Dependence> dependences{};
+  /// Polynomials over the function's parameters that are never negative, from the task's shapes (an extent
+  /// is at least 1).
+  std::vector<Polynomial> assumptions{};
+  /// Floating-point operations outside all loops.
+  double flops = 0;
+  bool branches = false;
+
+  FunctionAnalysis() = default;
+  FunctionAnalysis(const FunctionAnalysis&) = delete;
+  FunctionAnalysis& operator=(const FunctionAnalysis&) = delete;
+
+  /// The analysis of a loop statement, or null.
+  [[nodiscard]] const LoopInfo* find_loop(const SyntaxNode& loop_node) const noexcept {
+    for (const LoopInfo& loop : loops)
+      if (loop.node == &loop_node) return &loop;
+    return nullptr;
+  }
+};
+
+} // namespace mtmc
