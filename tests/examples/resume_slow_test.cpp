@@ -75,7 +75,7 @@ TEST_CASE("mtmc-optimize killed with SIGKILL at random moments goes on where it 
     const pid_t child = start(arguments);
     REQUIRE(child > 0);
     // Later and later, or a slow machine never ends.
-    const auto wait = std::chrono::milliseconds(500 + 200 * kills + random() % 3000);
+    const auto wait = std::chrono::milliseconds(500 + 200 * kills + static_cast<int>(random() % 3000));
     int status = 0;
     pid_t ended = 0;
     for (const auto until = std::chrono::steady_clock::now() + wait;
