@@ -94,6 +94,7 @@ struct Evaluator {
 
 void run(benchmark::State& state, const mtmc::LoopOptions& options, bool journal) {
   const auto work = task();
+  std::size_t drafts = 0;
   for (auto _ : state) {
     state.PauseTiming();
     std::optional<mtmc::TemporaryFolder> folder{std::in_place,
@@ -104,12 +105,15 @@ void run(benchmark::State& state, const mtmc::LoopOptions& options, bool journal
     state.ResumeTiming();
     const auto result = loop.optimize(work);
     state.PauseTiming();
+    drafts += result.trajectory.size();
     folder.reset();
     state.ResumeTiming();
     if (result.steps != options.max_steps) state.SkipWithError("the run ended early");
   }
   state.counters["step"] = benchmark::Counter(static_cast<double>(state.iterations()) * options.max_steps,
                                               benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["draft"] = benchmark::Counter(static_cast<double>(drafts),
+                                               benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void chain_in_memory(benchmark::State& state) { run(state, {.max_steps = 16}, false); }
