@@ -213,6 +213,8 @@ TEST_SUITE("syntax query") {
     const SyntaxNode tree = parse("// uses k_2\nvoid f() { int k; switch (k_3) {} }");
     CHECK(fresh_name(tree, "i") == "i");
     CHECK(fresh_name(tree, "k") == "k_4");
+    CHECK(fresh_name(tree, "k_2") == "k_4");
+    CHECK(fresh_name(tree, "k_1") == "k_1");
   }
 
   TEST_CASE("functions are found in scopes") {

@@ -48,6 +48,14 @@ TEST_CASE("an outer loop is unrolled and its copies share the inner loops") {
   CHECK(worst_difference(task, {source, source_after(task, {"unrolling|gemm/i@3"})}) == 0);
 }
 
+TEST_CASE("an unrolled loop unrolled again does every full block") {
+  const Task task = cpu_task("gemm");
+  const std::string source = source_after(task, {"unrolling|gemm/i@1", "unrolling|gemm/i@1"});
+  CHECK(has(source, "for (int i = 0; i <= M - 4; i += 4) {"));
+  CHECK(has(source, "for (int i = M / 4 * 4; i <= M - 2; i += 2) {"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
 TEST_CASE("as many rows of accumulators as the vector registers hold come first") {
   const Task task = cpu_task("gemm");
   const std::string wide =

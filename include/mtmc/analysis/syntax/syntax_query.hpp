@@ -255,8 +255,16 @@ inline std::size_t rename(SyntaxNode& node, std::string_view from, std::string_v
   });
 }
 
+/// A name without the number it ends in: "sum" for "sum_12", else the name itself.
+[[nodiscard]] inline std::string_view unnumbered(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const bool numbered =
+      last != name.npos && last > 0 && name[last] == '_' && last + 1 < name.size() && name.size() - last <= 7;
+  return numbered ? name.substr(0, last) : name;
+}
+
 /// A name that occurs nowhere in `tree`, not in comments or opaque text either: `base`, else `base_2`,
-/// `base_3`, ...
+/// `base_3`, ... A base that ends in a number counts on from there: `sum_1`, else `sum_2`, `sum_3`, ...
 [[nodiscard]] inline std::string fresh_name(const SyntaxNode& tree, std::string_view base) {
   std::vector<std::string> words;
   const auto collect = [&words](std::string_view text) {
@@ -276,8 +284,9 @@ inline std::size_t rename(SyntaxNode& node, std::string_view from, std::string_v
   });
   std::ranges::sort(words);
   std::string name(base);
-  for (int number = 2; std::ranges::binary_search(words, name); ++number)
-    name = std::string(base) + '_' + std::to_string(number);
+  const std::string stem(unnumbered(base));
+  int number = stem == base ? 2 : std::stoi(name.substr(stem.size() + 1)) + 1;
+  for (; std::ranges::binary_search(words, name); ++number) name = stem + '_' + std::to_string(number);
   return name;
 }
 

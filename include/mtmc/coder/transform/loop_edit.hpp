@@ -171,18 +171,19 @@ struct BlockedRange {
     if (*rest.trips > 0) result.rest = rest;
     return result;
   }
+  // every iteration takes a whole step, also the last one, whose end may lie beyond the bound
+  const SyntaxNode end = offset_by(head.bound, head.step - 1);
   // an unsigned range must not be taken below zero
   const bool from_zero = literal_value(head.first) == 0;
-  SyntaxNode bound = head.bound;
-  if (head.is_unsigned() && !from_zero)
-    bound = make_call("std::max<" + head.type + ">", {head.bound, head.first});
+  SyntaxNode bound = end;
+  if (head.is_unsigned() && !from_zero) bound = make_call("std::max<" + head.type + ">", {end, head.first});
   SyntaxNode full =
       make_binary("*", make_binary("/", difference(SyntaxNode(bound), head.first), make_integer(stride)),
                   make_integer(stride));
   if (head.is_unsigned()) {
     blocks.bound = from_zero ? full : make_binary("+", head.first, full);
   } else { // a dependence test sees at once that no full block passes the bound
-    blocks.bound = offset_by(head.bound, -stride);
+    blocks.bound = offset_by(end, -stride);
     blocks.inclusive = true;
   }
   rest.first = from_zero ? std::move(full) : make_binary("+", head.first, std::move(full));

@@ -62,8 +62,7 @@ public:
 
 private:
   [[nodiscard]] std::string new_name(const std::string& name, std::size_t copy) {
-    const std::string wanted = name + '_' + std::to_string(copy);
-    std::string found = fresh_name(names_, wanted);
+    std::string found = fresh_name(names_, std::string(unnumbered(name)) + '_' + std::to_string(copy));
     names_.children.push_back(make_name(found)); // taken from now on
     return found;
   }
@@ -144,6 +143,17 @@ private:
   bool independent_;
 };
 
+/// Adds up what substitution left of a loop variable: `i + 2 + 1` becomes `i + 3`.
+inline void fold_offsets(SyntaxNode& statement, const std::string& variable) {
+  walk(statement, [&](SyntaxNode& node) {
+    if (node.kind != NodeKind::binary || (node.text != "+" && node.text != "-")) return;
+    const auto offset = literal_value(right_operand(node));
+    const SyntaxNode& left = left_operand(node);
+    if (offset && left.kind == NodeKind::binary && is_name(left_operand(left), variable))
+      node = offset_by(left, node.text == "+" ? *offset : -*offset);
+  });
+}
+
 /// The bodies of `factor` successive iterations: the loop's variable replaced by itself plus multiples of the
 /// step.
 [[nodiscard]] inline std::vector<std::vector<SyntaxNode>>
@@ -154,6 +164,7 @@ copies_of_body(const LoopInfo& loop, const SyntaxNode& first, std::int64_t facto
     for (SyntaxNode& statement : copy) {
       if (c > 0 || !is_name(first, loop.variable))
         substitute(statement, loop.variable, offset_by(first, c * loop.step));
+      fold_offsets(statement, loop.variable);
       if (c > 0) {
         statement.leading_trivia.clear(); // comments once
         statement.trailing_trivia.clear();
