@@ -237,12 +237,26 @@ TEST_CASE("dependence: the remainder behind full tiles begins at a quotient") {
                             "      for (int j = jj; j < jj + 64; ++j) a[i * n + j] = 1;\n";
   const std::string rest = "    for (int j = n / 64 * 64; j < n; ++j) a[i * n + j] = 1;\n";
   const std::string tail = "  }\n}\n";
-  CHECK(analysed::joined(analysed::dependences(analysed::Text(head + tiles + rest + tail).function())) ==
-        "output a (=) 0"); // nothing between rows
+  CHECK(analysed::dependences(analysed::Text(head + tiles + rest + tail).function()).empty());
   // One element too early: the end of the row before.
   const std::string early = "    for (int j = n / 64 * 64 - 1; j < n; ++j) a[i * n + j] = 1;\n";
   CHECK(analysed::joined(analysed::dependences(analysed::Text(head + early + tail).function())) ==
         "output a (<,*) ?,?");
+}
+
+TEST_CASE("dependence: a remainder within a border on both sides stays in its row") {
+  const auto rows = [](const std::string& end) {
+    return analysed::joined(analysed::dependences(
+        analysed::Text(
+            "void f(float* a, const float* w, int n, int m, int r) {\n"
+            "  for (int i = 0; i < m; ++i)\n"
+            "    for (int jj = r + (n - r - r) / 64 * 64; jj < " +
+            end + "; jj += 64)\n      for (int j = jj; j < " + end +
+            "; ++j) a[i * n + j] = w[0];\n}\n//@ scratch w: f32[r + 1]\n//@ launch f(A, w, n, m, r)\n")
+            .function()));
+  };
+  CHECK(rows("n - r").empty());
+  CHECK(rows("n + r").starts_with("output a (<,*,*)"));
 }
 
 TEST_CASE("dependence: a table that is also written through another parameter is no constant") {

@@ -79,8 +79,8 @@ private:
 
   /// Two possibilities, one of which is true: rows that are not negative then.
   struct Cases {
-    std::array<Row, 3> first{};
-    std::array<Row, 3> second{};
+    std::array<Row, 4> first{};
+    std::array<Row, 4> second{};
   };
   /// Each doubles the work.
   static constexpr std::size_t most_cases = 2;
@@ -242,13 +242,14 @@ private:
     }
   }
 
-  /// quotient = dividend / divisor, truncated: the remainder has the sign of the dividend.
+  /// quotient = dividend / divisor, truncated: quotient and remainder have the sign of the dividend. That of
+  /// the quotient follows from the other rows, but elimination may lose it.
   void add_quotient(const Symbol& quotient, int side) {
     const auto divisor = quotient.operands[1].constant();
     if (!divisor || *divisor <= 0) return;
-    Row dividend, remainder;
+    Row dividend, remainder, self;
     if (!add(dividend, quotient.operands[0], side, 1) || !add(remainder, quotient.operands[0], side, 1) ||
-        !add(remainder, Polynomial(&quotient), side, -*divisor))
+        !add(remainder, Polynomial(&quotient), side, -*divisor) || !add(self, Polynomial(&quotient), side, 1))
       return;
     const auto too_small = [](std::int64_t number) { return number == INT64_MIN; }; // has no negative
     for (const Row& row : {dividend, remainder})
@@ -259,8 +260,9 @@ private:
       row.constant = sign * row.constant + constant;
       return row;
     };
-    cases_.push_back({{dividend, remainder, plus(remainder, -1, *divisor - 1)},
-                      {plus(dividend, -1, -1), plus(remainder, -1, 0), plus(remainder, 1, *divisor - 1)}});
+    cases_.push_back({{dividend, remainder, plus(remainder, -1, *divisor - 1), self},
+                      {plus(dividend, -1, -1), plus(remainder, -1, 0), plus(remainder, 1, *divisor - 1),
+                       plus(self, -1, 0)}});
   }
 
   /// Adds all that is known of the unknowns in use, and of those that this brings in.
