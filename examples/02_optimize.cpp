@@ -6,7 +6,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <span>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "command_line.hpp"
 
@@ -151,6 +157,24 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
   return code;
 }
 
+/// What all tasks together came to, a line each.
+void print_table(std::span<const mtmc::Result> results) {
+  double logarithms = 0;
+  std::size_t width = 0;
+  for (const auto& result : results) {
+    logarithms += std::log(result.speed_up.value);
+    width = std::max(width, result.task.name.size());
+  }
+  std::printf("\n%zu tasks, geometric mean %.3gx\n\n", results.size(),
+              std::exp(logarithms / static_cast<double>(results.size())));
+  for (const auto& result : results)
+    std::printf("  %-*s  %9s -> %-9s %s%s\n", static_cast<int>(width), result.task.name.c_str(),
+                mtmc::seconds_text(result.start_seconds()).c_str(),
+                mtmc::seconds_text(result.evaluation.seconds).c_str(),
+                mtmc::speed_up_text(result.speed_up).c_str(),
+                result.error ? "  ended by an error, see above" : "");
+}
+
 int run(const Arguments& arguments) {
   int code = command_line::done;
   const auto remember = [&code](const mtmc::Error& error) {
@@ -189,14 +213,17 @@ int run(const Arguments& arguments) {
   mtmc::Loop loop{std::move(policy), mtmc::TransformCoder{}, mtmc::AstRegionFinder{}, evaluator, options};
 
   const command_line::StopOnInterrupt interrupt;
+  std::vector<mtmc::Result> results;
   for (const auto& task : tasks) {
     if (interrupt.token().stop_requested()) break;
     try {
-      code = command_line::worse(code, report(loop.optimize(task, interrupt.token()), arguments));
+      results.push_back(loop.optimize(task, interrupt.token()));
+      code = command_line::worse(code, report(results.back(), arguments));
     } catch (const mtmc::Error& error) {
       remember(error);
     }
   }
+  if (results.size() > 1 && !arguments.json) print_table(results);
   return code;
 }
 

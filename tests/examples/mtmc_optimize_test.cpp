@@ -62,6 +62,17 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   CHECK(shown(refused.error) == Contains("resume"));
 }
 
+TEST_CASE("mtmc-optimize: several tasks end with a table") {
+  Tasks tasks;
+  const auto first = tasks.add("first", columns_task("first"));
+  const auto second = tasks.add("second", columns_task("second"));
+  const auto done = optimize({first, second, "--steps", "0", "--output", tasks.path("runs")});
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.output) == Contains("2 tasks, geometric mean 1x"));
+  CHECK(shown(done.output) == Contains("  first   "));
+  CHECK(shown(done.output) == Contains("1x [1, 1]"));
+}
+
 TEST_CASE("mtmc-optimize: --list-actions shows what could be done, as text and as JSON") {
   Tasks tasks;
   tasks.add("columns", columns_task("columns"));
