@@ -44,11 +44,18 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
       ->check(CLI::IsMember({"paper", "extended"}))
       ->capture_default_str();
-  app.add_option("--steps", arguments.loop.max_steps, "largest number of steps")->capture_default_str();
-  app.add_option("--samples", arguments.loop.samples, "drafts per action")->capture_default_str();
-  app.add_option("--repairs", arguments.loop.repairs, "further drafts for one that failed")
+  app.add_option("--steps", arguments.loop.max_steps, "largest number of steps")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--beam", arguments.loop.beam, "kernels the search stands on")->capture_default_str();
+  app.add_option("--samples", arguments.loop.samples, "drafts per action")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--repairs", arguments.loop.repairs, "further drafts for one that failed")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--beam", arguments.loop.beam, "kernels the search stands on")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--sample", arguments.sample,
                "draw actions by their probability instead of taking the likeliest");
   app.add_option("--temperature", arguments.loop.temperature, "of --sample")->capture_default_str();
@@ -61,11 +68,14 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--tokens", arguments.loop.budget.tokens, "stop after so many tokens a task; 0 = no limit");
   app.add_option("--cost", arguments.loop.budget.cost, "stop after so much money a task; 0 = no limit");
   app.add_option("--patience", arguments.loop.budget.patience,
-                 "stop after so many steps without a new best; 0 = never");
+                 "stop after so many steps without a new best; 0 = never")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
   app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
-  app.add_option("--output", arguments.loop.output, "folder for journals, kernels and results");
-  app.add_flag("--resume", arguments.loop.resume, "go on with the runs found in --output");
+  auto* const output =
+      app.add_option("--output", arguments.loop.output, "folder for journals, kernels and results");
+  app.add_flag("--resume", arguments.loop.resume, "go on with the runs found in --output")->needs(output);
   app.add_flag("--durable", arguments.loop.durable,
                "every journalled line is on the disk before the run goes on");
   app.add_flag("--json", arguments.json, "one JSON object a task, as its last line on standard output");
@@ -102,16 +112,16 @@ void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyP
 }
 
 /// Writes what a person or build system takes away: the kernel, a launcher that needs no library, and the
-/// numbers. Answers the path of the kernel; empty if no folder was asked for.
-std::string write_result(const mtmc::Result& result, const nlohmann::json& summary) {
-  if (result.folder.empty()) return {};
+/// numbers, which get the kernel's path. Nothing if no folder was asked for.
+void write_result(const mtmc::Result& result, nlohmann::json& summary) {
+  if (result.folder.empty()) return;
   const auto kernel_path =
       result.folder + "/best." + (result.best.language == mtmc::languages::cuda ? "cu" : "cpp");
   mtmc::write_file_atomic(kernel_path, result.best.source);
   if (result.best.language == mtmc::languages::cpp)
     mtmc::write_file_atomic(result.folder + "/launcher.cpp", result.launcher_source());
+  summary["best"] = kernel_path;
   mtmc::write_file_atomic(result.folder + "/result.json", summary.dump(2) + '\n');
-  return kernel_path;
 }
 
 nlohmann::json summarize(const mtmc::Result& result) {
@@ -136,12 +146,12 @@ nlohmann::json summarize(const mtmc::Result& result) {
 }
 
 int report(const mtmc::Result& result, const Arguments& arguments) {
-  int code = result.stop_reason == mtmc::StopReason::waiting_for_answers ? command_line::waiting_for_answers
-                                                                         : command_line::done;
+  int code = command_line::done;
+  if (result.stop_reason == mtmc::StopReason::waiting_for_answers) code = command_line::waiting_for_answers;
+  if (result.stop_reason == mtmc::StopReason::cancelled) code = command_line::interrupted_by_user;
   auto summary = summarize(result);
   try {
-    const auto path = write_result(result, summary);
-    if (!path.empty()) summary["best"] = path;
+    write_result(result, summary);
   } catch (const std::system_error& error) {
     std::fprintf(stderr, "error: the result cannot be written: %s\n", error.what());
     code = command_line::surroundings_broken;
@@ -215,7 +225,11 @@ int run(const Arguments& arguments) {
   const command_line::StopOnInterrupt interrupt;
   std::vector<mtmc::Result> results;
   for (const auto& task : tasks) {
-    if (interrupt.token().stop_requested()) break;
+    if (interrupt.token().stop_requested()) {
+      std::fprintf(stderr, "not begun: %s\n", task.name.c_str());
+      code = command_line::worse(code, command_line::interrupted_by_user);
+      continue;
+    }
     try {
       results.push_back(loop.optimize(task, interrupt.token()));
       code = command_line::worse(code, report(results.back(), arguments));
@@ -224,6 +238,8 @@ int run(const Arguments& arguments) {
     }
   }
   if (results.size() > 1 && !arguments.json) print_table(results);
+  if (interrupt.token().stop_requested() && !options.output.empty())
+    std::fprintf(stderr, "interrupted; the same command with --resume goes on\n");
   return code;
 }
 
@@ -232,8 +248,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Makes the kernels of task files faster and proves it. Exit codes: 0 done, 2 bad usage or "
-               "task, 3 broken "
-               "surroundings, 75 waiting for answers.",
+               "task, 3 broken surroundings, 75 waiting for answers, 130 interrupted.",
                "mtmc-optimize"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
   add_options(app, arguments);

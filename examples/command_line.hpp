@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace command_line {
@@ -16,6 +18,8 @@ inline constexpr int done = 0;
 inline constexpr int bad_usage_or_task = 2;
 inline constexpr int surroundings_broken = 3;
 inline constexpr int waiting_for_answers = 75;
+/// As a shell reports a program that Ctrl-C ended.
+inline constexpr int interrupted_by_user = 130;
 
 /// The exit code that an error stands for: a malformed task or option is the user's, all else the
 /// surroundings'.
@@ -26,13 +30,29 @@ inline int exit_code(const mtmc::Error& error) {
   return surroundings_broken;
 }
 
-inline void print_error(const mtmc::Error& error) { std::fprintf(stderr, "error: %s\n", error.what()); }
+/// An error as somebody at a terminal reads it: settings by the names they have on the command line.
+inline std::string readable(const mtmc::Error& error) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"`LoopOptions::resume`", "--resume"},
+      {"CpuBackendOptions::compiler", "--compiler"},
+      {"LoopOptions::output", "--output"},
+      {" (LoopOptions)", ""}};
+  std::string text = error.what();
+  for (const auto& [option, flag] : names)
+    if (const auto at = text.find(option); at != std::string::npos) text.replace(at, option.size(), flag);
+  return text;
+}
+
+inline void print_error(const mtmc::Error& error) {
+  std::fprintf(stderr, "error: %s\n", readable(error).c_str());
+}
 
 /// Exit codes of several tasks as one: the worst, where broken surroundings outweigh a bad task.
 inline int worse(int a, int b) {
   const auto rank = [](int code) {
     return code == surroundings_broken   ? 3
            : code == bad_usage_or_task   ? 2
+           : code == interrupted_by_user ? 1
            : code == waiting_for_answers ? 1
                                          : 0;
   };

@@ -55,8 +55,8 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
     if (!diagnostic.remedy.empty()) std::printf("    -> %s\n", diagnostic.remedy.c_str());
   }
   for (const auto& size : evaluation.sizes)
-    std::printf("  %-32s checked %lld of %lld elements%s%s\n", mtmc::to_string(size.size).c_str(),
-                static_cast<long long>(size.checked_elements), static_cast<long long>(size.total_elements),
+    std::printf("  %-32s %lld elements of results compared%s%s\n", mtmc::to_string(size.size).c_str(),
+                static_cast<long long>(size.checked_elements),
                 size.seconds > 0 ? (", " + mtmc::seconds_text(size.seconds)).c_str() : "",
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
 }
@@ -66,16 +66,16 @@ int run(const Arguments& arguments) {
   mtmc::CpuEvaluator evaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
-  if (!arguments.incumbent.empty()) incumbent.source = mtmc::read_file(arguments.incumbent);
+  if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);
 
   int code = command_line::done;
   for (const auto& path : arguments.candidates) {
     mtmc::EvaluationRequest request{task, {task.kernel.language, ""}, incumbent};
     if (arguments.promote) request.purpose = mtmc::Purpose::promote;
     try {
-      request.candidate.source = mtmc::read_file(path);
-    } catch (const std::system_error& error) {
-      std::fprintf(stderr, "error: the candidate cannot be read: %s\n", error.what());
+      request.candidate = mtmc::load_kernel(path, task.kernel.language);
+    } catch (const mtmc::Error& error) {
+      command_line::print_error(error);
       code = command_line::worse(code, command_line::bad_usage_or_task);
       continue;
     }

@@ -103,6 +103,30 @@ TEST_CASE("task file: what is malformed is refused with file, field and remedy")
                 [](json& task) { task["arguments"][1]["shape"] = {"N/(N-1024)"}; });
 }
 
+TEST_CASE("task file: what is misspelt is named with what was meant") {
+  check_refused(error_id::task_malformed, "Did you mean \"flops\"?", [](json& task) { task["flop"] = "N"; });
+  check_refused(error_id::task_malformed, "Did you mean \"dtype\"?",
+                [](json& task) { task["arguments"][0]["dtpye"] = "f32"; });
+  check_refused(error_id::task_malformed, "Did you mean \"weight\"?", [](json& task) {
+    task["sizes"][1] = {{"N", 17}, {"weigth", 0}};
+  });
+  check_refused(error_id::task_malformed, "Write \"cpp\"", [](json& task) { task["language"] = "c++"; });
+  check_refused(error_id::task_signature, "Did you mean \"x\"?", [](json& task) {
+    task["arguments"].push_back({{"name", "xx"}, {"shape", {"N"}}});
+  });
+}
+
+TEST_CASE("task file: a kernel's file with one function needs no launch line") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() + "/k.cpp";
+  write_file_atomic(path, "void twice(const float* x, float* y, int N) { y[N - 1] = 2 * x[0]; }\n");
+  CHECK(shown(load_kernel(path, languages::cpp).source) == Contains("//@ launch twice(x, y, N)\n"));
+  const std::string two = "void a(float* y) { y[0] = 1; }\nvoid b(float* y) { a(y); }\n";
+  write_file_atomic(path, two);
+  CHECK(load_kernel(path, languages::cpp).source == two);
+  CHECK_THROWS_AS((void)load_kernel(folder.path() + "/none.cpp", languages::cpp), Error);
+}
+
 TEST_CASE("task file: text that is no JSON is refused with its place") {
   const Folder folder;
   write_file_atomic(folder.file, "{\"name\": \"scale\",\n \"sizes\": [}");

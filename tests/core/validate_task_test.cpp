@@ -200,7 +200,8 @@ TEST_CASE("launch lines are checked at every size, the reference's too") {
   check_refused(expression, "is 0", "kernel, scratch buffer T, line 1", [](Task& task) {
     task.kernel.source = "//@ scratch T: f32[M / 4]\n//@ launch gemv(A, x, y, n, T)\n";
   });
-  check_refused(expression, "unknown symbol 'z'", "kernel, launch of gemv, line 2",
+  check_refused(expression, "\"z\" is no argument, scratch buffer or symbol",
+                "kernel, launch of gemv, line 2",
                 [](Task& task) { task.kernel.source = "\n//@ launch gemv(A, x, y, z)\n"; });
 }
 

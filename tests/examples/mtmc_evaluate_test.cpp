@@ -24,6 +24,9 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
                           "    for (int j = 0; j < N; ++j) out[j] += in[i * N + j];\n";
   const std::vector<std::pair<std::string, std::string>> expected{
       {with_body("good.cpp", sum), "correct"},
+      {tasks.add_text("unlaunched.cpp",
+                      "void columns(const float* in, float* out, int M, int N) {\n" + sum + "}\n"),
+       "correct"},
       {with_body("prints.cpp", "  std::puts(\"hello\"); std::fflush(stdout);\n" + sum), "correct"},
       {with_body("syntax.cpp", "  out[0] = ;"), "compile_error"},
       {with_body("wrong.cpp", sum + "  out[N - 1] += 1;"), "wrong_result"},

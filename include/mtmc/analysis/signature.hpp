@@ -6,7 +6,10 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
+#include <mtmc/support/nearest_name.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -165,6 +168,18 @@ inline void add_launch_line(Kernel& kernel, const std::vector<Signature>& signat
   return nullptr;
 }
 
+/// An argument that is stated and that no launch line passes: probably misspelt.
+[[noreturn]] inline void argument_not_passed(const Task& task, const std::string& name,
+                                             const std::vector<std::string_view>& passed) {
+  std::string remedy;
+  if (const auto near = nearest_name(name, passed); !near.empty())
+    remedy = "Did you mean \"" + std::string(near) + "\"? ";
+  remedy += "The launch lines pass ";
+  for (std::size_t i = 0; i < passed.size(); ++i) remedy.append(i == 0 ? "" : ", ").append(passed[i]);
+  throw Error(error_id::task_signature, "no launch of the kernel passes \"" + name + '"', remedy,
+              "task " + task.name);
+}
+
 } // namespace detail
 
 /// Completes a task's arguments from its kernel: every plain name among the launch lines' arguments that is
@@ -220,7 +235,14 @@ inline void complete_arguments(Task& task, std::vector<StatedArgument> stated) {
       if (argument.role == ArgumentRole::scalar && argument.value.empty()) argument.value = name;
     }
   }
+  std::vector<std::string_view> passed;
+  for (const auto& launch : lines.launches)
+    for (const auto& name : launch.arguments)
+      if (is_identifier(name)) passed.push_back(name);
   for (auto& entry : stated) {
+    if (!entry.has_type && !passed.empty() &&
+        std::find(passed.begin(), passed.end(), entry.argument.name) == passed.end())
+      detail::argument_not_passed(task, entry.argument.name, passed);
     const bool known = entry.has_type && (entry.has_role || entry.argument.role == ArgumentRole::input);
     if (!known)
       throw Error(error_id::task_signature,

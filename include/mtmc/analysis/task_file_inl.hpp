@@ -7,9 +7,12 @@
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/validate_task.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/nearest_name.hpp>
 
 #include <algorithm>
+#include <array>
 #include <dirent.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -43,7 +46,36 @@ namespace detail {
   for (const auto& known :
        {languages::cpp, languages::cuda, languages::opencl, languages::triton, languages::pytorch})
     if (known.name == name) return known;
+  for (const std::string_view alias : {"c++", "C++", "cxx", "cc", "CPP", "c"})
+    if (name == alias)
+      throw Error(error_id::task_malformed, "there is no language \"" + name + '"', "Write \"cpp\" for C++",
+                  "language");
   return {name, Syntax::c_family};
+}
+
+/// Fields that are nearly those a task file has. Others are kept for whoever put them there.
+inline void check_spelling(const Task& task) {
+  const auto check = [](const UnknownFields& unknown, std::span<const std::string_view> known,
+                        const std::string& place) {
+    for (const auto& [name, text] : unknown.json)
+      if (const auto near = nearest_name(name, known); !near.empty())
+        throw Error(error_id::task_malformed, "unknown field \"" + name + '"',
+                    "Did you mean \"" + std::string(near) + "\"?", place);
+  };
+  constexpr std::array<std::string_view, 11> of_task{"name",      "summary", "language", "source",
+                                                     "reference", "sizes",   "flops",    "bytes",
+                                                     "tolerance", "atomics", "arguments"};
+  constexpr std::array<std::string_view, 7> of_argument{"name",  "role",   "dtype", "shape",
+                                                        "value", "domain", "data"};
+  check(task.unknown, of_task, "");
+  for (const auto& argument : task.arguments)
+    check(argument.unknown, of_argument, "argument " + argument.name);
+  constexpr std::array<std::string_view, 1> of_size{"weight"};
+  for (const auto& size : task.sizes)
+    for (const auto& [symbol, value] : size.symbols)
+      if (!nearest_name(symbol, of_size).empty() && !uses_symbol(task, symbol))
+        throw Error(error_id::task_malformed, "no shape, value or formula uses the symbol \"" + symbol + '"',
+                    "Did you mean \"weight\"?", "size " + to_string(size));
 }
 
 /// Reads one entry of "arguments": what the signature can tell may be missing.
@@ -96,6 +128,7 @@ MTMC_INLINE Task parse_task(std::string_view text, const std::string& path) {
     for (auto& entry : stated)
       if (!entry.argument.data.empty()) entry.argument.data = detail::beside(path, entry.argument.data);
     complete_arguments(task, std::move(stated));
+    detail::check_spelling(task);
     validate_task(task);
     return task;
   } catch (const Error& error) {
@@ -108,6 +141,17 @@ MTMC_INLINE Task parse_task(std::string_view text, const std::string& path) {
 
 MTMC_INLINE Task load_task(const std::string& path) {
   return parse_task(detail::read_task_part(path, "task file"), path);
+}
+
+MTMC_INLINE Kernel load_kernel(const std::string& path, const Language& language) {
+  Kernel kernel{language, detail::read_task_part(path, "kernel")};
+  if (!parse_launch_lines(kernel).launches.empty()) return kernel;
+  try {
+    detail::add_launch_line(kernel, read_signatures(kernel));
+  } catch (const Error&) { // several functions, or none that is understood: whoever judges it says so
+    return kernel;
+  }
+  return kernel;
 }
 
 MTMC_INLINE std::vector<std::string> find_task_files(const std::string& path) {

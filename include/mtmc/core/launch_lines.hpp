@@ -10,8 +10,10 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>
+#include <mtmc/support/nearest_name.hpp>
 #include <mtmc/support/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -237,6 +239,24 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
   return static_cast<double>(evaluate_at(text, symbols, place));
 }
 
+/// A name in a launch line that nothing has.
+[[noreturn]] inline void unknown_launch_argument(const std::string& name, const Task& task,
+                                                 const std::vector<ScratchBuffer>& scratch,
+                                                 const Symbols& symbols, const std::string& place) {
+  std::vector<std::string_view> known;
+  for (const auto& argument : task.arguments) known.push_back(argument.name);
+  for (const auto& buffer : scratch) known.push_back(buffer.name);
+  for (const auto& [symbol, value] : symbols)
+    if (std::find(known.begin(), known.end(), symbol) == known.end()) known.push_back(symbol);
+  std::string remedy;
+  if (const auto near = nearest_name(name, known); !near.empty())
+    remedy = "Did you mean \"" + std::string(near) + "\"? ";
+  remedy += "Known are ";
+  for (std::size_t i = 0; i < known.size(); ++i) remedy.append(i == 0 ? "" : ", ").append(known[i]);
+  throw Error(error_id::task_expression,
+              "\"" + name + "\" is no argument, scratch buffer or symbol of the task", remedy, place);
+}
+
 [[nodiscard]] inline LaunchArgument plan_argument(const std::string& text, const Task& task,
                                                   const std::vector<ScratchBuffer>& scratch,
                                                   const Symbols& symbols, const std::string& place) {
@@ -283,6 +303,8 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
       result.integer = evaluate_at(value, symbols, value_place);
     return result;
   }
+  if (is_identifier(text) && !symbols.contains(text))
+    unknown_launch_argument(text, task, scratch, symbols, place);
   result.kind = LaunchArgument::Kind::scalar;
   result.type = DataType::i64;
   result.integer = evaluate_at(text, symbols, place);

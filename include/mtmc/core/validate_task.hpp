@@ -61,8 +61,10 @@ inline void validate_arguments(const Task& task) {
       task_error(task, "two arguments have the name \"" + argument.name + '"', "Rename one of them", field);
     const bool scalar = argument.role == ArgumentRole::scalar;
     if (!scalar && argument.shape.empty())
-      task_error(task, "the buffer \"" + argument.name + "\" has no shape",
-                 "Give it extents, for instance {\"M\", \"N\"}; a single element has {\"1\"}", field);
+      task_error(
+          task, "the buffer \"" + argument.name + "\" has no shape",
+          "Give it its extents, outermost first, for instance \"M\", \"N\"; a single element has \"1\"",
+          field);
     if (scalar && !argument.shape.empty())
       task_error(task, "the scalar \"" + argument.name + "\" has a shape",
                  "Remove the shape, or give it another role", field);

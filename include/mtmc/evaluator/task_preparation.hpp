@@ -133,7 +133,8 @@ private:
               " is not reproducible: two runs on the same inputs differ in " + std::to_string(different) +
               " of " + std::to_string(layout.buffers[i].elements) + " elements of " + layout.buffers[i].name,
           "Write every element of every output and set accumulators before adding to them; or, if sums "
-          "are combined in no fixed order on purpose, say \"atomics\": true",
+          "are combined in no fixed order on purpose, say \"atomics\": true; or, if the kernel only reads " +
+              layout.buffers[i].name + ", declare its parameter const or give it the role input",
           "task " + task().name + " at " + to_string(layout.size));
     }
   }

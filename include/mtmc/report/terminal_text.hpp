@@ -104,7 +104,11 @@ namespace mtmc::detail {
 [[nodiscard]] inline std::string verdict_text(const HistoryEntry& entry) {
   if (entry.draft_failure != DraftFailure::none) return spelled_out(to_string(entry.draft_failure));
   if (entry.verdict && *entry.verdict != Verdict::correct) return spelled_out(to_string(*entry.verdict));
-  if (entry.comparison == Comparison::undecided) return "no change";
+  if (entry.comparison == Comparison::undecided) {
+    // An interval that is wide says nothing of what it contains.
+    const bool narrow = entry.speed_up && entry.speed_up->low > 0.9 && entry.speed_up->high < 1.1;
+    return narrow ? "no change" : "undecided";
+  }
   return spelled_out(to_string(entry.comparison));
 }
 
