@@ -1,0 +1,142 @@
+#pragma once
+/// The second screen of a candidate in C++: what its object file holds and refers to.
+
+#include <mtmc/backend/cpu/allowed_names.hpp>
+#include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/elf.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <elf.h>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// The name as the coder wrote it: `_ZZ4rowsPKfE5cache` is `rows(float const*)::cache`.
+[[nodiscard]] inline std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text{
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free};
+  return status == 0 && text ? std::string(text.get()) : name;
+}
+
+/// Looks at the tables of an object file.
+class ObjectScreen {
+public:
+  /// `more_functions`: may be referred to besides those of `is_allowed_function`.
+  explicit ObjectScreen(std::span<const std::string> more_functions = {}) : more_functions_(more_functions) {}
+
+  /// What is not allowed, as errors; none if all is well.
+  [[nodiscard]] std::vector<Diagnostic> screen(std::string_view object) {
+    const auto file = read_elf(object);
+    if (!file || file->type != ET_REL) {
+      refuse("the compiled kernel is no object file", "Report this; the compiler is not one that is known");
+      return std::move(found_);
+    }
+    for (const auto& symbol : file->symbols) look_at(*file, symbol);
+    for (std::size_t i = 0; i < file->sections.size(); ++i) look_at(*file, i);
+    return std::move(found_);
+  }
+
+private:
+  static constexpr const char* no_state =
+      "Keep nothing between calls: make it const or constexpr, a local variable, or a scratch buffer "
+      "(`//@ scratch name: f32[N]`)";
+
+  void refuse(std::string message, std::string remedy) {
+    constexpr std::size_t most = 8;
+    for (const auto& known : found_)
+      if (known.message == message) return;
+    if (found_.size() < most)
+      found_.push_back({Severity::error, 0, 0, std::move(message), std::move(remedy), {}});
+  }
+
+  /// Storage of the compiler's own: pointers that the loader fills in and then locks, one pointer for
+  /// exceptions, one word for a named critical section.
+  [[nodiscard]] static bool is_own_storage(const ElfSection& section) {
+    return section.name.starts_with(".data.rel.ro") ||
+           section.name == ".data.rel.local.DW.ref.__gxx_personality_v0";
+  }
+  [[nodiscard]] static bool is_own_storage(const ElfSymbol& symbol) {
+    return symbol.size <= 32 && symbol.name.starts_with(".gomp_critical_user_");
+  }
+
+  void look_at(const ElfFile& file, const ElfSymbol& symbol) {
+    if (symbol.type == STT_GNU_IFUNC)
+      return refuse("`" + demangled(symbol.name) + "` is chosen by code that runs when the kernel is loaded",
+                    "Choose with `if` or `#if defined(__AVX2__)` instead");
+    if (symbol.type == STT_TLS)
+      return refuse("`" + demangled(symbol.name) + "` is thread-local, so it keeps state between calls",
+                    no_state);
+    if (symbol.section == SHN_COMMON) {
+      if (!is_own_storage(symbol)) state(symbol);
+      return;
+    }
+    if (!symbol.defined()) {
+      if (symbol.name.empty() || is_allowed_function(symbol.name) ||
+          std::find(more_functions_.begin(), more_functions_.end(), symbol.name) != more_functions_.end())
+        return;
+      return refuse(
+          "the kernel uses `" + demangled(symbol.name) + "`, which is not for kernels",
+          "A kernel may compute, allocate memory and use OpenMP: no files, output, clocks, processes, "
+          "signals, random devices or threads of its own");
+    }
+    const ElfSection* const section = file.section_of(symbol);
+    if (section == nullptr || !section->allocated() || !section->writable() || is_own_storage(*section))
+      return;
+    if (symbol.type == STT_OBJECT && !runs_unasked(*section)) state(symbol);
+  }
+
+  void state(const ElfSymbol& symbol) {
+    const auto name = demangled(symbol.name);
+    if (name.starts_with("guard variable for "))
+      return refuse("`" + name.substr(19) + "` is a static variable that is initialised at run time",
+                    no_state);
+    refuse("`" + name + "` is a variable that keeps state between calls", no_state);
+  }
+
+  [[nodiscard]] static bool runs_unasked(const ElfSection& section) {
+    return section.type == SHT_INIT_ARRAY || section.type == SHT_FINI_ARRAY ||
+           section.type == SHT_PREINIT_ARRAY || section.name.starts_with(".ctors") ||
+           section.name.starts_with(".dtors") || section.name == ".init" || section.name == ".fini" ||
+           section.name.starts_with(".init_array") || section.name.starts_with(".fini_array");
+  }
+
+  void look_at(const ElfFile& file, std::size_t index) {
+    const auto& section = file.sections[index];
+    if (section.name == ".note.GNU-stack" && section.executable())
+      return refuse("the kernel wants a stack that can be executed",
+                    "Use lambdas instead of nested functions");
+    if (!section.allocated() || section.size == 0) return;
+    if (runs_unasked(section))
+      return refuse("the kernel has code that runs when it is loaded or unloaded",
+                    "Leave out objects with constructors or destructors at namespace scope, and initialisers "
+                    "that call functions; compute such values in the kernel or make them constexpr");
+    if (section.writable() && section.executable())
+      return refuse("the kernel has a section that can be written and executed",
+                    "Leave out attributes that name sections");
+    if (!section.writable() || section.thread_local_storage() || is_own_storage(section)) return;
+    // A writable section whose variables were named above needs no second sentence.
+    const bool named = std::any_of(file.symbols.begin(), file.symbols.end(), [&](const ElfSymbol& symbol) {
+      return symbol.section == index && symbol.type == STT_OBJECT;
+    });
+    if (!named) refuse("the kernel keeps state between calls (section " + section.name + ')', no_state);
+  }
+
+  std::span<const std::string> more_functions_;
+  std::vector<Diagnostic> found_;
+};
+
+/// Errors for what an object file must not hold or refer to.
+[[nodiscard]] inline std::vector<Diagnostic> screen_object(std::string_view object,
+                                                           std::span<const std::string> more_functions = {}) {
+  return ObjectScreen(more_functions).screen(object);
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,246 @@
+#pragma once
+/// The first screen of a candidate in C++: its text before the preprocessor, and what the preprocessor made
+/// of it.
+///
+/// Before: what acts while files are read, that is includes, questions about files, and lines that lie about
+/// where they stand. After: names, attributes and pragmas, however macros spelled them. Both go by tokens.
+
+#include <mtmc/backend/cpu/allowed_names.hpp>
+#include <mtmc/backend/cpu/source_tokens.hpp>
+#include <mtmc/core/diagnostic.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// The words of a pragma that is not allowed; empty if it is.
+[[nodiscard]] inline std::string forbidden_pragma(std::span<const SourceToken> words) {
+  const std::string first = words.empty() ? "" : words[0].spelling;
+  const std::string second = words.size() < 2 ? "" : words[1].spelling;
+  if (is_allowed_pragma(first, second)) return {};
+  return second.empty() ? first : first + ' ' + second;
+}
+
+/// The screen of a kernel's own text.
+class DirectiveScreen {
+public:
+  /// `more_headers`: allowed besides `allowed_headers`.
+  explicit DirectiveScreen(std::span<const std::string> more_headers = {}) : more_headers_(more_headers) {}
+
+  /// What in the text is not allowed, as errors with their lines; none if all is well.
+  [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
+    for (const std::string_view trigraph : {"?\?=", "?\?/"})
+      if (const auto at = text.find(trigraph); at != std::string_view::npos)
+        refuse(1 + static_cast<int>(
+                       std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')),
+               "the text contains a trigraph", "Write the character itself");
+    collect_macros(text);
+    SourceTokens tokens(text);
+    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
+      if (token.starts_line && token.is("#"))
+        directive(tokens, token.line);
+      else if (token.kind == SourceToken::Kind::name)
+        name(token);
+    }
+    return std::move(found_);
+  }
+
+private:
+  struct Macro {
+    /// Only numbers, operators and names that are such macros or none.
+    bool simple = true;
+    std::vector<std::string> names{};
+  };
+
+  void refuse(int line, std::string message, std::string remedy) {
+    found_.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
+  }
+
+  void name(const SourceToken& token) {
+    if (token.spelling.starts_with("__has_include") || token.spelling.starts_with("__has_embed"))
+      refuse(token.line, "`" + token.spelling + "` asks which files there are",
+             "Include the header you need; the usual ones are there");
+  }
+
+  [[nodiscard]] bool is_allowed_header(std::string_view header) const {
+    return is_one_of(header, allowed_headers) ||
+           std::find(more_headers_.begin(), more_headers_.end(), header) != more_headers_.end();
+  }
+
+  void directive(SourceTokens& tokens, int line) {
+    if (tokens.at_line_start()) return; // the empty directive
+    const auto word = tokens.next();
+    if (word.is("include")) return include(tokens, line);
+    const auto rest = tokens.rest_of_line();
+    for (const auto& token : rest)
+      if (token.kind == SourceToken::Kind::name) name(token);
+    if (word.is("if") || word.is("elif")) return condition(rest, line);
+    if (word.is("pragma")) return pragma(rest, line);
+    for (const std::string_view harmless :
+         {"define", "undef", "ifdef", "ifndef", "elifdef", "elifndef", "else", "endif", "error", "warning"})
+      if (word.is(harmless)) return;
+    refuse(line, "the directive `#" + word.spelling + "` is not for kernels",
+           "Use #include <...>, #define, #if and #pragma only");
+  }
+
+  void include(SourceTokens& tokens, int line) {
+    const auto header = tokens.next_header();
+    (void)tokens.rest_of_line();
+    if (header.kind != SourceToken::Kind::header)
+      return refuse(line, "an #include has to name its header literally",
+                    "Write #include <name> with a header of the C++ standard library");
+    if (is_allowed_header(header.spelling)) return;
+    refuse(line, "the header <" + header.spelling + "> is not for kernels",
+           "Use headers that compute, such as <cmath>, <algorithm>, <cstdint>, <vector>, <immintrin.h>, "
+           "<omp.h>; "
+           "a kernel has no files, output, threads of its own or clocks");
+  }
+
+  void pragma(const std::vector<SourceToken>& rest, int line) {
+    if (const auto refused = forbidden_pragma(rest); !refused.empty())
+      refuse(line, "`#pragma " + refused + "` is not for kernels",
+             "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+  }
+
+  /// A condition may use numbers, `defined`, and macros of numbers: nothing that could spell a question about
+  /// files.
+  void condition(const std::vector<SourceToken>& all, int line) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].kind != SourceToken::Kind::name) continue;
+      if (all[i].is("defined")) continue;
+      const bool called = i + 1 < all.size() && all[i + 1].is("(");
+      const bool asks_compiler = all[i].spelling.starts_with("__has_") && all[i].spelling.size() > 6;
+      if ((called && !asks_compiler) || !is_simple(all[i].spelling, 0))
+        return refuse(line,
+                      "the condition uses the macro `" + all[i].spelling + "`, which is more than a number",
+                      "Write the condition with numbers, comparison operators and defined(...)");
+    }
+  }
+
+  /// What the text's macros stand for.
+  void collect_macros(std::string_view text) {
+    SourceTokens tokens(text);
+    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
+      if (!token.starts_line || !token.is("#")) continue;
+      const auto line = tokens.rest_of_line();
+      if (line.size() < 2 || !line[0].is("define")) continue;
+      Macro macro;
+      bool after_name = true;
+      for (const auto& part : std::span(line).subspan(2)) {
+        if (part.is("#") || part.is("##") || (after_name && part.is("("))) macro.simple = false;
+        after_name = part.kind == SourceToken::Kind::name;
+        if (after_name) macro.names.push_back(part.spelling);
+      }
+      auto& known = macros_[line[1].spelling]; // defined twice: both count
+      known.simple = known.simple && macro.simple;
+      known.names.insert(known.names.end(), macro.names.begin(), macro.names.end());
+    }
+  }
+
+  [[nodiscard]] bool is_simple(const std::string& macro_name, int depth) const {
+    const auto found = macros_.find(macro_name);
+    if (found == macros_.end()) return true;
+    constexpr int deepest = 16;
+    if (!found->second.simple || depth > deepest) return false;
+    return std::all_of(found->second.names.begin(), found->second.names.end(), [&](const std::string& other) {
+      return other == macro_name || is_simple(other, depth + 1);
+    });
+  }
+
+  std::span<const std::string> more_headers_;
+  std::map<std::string, Macro, std::less<>> macros_;
+  std::vector<Diagnostic> found_;
+};
+
+/// The screen of what the preprocessor made of the program: `kernel_file` is the name under which it knows
+/// the kernel's text, whose tokens are looked at, and `end_file` the one that begins behind it.
+class PreprocessedScreen {
+public:
+  PreprocessedScreen(std::string_view kernel_file, std::string_view end_file)
+      : kernel_file_(kernel_file), end_file_(end_file) {}
+
+  /// What is not allowed, as errors with lines of the kernel's text; none if all is well.
+  [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
+    SourceTokens tokens(text);
+    int brackets = 0;     // depth within [[ ]]
+    int parentheses = -1; // depth within the parentheses of an __attribute__, -1 outside
+    SourceToken before;
+    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end && !ended_; token = tokens.next()) {
+      if (token.starts_line && token.is("#")) {
+        mark(tokens.rest_of_line(), token.line);
+        before = {};
+        continue;
+      }
+      if (!in_kernel_) continue;
+      token.line += shift_;
+      if (token.is("[") && before.is("[")) brackets = 1;
+      if (brackets > 0 && token.is("]") && before.is("]")) brackets = 0;
+      if (before.is("__attribute__") || before.is("__attribute")) parentheses = 0;
+      if (parentheses >= 0 && token.is("(")) ++parentheses;
+      if (parentheses >= 0 && token.is(")") && --parentheses == 0) parentheses = -1;
+      if (token.kind == SourceToken::Kind::name) name(token, brackets > 0 || parentheses > 0);
+      before = std::move(token);
+    }
+    return std::move(found_);
+  }
+
+private:
+  void refuse(int line, std::string message, std::string remedy) {
+    constexpr std::size_t most = 8;
+    if (found_.size() < most)
+      found_.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
+  }
+
+  void name(const SourceToken& token, bool in_attribute) {
+    if (const auto why = why_forbidden(token.spelling); !why.empty())
+      refuse(token.line, "`" + token.spelling + "` is not allowed: " + std::string(why),
+             "Write plain C++; intrinsics of <immintrin.h> and `#pragma omp simd` reach the vector units");
+    if (in_attribute && is_forbidden_attribute(token.spelling))
+      refuse(token.line,
+             "the attribute `" + token.spelling + "` is not allowed: it makes code run unasked or hides it",
+             "Leave the attribute out");
+  }
+
+  /// A mark of the preprocessor (`# 12 "kernel.cpp" 2`), or a pragma.
+  void mark(const std::vector<SourceToken>& line, int here) {
+    if (line.empty()) return;
+    if (line[0].is("pragma")) {
+      const auto refused = forbidden_pragma(std::span(line).subspan(1));
+      if (in_kernel_ && !refused.empty())
+        refuse(here + shift_, "`#pragma " + refused + "` is not for kernels",
+               "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+      return;
+    }
+    if (line[0].kind != SourceToken::Kind::number || line.size() < 2) return;
+    int number = 0;
+    std::from_chars(line[0].spelling.data(), line[0].spelling.data() + line[0].spelling.size(), number);
+    ended_ = ended_ || line[1].spelling == end_file_;
+    in_kernel_ = line[1].spelling == kernel_file_;
+    shift_ = number - (here + 1);
+  }
+
+  std::string_view kernel_file_;
+  std::string_view end_file_;
+  bool in_kernel_ = false;
+  bool ended_ = false;
+  /// Added to a line of the preprocessed text gives that of the kernel's.
+  int shift_ = 0;
+  std::vector<Diagnostic> found_;
+};
+
+/// Errors for what a kernel's text must not hold, before it is preprocessed.
+[[nodiscard]] inline std::vector<Diagnostic> screen_text(std::string_view text,
+                                                         std::span<const std::string> more_headers = {}) {
+  return DirectiveScreen(more_headers).screen(text);
+}
+
+} // namespace mtmc::detail

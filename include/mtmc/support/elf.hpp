@@ -1,0 +1,155 @@
+#pragma once
+/// Reading the tables of an ELF file: sections and symbols, as compilers for processors and GPUs write them.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <elf.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// A section of an ELF file.
+struct ElfSection {
+  std::string name{};
+  /// SHT_... of <elf.h>.
+  std::uint32_t type = SHT_NULL;
+  /// SHF_... of <elf.h>.
+  std::uint64_t flags = 0;
+  /// Bytes in memory; also where the file holds none of them (SHT_NOBITS).
+  std::uint64_t size = 0;
+
+  [[nodiscard]] bool allocated() const noexcept { return (flags & SHF_ALLOC) != 0; }
+  [[nodiscard]] bool writable() const noexcept { return (flags & SHF_WRITE) != 0; }
+  [[nodiscard]] bool executable() const noexcept { return (flags & SHF_EXECINSTR) != 0; }
+  [[nodiscard]] bool thread_local_storage() const noexcept { return (flags & SHF_TLS) != 0; }
+};
+
+/// A symbol of an ELF file.
+struct ElfSymbol {
+  std::string name{};
+  /// STB_... of <elf.h>.
+  std::uint8_t binding = STB_LOCAL;
+  /// STT_... of <elf.h>.
+  std::uint8_t type = STT_NOTYPE;
+  /// Index into `ElfFile::sections`, or one of the reserved SHN_... numbers.
+  std::uint32_t section = SHN_UNDEF;
+  std::uint64_t size = 0;
+
+  [[nodiscard]] bool defined() const noexcept { return section != SHN_UNDEF; }
+};
+
+/// The tables of an ELF file.
+struct ElfFile {
+  /// ET_... of <elf.h>: ET_REL for an object file, ET_DYN for a shared object.
+  std::uint16_t type = ET_NONE;
+  std::uint16_t machine = EM_NONE;
+  std::vector<ElfSection> sections{};
+  /// Those of the full table (`.symtab`); where a file has none, those for the dynamic linker.
+  std::vector<ElfSymbol> symbols{};
+  /// Bytes of machine code: sections that are executable.
+  std::uint64_t code_bytes = 0;
+
+  /// The section a symbol is defined in, or null.
+  [[nodiscard]] const ElfSection* section_of(const ElfSymbol& symbol) const noexcept {
+    return symbol.section != SHN_UNDEF && symbol.section < sections.size() ? &sections[symbol.section]
+                                                                           : nullptr;
+  }
+};
+
+namespace detail {
+
+/// A record of an ELF file at an offset; nothing where the file is too short.
+template <class Record>
+[[nodiscard]] std::optional<Record> elf_record(std::string_view file, std::uint64_t offset) {
+  Record record{};
+  if (offset > file.size() || file.size() - offset < sizeof record) return std::nullopt;
+  std::memcpy(&record, file.data() + offset, sizeof record);
+  return record;
+}
+
+/// The text at an offset of a string table, up to its zero byte.
+[[nodiscard]] inline std::string elf_text(std::string_view file, const Elf64_Shdr& table,
+                                          std::uint64_t offset) {
+  if (table.sh_offset > file.size() || table.sh_size > file.size() - table.sh_offset ||
+      offset >= table.sh_size)
+    return {};
+  const std::string_view text = file.substr(table.sh_offset, table.sh_size).substr(offset);
+  return std::string(text.substr(0, text.find('\0')));
+}
+
+[[nodiscard]] inline std::vector<Elf64_Shdr> elf_section_headers(std::string_view file,
+                                                                 const Elf64_Ehdr& header) {
+  std::vector<Elf64_Shdr> headers;
+  std::uint64_t count = header.e_shnum;
+  // A file of 65,280 sections and more has their number in the first one.
+  if (const auto first = elf_record<Elf64_Shdr>(file, header.e_shoff); count == 0 && first)
+    count = first->sh_size;
+  for (std::uint64_t i = 0; i < count && header.e_shoff != 0; ++i) {
+    const auto section = elf_record<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (!section) break;
+    headers.push_back(*section);
+  }
+  return headers;
+}
+
+[[nodiscard]] inline std::vector<ElfSymbol>
+elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::size_t table) {
+  std::vector<ElfSymbol> symbols;
+  const auto& section = headers[table];
+  // The numbers of sections that do not fit a symbol's 16 bits stand in a table beside it.
+  const Elf64_Shdr* wide = nullptr;
+  for (const auto& other : headers)
+    if (other.sh_type == SHT_SYMTAB_SHNDX && other.sh_link == table) wide = &other;
+  for (std::uint64_t i = 1; i < section.sh_size / sizeof(Elf64_Sym); ++i) {
+    const auto entry = elf_record<Elf64_Sym>(file, section.sh_offset + i * sizeof(Elf64_Sym));
+    if (!entry) break;
+    ElfSymbol symbol;
+    if (section.sh_link < headers.size())
+      symbol.name = elf_text(file, headers[section.sh_link], entry->st_name);
+    symbol.binding = ELF64_ST_BIND(entry->st_info);
+    symbol.type = ELF64_ST_TYPE(entry->st_info);
+    symbol.section = entry->st_shndx;
+    symbol.size = entry->st_size;
+    if (entry->st_shndx == SHN_XINDEX && wide != nullptr)
+      symbol.section =
+          elf_record<std::uint32_t>(file, wide->sh_offset + i * sizeof(std::uint32_t)).value_or(0);
+    symbols.push_back(std::move(symbol));
+  }
+  return symbols;
+}
+
+} // namespace detail
+
+/// The tables of a 64-bit little-endian ELF file; nothing if the bytes are none. Tables that lie beyond the
+/// end of the file are left out, so whatever bytes are given, none beyond them is read.
+[[nodiscard]] inline std::optional<ElfFile> read_elf(std::string_view file) {
+  const auto header = detail::elf_record<Elf64_Ehdr>(file, 0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
+    return std::nullopt;
+  ElfFile result;
+  result.type = header->e_type;
+  result.machine = header->e_machine;
+  const auto headers = detail::elf_section_headers(file, *header);
+  std::uint32_t names = header->e_shstrndx;
+  if (names == SHN_XINDEX && !headers.empty()) names = headers.front().sh_link;
+  for (const auto& section : headers) {
+    ElfSection& added = result.sections.emplace_back();
+    if (names < headers.size()) added.name = detail::elf_text(file, headers[names], section.sh_name);
+    added.type = section.sh_type;
+    added.flags = section.sh_flags;
+    added.size = section.sh_size;
+    if (added.executable()) result.code_bytes += added.size;
+  }
+  for (const std::uint32_t wanted : {SHT_SYMTAB, SHT_DYNSYM})
+    for (std::size_t i = 0; i < headers.size() && result.symbols.empty(); ++i)
+      if (headers[i].sh_type == wanted) result.symbols = detail::elf_symbols(file, headers, i);
+  return result;
+}
+
+} // namespace mtmc
