@@ -64,8 +64,16 @@ RealEvaluator& evaluator() {
   return shared;
 }
 
-Evaluation judge(const Task& task, const Kernel& candidate, Purpose purpose = Purpose::explore) {
-  auto answer = evaluator().evaluate({task, candidate, task.kernel, purpose, {}}, {});
+/// The same without screens, which see at once that a kernel keeps state: the checks behind them see it too.
+RealEvaluator& unscreened() {
+  static RealEvaluator shared{CpuBackend{{.locks = {.text_screen = false, .object_screen = false}}},
+                              {.explore_seconds = 0.05, .promote_seconds = 0.1, .launch_seconds = 1.5}};
+  return shared;
+}
+
+Evaluation judge(const Task& task, const Kernel& candidate, Purpose purpose = Purpose::explore,
+                 RealEvaluator& judged_by = evaluator()) {
+  auto answer = judged_by.evaluate({task, candidate, task.kernel, purpose, {}}, {});
   for (const auto& diagnostic : answer.diagnostics) {
     INFO(diagnostic.message);
     CHECK_FALSE(diagnostic.message.empty());
@@ -183,8 +191,12 @@ TEST_CASE("writes where none are allowed") {
 }
 
 TEST_CASE("state between calls shows as non-determinism") {
-  CHECK(verdict_of("static int calls = 0; ++calls;" + honest +
-                   "c[0] += calls * 1e-6f * (c[0] > 0 ? c[0] : -c[0]);") == Verdict::nondeterministic);
+  const auto counting = rows_with("static int calls = 0; ++calls;" + honest +
+                                  "c[0] += calls * 1e-6f * (c[0] > 0 ? c[0] : -c[0]);");
+  CHECK(judge(rows_task(), counting, Purpose::explore, unscreened()).verdict == Verdict::nondeterministic);
+  const auto screened = judge(rows_task(), counting);
+  CHECK(screened.verdict == Verdict::refused);
+  CHECK(screened.rule == refusal_rule::screen);
 }
 
 TEST_CASE("calls that do not end well") {
@@ -209,7 +221,8 @@ TEST_CASE("texts that do not compile or launch") {
 TEST_CASE("a kernel that stops computing once it believes to be timed is caught") {
   // The checks at these sizes make 26 calls.
   const auto answer =
-      judge(rows_task(), rows_with("static int calls = 0; if (++calls > 26) return;" + honest));
+      judge(rows_task(), rows_with("static int calls = 0; if (++calls > 26) return;" + honest),
+            Purpose::explore, unscreened());
   CHECK(answer.verdict == Verdict::wrong_result);
   REQUIRE_FALSE(answer.diagnostics.empty());
   CHECK(answer.diagnostics.front().message.find("in a timed run") != std::string::npos);

@@ -27,7 +27,7 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
       {tasks.add_text("unlaunched.cpp",
                       "void columns(const float* in, float* out, int M, int N) {\n" + sum + "}\n"),
        "correct"},
-      {with_body("prints.cpp", "  std::puts(\"hello\"); std::fflush(stdout);\n" + sum), "correct"},
+      {with_body("prints.cpp", "  std::puts(\"hello\"); std::fflush(stdout);\n" + sum), "refused"},
       {with_body("syntax.cpp", "  out[0] = ;"), "compile_error"},
       {with_body("wrong.cpp", sum + "  out[N - 1] += 1;"), "wrong_result"},
       {with_body("crash.cpp", "  *(volatile int*)16 = N;"), "crashed"},

@@ -76,6 +76,9 @@ template <class Program> struct CompileResult {
   /// The program, shared by everyone who runs it; null if there is none.
   std::shared_ptr<Program> program{};
   bool timed_out = false;
+  /// What was built holds or uses something that a candidate must not; there is no program, and the
+  /// diagnostics say what and what to do instead.
+  bool refused = false;
   /// Errors and warnings, with places in the kernel's own text.
   std::vector<Diagnostic> diagnostics{};
   /// Registers, spills, code bytes, ...: what the compiler reports of the program.

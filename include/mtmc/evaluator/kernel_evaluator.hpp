@@ -170,6 +170,8 @@ private:
           Verdict::compile_timeout, refusal_rule::compile_deadline,
           "the compiler did not finish within " + readable_seconds(state_->options.compile_seconds),
           "Write less code: unroll less, and avoid recursive templates and huge inlined functions");
+    if (result.refused)
+      return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(result.diagnostics)};
     if (!candidate->program)
       return Refusal{Verdict::compile_error, std::string(refusal_rule::compiler),
                      std::move(result.diagnostics)};

@@ -216,7 +216,7 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
   }
 
   TEST_CASE("the same kernel gives the same program, and a retired one starts afresh") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const std::string text =
         "//@ launch count(y)\nstatic int calls = 0;\nvoid count(float* y) { y[0] = ++calls; }\n";
     Bench first(backend, text);

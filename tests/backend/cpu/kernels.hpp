@@ -33,6 +33,13 @@ using namespace std::chrono_literals;
   return backend;
 }
 
+/// No screens and no sandbox: what the process boundary alone is worth.
+inline constexpr CpuLocks bare{.text_screen = false, .object_screen = false, .sandbox = false};
+inline CpuBackend& bare_backend() {
+  static CpuBackend backend({.locks = bare});
+  return backend;
+}
+
 /// The vector task most tests use: x (input), y (output), both f32[n]; n (i32) and a (f32) as scalars.
 [[nodiscard]] inline Task vector_task(std::string_view text) {
   Task task{.name = "vector", .kernel = cpp(text)};
@@ -103,6 +110,19 @@ private:
   std::shared_ptr<CpuProgram> program_;
   std::map<std::string, CpuBuffer> buffers_;
 };
+
+/// Runs one misbehaving kernel and a good one after it.
+[[nodiscard]] inline RunStatus run_once(CpuBackend& backend, std::string_view text,
+                                        std::chrono::milliseconds limit = 10s) {
+  Bench bench(backend, text, 1024);
+  const auto status = bench.run(limit);
+  Bench good(backend,
+             "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = 0; i < n; ++i) y[i] = 1; }\n");
+  const auto after = good.run();
+  REQUIRE_MESSAGE(after.finished(), after.message);
+  CHECK(good.of<float>("y")[1023] == 1);
+  return status;
+}
 
 [[nodiscard]] inline std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> names;

@@ -49,23 +49,11 @@ int processes_left_in_group(int group) {
   return processes_in_group(group);
 }
 
-/// Runs one misbehaving kernel and a good one after it.
-RunStatus run_once(CpuBackend& backend, std::string_view text, std::chrono::milliseconds limit = 10s) {
-  Bench bench(backend, text, 1024);
-  const auto status = bench.run(limit);
-  Bench good(backend,
-             "//@ launch f(y, n)\nvoid f(float* y, int n) { for (int i = 0; i < n; ++i) y[i] = 1; }\n");
-  const auto after = good.run();
-  REQUIRE_MESSAGE(after.finished(), after.message);
-  CHECK(good.of<float>("y")[1023] == 1);
-  return status;
-}
-
 } // namespace
 
 TEST_SUITE("runner") {
   TEST_CASE("a wild address ends the kernel's process, not this one") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto status =
         run_once(backend, "//@ launch f(y, n)\nvoid f(float* y, int n) { y[1000000000000l * n] = 1; }\n");
     CHECK(status.outcome == RunOutcome::faulted);
@@ -74,7 +62,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("writes before and after a buffer hurt nobody else") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     auto neighbour = backend.allocate(4096);
     for (auto& byte : neighbour.content()) byte = std::byte{42};
     (void)run_once(
@@ -84,7 +72,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("abort, an uncaught exception, a division by zero and exit are faults with a reason") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto fault = [&](std::string_view body) {
       const auto status = run_once(backend, "#include <cstdlib>\n#include <vector>\n//@ launch f(y, n)\n"
                                             "void f(float* y, int n) {\n" +
@@ -102,7 +90,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a kernel that never ends is killed at its deadline, threads and all") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     Bench bench(backend, "//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                          "#pragma omp parallel\n"
                          "  for (volatile int i = 0;; i = n) y[0] = i;\n}\n");
@@ -115,7 +103,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("what a kernel prints goes nowhere") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto status = run_once(backend, "#include <cstdio>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                                           "  for (int i = 0; i < 10 * n; ++i) std::printf(\"%01024d\", i);\n"
                                           "  std::fflush(stdout);\n"
@@ -126,7 +114,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a kernel cannot take more memory than it may") {
-    CpuBackend backend({.kernel_memory_limit = std::int64_t{256} << 20});
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{256} << 20, .locks = bare});
     const auto status = run_once(backend, "#include <cstdlib>\n#include <cstring>\n//@ launch f(y, n)\n"
                                           "void f(float* y, int n) {\n"
                                           "  for (int i = 0; i < 20; ++i) {\n"
@@ -146,7 +134,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("buffers do not count as the kernel's own memory") {
-    CpuBackend backend({.kernel_memory_limit = std::int64_t{64} << 20});
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{64} << 20, .locks = bare});
     Bench bench(
         backend,
         "//@ launch f(x, y, n)\nvoid f(const float* x, float* y, int n) { y[n - 1] = x[n - 1] + 1; }\n",
@@ -155,7 +143,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("files cannot be written") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     TemporaryFolder folder;
     const auto status =
         run_once(backend, "#include <cstdio>\n//@ launch f(y)\nvoid f(float* y) {\n"
@@ -168,7 +156,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("processes a kernel forks end with it") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     Bench bench(backend, "#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                          "  for (int i = 0; i < 3; ++i)\n"
                          "    if (fork() == 0) for (;;) sleep(n);\n"
@@ -192,7 +180,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("closing or abusing the connection is a fault") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto outcome = [&](std::string_view body) {
       return run_once(backend, "#include <sys/socket.h>\n#include <unistd.h>\n//@ launch f(y, n)\n"
                                "void f(float* y, int n) {\n" +
@@ -210,7 +198,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("an answer sent ahead does not serve for the next call") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     // The second reply carries the number of the question after the next: what a `go` would get.
     Bench bench(backend, "#include <sys/socket.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                          "  static unsigned long next = 0;\n"
@@ -223,7 +211,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a thread left behind does not run between calls") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     Bench bench(backend,
                 "#include <thread>\n//@ launch f(y)\nvoid f(float* y) {\n"
                 "  static bool started = false;\n"
@@ -241,7 +229,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a fault ends the program's process, and the next run gets a fresh one") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     Bench bench(backend, "#include <cstdlib>\n//@ launch f(x, y)\nvoid f(const float* x, float* y) {\n"
                          "  static int calls = 0;\n  y[0] = ++calls;\n  if (x[0] != 0) std::abort();\n}\n");
     REQUIRE(bench.run().finished());
@@ -255,7 +243,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("code that runs when the program is loaded is in the same cage") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto status = run_once(
         backend, "#include <cstdlib>\n//@ launch f(y)\n"
                  "struct Early { Early() { std::abort(); } } early;\nvoid f(float* y) { y[0] = 1; }\n");
@@ -263,7 +251,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("the kernel finds an empty environment and nothing open but its own") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     Bench bench(backend, "#include <dirent.h>\n#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
                          "  int variables = 0, descriptors = 0;\n"
                          "  for (char** entry = environ; *entry; ++entry) ++variables;\n"
@@ -272,8 +260,9 @@ TEST_SUITE("runner") {
                          "  y[0] = variables;\n  y[1] = descriptors;\n}\n");
     REQUIRE(bench.run().finished());
     CHECK(bench.of<float>("y")[0] <= 8);
-    // ".", "..", the folder itself, three standard streams, the socket, the lifeline and the private object.
-    CHECK(bench.of<float>("y")[1] == 9);
+    // ".", "..", the folder itself, three standard streams, the socket, the lifeline, the private object and
+    // the folder of threads.
+    CHECK(bench.of<float>("y")[1] == 10);
   }
 
   TEST_CASE("nothing is left behind: no descriptors, processes or files") {
@@ -281,7 +270,7 @@ TEST_SUITE("runner") {
     const auto before = Traces::now();
     CHECK_FALSE(before.children);
     {
-      CpuBackend backend({.temporary_folder = base.path()});
+      CpuBackend backend({.temporary_folder = base.path(), .locks = bare});
       for (const auto* const text : {"//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n",
                                      "//@ launch f(y)\nvoid f(float* y) { __builtin_trap(); }\n"}) {
         Bench bench(backend, text);
@@ -297,7 +286,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a buffer's memory is given back when it goes, though a runner has it mapped") {
-    auto& backend = shared_backend();
+    auto& backend = bare_backend();
     const auto task = vector_task("//@ launch f(y, n)\nvoid f(float* y, int n) { y[n - 1] = 1; }\n");
     const auto program = compile(backend, task).program;
     REQUIRE(program);
@@ -319,7 +308,7 @@ TEST_SUITE("runner") {
     TemporaryFolder cache;
     const auto folder = cache.path() + "/a/b";
     for (int i = 0; i < 2; ++i) {
-      CpuBackend backend({.cache_folder = folder});
+      CpuBackend backend({.cache_folder = folder, .locks = bare});
       Bench bench(backend, "//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n");
       REQUIRE(bench.run().finished());
       CHECK(entries_of(folder).size() == 1);
@@ -332,7 +321,7 @@ TEST_SUITE("runner") {
     REQUIRE(::pipe(ends.data()) == 0);
     const pid_t host = ::fork();
     if (host == 0) {
-      CpuBackend backend({.temporary_folder = base.path()});
+      CpuBackend backend({.temporary_folder = base.path(), .locks = bare});
       const auto task = vector_task(
           "#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
           "  reinterpret_cast<int&>(y[0]) = getpgrp();\n  if (y[1] != 0) for (;;) sleep(1);\n}\n");

@@ -143,7 +143,10 @@ inline constexpr auto helper_prefixes = std::to_array<std::string_view>({"GOMP_p
                                                                          "__aarch64_",
                                                                          "_ZSt",
                                                                          "_ZNKSt",
-                                                                         "_ZNSt"});
+                                                                         "_ZNSt",
+                                                                         "_ZTI",
+                                                                         "_ZTV",
+                                                                         "_ZTS"});
 
 /// Names that begin like those helpers and reach beyond the kernel: input and output, threads, clocks, files,
 /// the program's end, random devices, locales.
@@ -219,6 +222,70 @@ template <std::size_t count>
   if (first == "GCC") return is_one_of(second, gcc);
   if (first == "clang") return is_one_of(second, clang) && second != "attribute";
   return first.empty() || is_one_of(first, plain) || first == "endscop";
+}
+
+/// Words of the language that generated code around a kernel uses.
+[[nodiscard]] constexpr bool is_keyword(std::string_view name) noexcept {
+  constexpr auto words = std::to_array<std::string_view>({"alignas",
+                                                          "alignof",
+                                                          "auto",
+                                                          "bool",
+                                                          "break",
+                                                          "case",
+                                                          "catch",
+                                                          "char",
+                                                          "class",
+                                                          "const",
+                                                          "constexpr",
+                                                          "continue",
+                                                          "decltype",
+                                                          "default",
+                                                          "defined",
+                                                          "delete",
+                                                          "do",
+                                                          "double",
+                                                          "else",
+                                                          "enum",
+                                                          "extern",
+                                                          "false",
+                                                          "float",
+                                                          "for",
+                                                          "if",
+                                                          "inline",
+                                                          "int",
+                                                          "long",
+                                                          "namespace",
+                                                          "new",
+                                                          "operator",
+                                                          "private",
+                                                          "public",
+                                                          "return",
+                                                          "short",
+                                                          "signed",
+                                                          "sizeof",
+                                                          "static",
+                                                          "static_assert",
+                                                          "static_cast",
+                                                          "struct",
+                                                          "switch",
+                                                          "template",
+                                                          "true",
+                                                          "typename",
+                                                          "union",
+                                                          "unsigned",
+                                                          "using",
+                                                          "void",
+                                                          "volatile",
+                                                          "while",
+                                                          "visibility",
+                                                          "__attribute__",
+                                                          "__builtin_bit_cast"});
+  return is_one_of(name, words);
+}
+
+/// Names of the code that is generated around a kernel.
+[[nodiscard]] constexpr bool is_own_name(std::string_view name) noexcept {
+  return name.starts_with("mtmc_launch_") || name.starts_with("mtmc_generated");
 }
 
 /// Attributes that make code run unasked, hide it, or put it where it does not belong.

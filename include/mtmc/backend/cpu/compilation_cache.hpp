@@ -21,6 +21,8 @@ namespace mtmc::detail {
 /// What a compiler made of a text: an object or the reasons why not.
 struct Compilation {
   std::shared_ptr<const CompiledObject> object{};
+  /// A screen refused the text or the object.
+  bool refused = false;
   std::vector<Diagnostic> diagnostics{};
   std::map<std::string, double> resources{};
 };

@@ -14,6 +14,7 @@
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
+#include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/core/concepts.hpp>
 
 #include <algorithm>
@@ -59,6 +60,13 @@ public:
   /// What results depend on besides kernel and task, for cache keys: processor, compiler, flags, threads.
   [[nodiscard]] std::string identity() const { return state_->identity; }
 
+  /// What of a kernel's text is not allowed, before it is preprocessed; none if all is well. What its macros
+  /// hide, and what only the compiled object shows, is found by `compile`.
+  [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
+    if (!state_->options.locks.text_screen) return {};
+    return detail::screen_text(kernel.source, state_->options.allowed_headers);
+  }
+
   /// Compiles a kernel for the launches of `options.plan`. The same text with the same launches gives the
   /// same program as long as somebody holds it, and is not compiled again while it is among the last
   /// `CpuBackendOptions::cached_programs`. A stop request counts as `timed_out`. Throws `Error`
@@ -78,15 +86,16 @@ public:
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
     return {state_->registry, std::make_shared<const detail::SharedMemory>(bytes)};
   }
-  /// Copies `content` into a buffer. Throws std::out_of_range if it does not fit.
+  /// Copies `content` into a buffer; it appears there right before the next run. Throws std::out_of_range if
+  /// it does not fit.
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
-    const auto target = part_of(buffer, offset, content.size());
-    if (!content.empty()) std::memcpy(target.data(), content.data(), content.size());
+    check_part(buffer, offset, content.size());
+    buffer.memory_->stage(offset, content);
   }
   /// Copies from a buffer into `target`. Throws std::out_of_range if there is less.
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
-    const auto content = part_of(buffer, offset, target.size());
-    if (!target.empty()) std::memcpy(target.data(), content.data(), target.size());
+    check_part(buffer, offset, target.size());
+    if (!target.empty()) std::memcpy(target.data(), buffer.content().data() + offset, target.size());
   }
 
   /// Calls the launches of a plan, in order, and waits. The program's process runs only meanwhile. Throws
@@ -174,6 +183,14 @@ private:
                  "; " + toolchain.flags() + "; runner " +
                  std::to_string(detail::runner_protocol::magic & 0xffff);
       for (const auto& entry : runner.environment) identity += ' ' + entry;
+      for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
+        for (const auto& name : *allowed) identity += "; allows " + name;
+      runner.sandbox = options.locks.sandbox;
+      runner.freeze = options.locks.freeze;
+      if (options.locks != CpuLocks{})
+        identity += std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
+                    (options.locks.object_screen ? "object " : "") +
+                    (options.locks.sandbox ? "sandbox " : "") + (options.locks.freeze ? "freeze" : "");
     }
 
     CpuBackendOptions options;
@@ -203,12 +220,11 @@ private:
     return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
   }
 
-  [[nodiscard]] static std::span<std::byte> part_of(Buffer& buffer, std::size_t offset, std::size_t bytes) {
-    const auto content = buffer.content();
-    if (offset > content.size() || bytes > content.size() - offset)
+  static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    const auto size = buffer.memory_->content().size();
+    if (offset > size || bytes > size - offset)
       throw std::out_of_range("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
-                              " of a CpuBuffer of " + std::to_string(content.size()) + " bytes");
-    return content.subspan(offset, bytes);
+                              " of a CpuBuffer of " + std::to_string(size) + " bytes");
   }
 
   void compile_valid(const Kernel& kernel, const CompileOptions& options, const std::stop_token& stop,
@@ -238,6 +254,7 @@ private:
       state_->cache.finish(key, *compilation);
     }
     result.diagnostics = compilation->diagnostics;
+    result.refused = compilation->refused;
     result.resources = compilation->resources;
     if (!compilation->object) return;
     // Here, because it takes time that no deadline of a run foresees.
@@ -257,8 +274,10 @@ private:
       if (auto status = program.start(setup, begin + preparation_patience); !status.finished()) return status;
     }
     if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
+    // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.
+    for (const auto& [handle, memory] : group.buffers) memory->settle();
     if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-    return program.go(later(deadline, begin), seconds);
+    return program.go(group, later(deadline, begin), seconds);
   }
 
   /// Compiles a kernel of this library's own, which must succeed.

@@ -158,6 +158,12 @@ private:
     const auto prepared = runner_->prepare(group.launches, deadline);
     if (!prepared.status.finished()) return give_up(prepared.status);
     if (prepared.accepted) return {};
+    return detail::launch_failed("the runner refused the launch: " + prepared.text);
+  }
+
+  /// What the answer of a program means that did not take a value.
+  [[nodiscard]] static RunStatus misfit(const detail::BoundGroup& group,
+                                        const detail::RunnerReply& prepared) {
     if (prepared.first >= group.sources.size() || prepared.second < 1 ||
         prepared.second > group.sources[prepared.first]->arguments.size())
       return detail::launch_failed("the runner refused the launch: " + prepared.text);
@@ -169,9 +175,10 @@ private:
                                  ") does not fit the type of its parameter in `" + launch.entry + '`');
   }
 
-  [[nodiscard]] RunStatus go(Deadline deadline, double& seconds) {
+  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, Deadline deadline, double& seconds) {
     const auto reply = runner_->go(deadline, seconds);
-    return reply.status.finished() ? reply.status : give_up(reply.status);
+    if (!reply.status.finished()) return give_up(reply.status);
+    return reply.accepted ? reply.status : misfit(group, reply);
   }
 
   [[nodiscard]] RunStatus give_up(RunStatus status) {

@@ -4,8 +4,10 @@
 #include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/compiler_diagnostics.hpp>
 #include <mtmc/backend/cpu/cpp_compiler.hpp>
+#include <mtmc/backend/cpu/object_screen.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/runner_source.hpp>
+#include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
@@ -105,12 +107,16 @@ public:
     CompilerReport report(answer.error, signatures,
                           static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path());
     result.diagnostics = report.diagnostics(most_diagnostics);
+    // Before anything the compiler says is believed or handed on: it may quote what it should not have read.
+    if (auto refused = screen(folder.path(), answer.succeeded()); !refused.empty()) {
+      result.diagnostics = std::move(refused);
+      result.refused = true;
+      return result;
+    }
     if (answer.succeeded()) {
       const auto path = folder.path() + "/program.so";
       result.resources["code_bytes"] = code_bytes(read_file(path));
-      // Other candidates' texts are nothing a candidate should find.
-      ::unlink((folder.path() + "/kernel.cpp").c_str());
-      ::unlink((folder.path() + "/program.cpp").c_str());
+      remove_traces(folder.path());
       result.object =
           std::make_shared<const CompiledObject>(CompiledObject{std::move(folder), std::move(signatures)});
       return result;
@@ -130,8 +136,9 @@ public:
     const auto cached = options_.cache_folder + '/' + name;
     if (!options_.cache_folder.empty() && ::access(cached.c_str(), X_OK) == 0) return runner_ = cached;
     write_source(folder_.path() + "/runner.cpp", source);
-    const auto answer = compiler_.run(
-        {"-std=c++17", "-O1", "-rdynamic", "-o", "runner", "runner.cpp", "-ldl"}, folder_.path(), {});
+    const auto answer = compiler_.run({"-std=c++17", "-O1", "-rdynamic", "-Wl,-z,now", "-Wl,-z,relro", "-o",
+                                       "runner", "runner.cpp", "-ldl"},
+                                      folder_.path(), {});
     if (!answer.succeeded()) throw broken(answer, "the runner");
     runner_ = folder_.path() + "/runner";
     keep_runner(cached);
@@ -160,10 +167,51 @@ private:
     }
   }
 
+  /// How compilers name what they keep: Clang, and GCC where the result has a name of its own.
+  static constexpr std::array<std::string_view, 2> kept_names{"program", "program.so-program"};
+
+  /// What the screens of the preprocessed text and of the object have to say.
+  [[nodiscard]] std::vector<Diagnostic> screen(const std::string& folder, bool compiled) const {
+    const auto kept = [&](std::string_view extension) {
+      for (const auto name : kept_names) {
+        auto path = folder;
+        path.append("/").append(name).append(extension);
+        if (::access(path.c_str(), F_OK) == 0) return path;
+      }
+      return std::string{};
+    };
+    if (const auto text = kept(".ii"); options_.locks.text_screen && !text.empty()) {
+      struct stat facts {};
+      constexpr off_t most = off_t{64} << 20;
+      if (::stat(text.c_str(), &facts) == 0 && facts.st_size > most)
+        return {{Severity::error,
+                 0,
+                 0,
+                 "the preprocessed text is larger than 64 MiB",
+                 "Make the text smaller: fewer headers, no macros that multiply",
+                 {}}};
+      auto found = PreprocessedScreen("kernel.cpp", end_of_kernel_file).screen(read_file(text));
+      if (!found.empty()) return found;
+    }
+    if (!options_.locks.object_screen || !compiled) return {};
+    const auto object = kept(".o");
+    return screen_object(object.empty() ? std::string{} : read_file(object), options_.allowed_functions);
+  }
+
+  /// Other candidates' texts are nothing a candidate should find.
+  static void remove_traces(const std::string& folder) {
+    for (const std::string_view file : {"kernel.cpp", "program.cpp"})
+      ::unlink((folder + '/' + std::string(file)).c_str());
+    for (const auto name : kept_names)
+      for (const std::string_view extension : {".ii", ".bc", ".s", ".o", ".res"})
+        ::unlink((folder + '/' + std::string(name) + std::string(extension)).c_str());
+  }
+
   [[nodiscard]] std::vector<std::string> arguments() const {
     // Flags of the host come last, so that it has the last word.
     auto arguments = compiler_.remark_flags();
-    arguments.insert(arguments.end(), {"-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now"});
+    arguments.insert(arguments.end(), {"-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro"});
+    if (options_.locks.text_screen || options_.locks.object_screen) arguments.emplace_back("-save-temps");
     arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
     arguments.insert(arguments.end(), options_.extra_flags.begin(), options_.extra_flags.end());
     arguments.insert(arguments.end(), {"-o", "program.so", "program.cpp"});

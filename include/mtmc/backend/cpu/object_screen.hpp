@@ -61,7 +61,7 @@ private:
   /// exceptions, one word for a named critical section.
   [[nodiscard]] static bool is_own_storage(const ElfSection& section) {
     return section.name.starts_with(".data.rel.ro") ||
-           section.name == ".data.rel.local.DW.ref.__gxx_personality_v0";
+           (section.name.starts_with(".data.rel.local.DW.ref.") && section.size <= 8);
   }
   [[nodiscard]] static bool is_own_storage(const ElfSymbol& symbol) {
     return symbol.size <= 32 && symbol.name.starts_with(".gomp_critical_user_");

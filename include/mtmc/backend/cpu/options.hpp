@@ -8,6 +8,21 @@
 
 namespace mtmc {
 
+/// The locks between a candidate and the rest of the machine that can be taken off one by one, to show what
+/// each of them holds. Never take one off where candidates are not trusted.
+struct CpuLocks {
+  /// Tokens of the text, before and after preprocessing: headers, assembly, attributes, pragmas.
+  bool text_screen = true;
+  /// Tables of the object file: writable variables, constructors, functions of other libraries.
+  bool object_screen = true;
+  /// System calls of the kernel's process: memory and threads only.
+  bool sandbox = true;
+  /// Between two calls the kernel's process stands still.
+  bool freeze = true;
+
+  friend bool operator==(const CpuLocks&, const CpuLocks&) = default;
+};
+
 /// How a `CpuBackend` compiles and runs kernels. The defaults suit an engineer's own machine.
 struct CpuBackendOptions {
   /// The C++ compiler: a path, or a name looked for in `search_path`; empty = the first of c++, g++, clang++.
@@ -36,6 +51,12 @@ struct CpuBackendOptions {
   /// A folder of the host in which the compiled runner is kept from one run of the host to the next; empty =
   /// nowhere. Only what the host trusts may be able to write there.
   std::string cache_folder{};
+  /// Headers a kernel may include besides those of the C++ library that compute, as in `#include <name>`.
+  std::vector<std::string> allowed_headers{};
+  /// Functions a kernel may call besides those of the C and C++ library that compute, as the linker knows
+  /// them. What they do is the host's responsibility.
+  std::vector<std::string> allowed_functions{};
+  CpuLocks locks{};
   /// How many compiled programs are kept for the case that the same kernel comes again.
   std::size_t cached_programs = 256;
 };

@@ -38,6 +38,9 @@ struct RunnerSetup {
   /// Bytes of its own memory the process may use, and of address space in all.
   std::uint64_t memory_limit = 0;
   std::uint64_t address_space_limit = 0;
+  /// See `CpuLocks`.
+  bool sandbox = true;
+  bool freeze = true;
 };
 
 /// One argument of a call as the runner gets it: a value's bits, or a place in a mapped buffer.
@@ -84,6 +87,9 @@ struct RunnerReply {
     return text +
            ": it called abort, threw an exception (std::bad_alloc where memory ran out), or its heap was "
            "found corrupted";
+  case SIGSYS:
+    return text + ": it made a system call that a kernel must not make (files, processes, sockets, signals, "
+                  "clocks and timers are none of its business)";
   case SIGXFSZ:
     return text + ": it wrote to a file, which a kernel must not do";
   case SIGKILL:
@@ -101,7 +107,8 @@ public:
   using Clock = std::chrono::steady_clock;
 
   /// Starts the process. Throws `Error` (`mtmc.backend.003`) if that is impossible.
-  explicit Runner(const RunnerSetup& setup) : child_(start(setup, socket_, lifeline_)) {}
+  explicit Runner(const RunnerSetup& setup)
+      : child_(start(setup, socket_, lifeline_)), freeze_(setup.freeze) {}
 
   /// Maps, in the runner, those of `buffers` it has not mapped yet, and unmaps those that are gone.
   [[nodiscard]] RunnerReply map(const std::map<std::uint64_t, std::shared_ptr<const SharedMemory>>& buffers,
@@ -173,12 +180,13 @@ private:
     const FileDescriptor runner_lifeline{ends[0]};
     lifeline.reset(ends[1]);
     try {
-      return ChildProcess{{.arguments = {setup.executable, std::to_string(setup.memory_limit),
-                                         std::to_string(setup.address_space_limit)},
-                           .working_folder = "/",
-                           .environment = setup.environment,
-                           .descriptors = {{runner_socket.get(), runner_protocol::socket_number},
-                                           {runner_lifeline.get(), runner_protocol::lifeline_number}}}};
+      return ChildProcess{
+          {.arguments = {setup.executable, std::to_string(setup.memory_limit),
+                         std::to_string(setup.address_space_limit), setup.sandbox ? "1" : "0"},
+           .working_folder = "/",
+           .environment = setup.environment,
+           .descriptors = {{runner_socket.get(), runner_protocol::socket_number},
+                           {runner_lifeline.get(), runner_protocol::lifeline_number}}}};
     } catch (const ProcessStartError& error) {
       cannot_start(error.what());
     }
@@ -214,7 +222,7 @@ private:
     const bool in_time = wait_for_answer(deadline);
     if (in_time) size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
     answered_ = Clock::now();
-    ::kill(-child_.pid(), SIGSTOP);
+    if (freeze_) ::kill(-child_.pid(), SIGSTOP);
     if (!in_time) {
       child_.kill_group();
       return failure(RunOutcome::timed_out, "the kernel did not end before its deadline");
@@ -288,6 +296,7 @@ private:
   // Closes when this process ends in whatever way, which kills the runner's whole group.
   FileDescriptor lifeline_;
   ChildProcess child_;
+  bool freeze_ = true;
   std::vector<std::uint64_t> question_;
   std::uint64_t sequence_ = 0;
   Clock::time_point asked_{};

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace mtmc::detail {
 
@@ -75,8 +76,24 @@ public:
     ::munmap(base_, mapped_bytes_);
   }
 
-  /// The bytes that were asked for.
+  /// The bytes that were asked for, as a runner sees them. What is staged is not among them.
   [[nodiscard]] std::span<std::byte> content() const noexcept { return {base_, bytes_}; }
+
+  /// Keeps bytes that are to stand at `offset` once `settle` is called. They must lie within `content`.
+  void stage(std::size_t offset, std::span<const std::byte> bytes) const {
+    if (bytes.empty()) return;
+    if (staged_.empty()) staged_.resize(bytes_);
+    std::memcpy(staged_.data() + offset, bytes.data(), bytes.size());
+    if (!ranges_.empty() && ranges_.back().first + ranges_.back().second == offset)
+      ranges_.back().second += bytes.size();
+    else
+      ranges_.emplace_back(offset, bytes.size());
+  }
+  /// Puts what is staged where it belongs.
+  void settle() const {
+    for (const auto& [offset, size] : ranges_) std::memcpy(base_ + offset, staged_.data() + offset, size);
+    ranges_.clear();
+  }
   /// Bytes of the mapping: whole pages.
   [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
   /// To be passed to a runner, which maps it.
@@ -94,6 +111,9 @@ private:
   std::size_t mapped_bytes_ = 0;
   FileDescriptor descriptor_;
   std::byte* base_ = nullptr;
+  // Like the bytes behind `content`, of which a const object is a handle, no part of its own value.
+  mutable std::vector<std::byte> staged_;
+  mutable std::vector<std::pair<std::size_t, std::size_t>> ranges_;
 };
 
 /// All live buffers of one backend, by the number that is their handle. Numbers are never reused. May be used
@@ -146,7 +166,10 @@ public:
   /// What names it in `BoundBuffer::handle`; never 0.
   [[nodiscard]] std::uint64_t handle() const noexcept { return handle_; }
   /// Its bytes, as the judge sees them. A program may write to them while it runs, and only then.
-  [[nodiscard]] std::span<std::byte> content() const noexcept { return memory_->content(); }
+  [[nodiscard]] std::span<std::byte> content() const {
+    memory_->settle();
+    return memory_->content();
+  }
 
 private:
   friend class CpuBackend;

@@ -66,6 +66,9 @@ private:
   }
 
   void name(const SourceToken& token) {
+    if (is_own_name(token.spelling))
+      refuse(token.line, "names that begin with `mtmc_launch_` or `mtmc_generated` are the library's own",
+             "Choose another name");
     if (token.spelling.starts_with("__has_include") || token.spelling.starts_with("__has_embed"))
       refuse(token.line, "`" + token.spelling + "` asks which files there are",
              "Include the header you need; the usual ones are there");
@@ -84,6 +87,10 @@ private:
     for (const auto& token : rest)
       if (token.kind == SourceToken::Kind::name) name(token);
     if (word.is("if") || word.is("elif")) return condition(rest, line);
+    if (word.is("define") && !rest.empty() && is_keyword(rest.front().spelling))
+      return refuse(line,
+                    "`#define " + rest.front().spelling + "` gives a word of the language another meaning",
+                    "Give the macro a name of its own");
     if (word.is("pragma")) return pragma(rest, line);
     for (const std::string_view harmless :
          {"define", "undef", "ifdef", "ifndef", "elifdef", "elifndef", "else", "endif", "error", "warning"})
@@ -134,7 +141,7 @@ private:
       const auto line = tokens.rest_of_line();
       if (line.size() < 2 || !line[0].is("define")) continue;
       Macro macro;
-      bool after_name = true;
+      bool after_name = false; // `#define f(x)` cannot be used in a condition without a call
       for (const auto& part : std::span(line).subspan(2)) {
         if (part.is("#") || part.is("##") || (after_name && part.is("("))) macro.simple = false;
         after_name = part.kind == SourceToken::Kind::name;
@@ -201,6 +208,9 @@ private:
   }
 
   void name(const SourceToken& token, bool in_attribute) {
+    if (is_own_name(token.spelling))
+      refuse(token.line, "names that begin with `mtmc_launch_` or `mtmc_generated` are the library's own",
+             "Choose another name");
     if (const auto why = why_forbidden(token.spelling); !why.empty())
       refuse(token.line, "`" + token.spelling + "` is not allowed: " + std::string(why),
              "Write plain C++; intrinsics of <immintrin.h> and `#pragma omp simd` reach the vector units");

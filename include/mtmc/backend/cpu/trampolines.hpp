@@ -250,8 +250,8 @@ inline constexpr std::string_view assertion_marker = "mtmc: ";
 /// The name under which the compiler knows the place just behind the kernel's text.
 inline constexpr std::string_view end_of_kernel_file = "end-of-kernel";
 
-/// The text of one trampoline: `int mtmc_launch_<number>(slots, only_check)`, on one line that the compiler
-/// takes for the launch line itself. It returns 0, or with `only_check` the number (from 1) of the first
+/// The text of one trampoline: `int mtmc_launch_<number>(slots)`, on one line that the compiler takes for
+/// the launch line itself. It calls the entry and returns 0, or only returns the number (from 1) of the first
 /// argument whose value does not fit its parameter.
 [[nodiscard]] inline std::string trampoline_text(const LaunchSignature& signature, std::size_t number) {
   namespace helper = detail_trampolines;
@@ -296,9 +296,8 @@ inline constexpr std::string_view end_of_kernel_file = "end-of-kernel";
   }
   return "#line " + std::to_string(signature.line) + " \"kernel.cpp\"\n" +
          "extern \"C\" __attribute__((visibility(\"default\"))) int mtmc_launch_" + std::to_string(number) +
-         "(const mtmc_generated::mtmc_word* mtmc_slots, int mtmc_only_check) { " + asserts +
-         "if (mtmc_only_check) { " + checks + "return 0; } (void)mtmc_slots; " + signature.entry + '(' +
-         values + "); return 0; }\n";
+         "(const mtmc_generated::mtmc_word* mtmc_slots) { " + asserts + checks + "(void)mtmc_slots; " +
+         signature.entry + '(' + values + "); return 0; }\n";
 }
 
 /// The text that is compiled: it includes the kernel's text from the file `kernel.cpp` beside it.

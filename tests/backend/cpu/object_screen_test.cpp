@@ -1,0 +1,119 @@
+// What a kernel's object file may not hold or refer to, seen through the real compiler.
+#include <mtmc/backend/cpu/object_screen.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace {
+
+/// What compiling says of a text that the first screen does not look at.
+CompileResult<CpuProgram> compiled(const std::string& text, std::vector<std::string> functions = {}) {
+  static CpuBackend plain({.locks = {.text_screen = false}});
+  CpuBackend* backend = &plain;
+  std::optional<CpuBackend> special;
+  if (!functions.empty())
+    backend =
+        &special.emplace(CpuBackendOptions{.allowed_functions = functions, .locks = {.text_screen = false}});
+  return compile(*backend, vector_task("//@ launch f(x, y, n)\n" + text));
+}
+std::string refused(const std::string& text) {
+  const auto result = compiled(text);
+  std::string all;
+  for (const auto& diagnostic : result.diagnostics)
+    if (diagnostic.severity == Severity::error) all += diagnostic.message + '\n';
+  CHECK(result.refused != (result.program != nullptr));
+  return result.refused ? all : std::string{};
+}
+bool refuses(const std::string& text, const std::string& says) {
+  CAPTURE(text);
+  CAPTURE(refused(text));
+  return refused(text).find(says) != std::string::npos;
+}
+const std::string head = "void f(const float* x, float* y, int n) {\n";
+
+} // namespace
+
+TEST_SUITE("object screen") {
+  TEST_CASE("state between calls is named as the coder wrote it") {
+    CHECK(refuses("static int calls;\n" + head + "y[0] = ++calls + x[n - 1]; }\n", "`calls` is a variable"));
+    CHECK(refuses(head + "static float cache[8]; cache[n & 7] = x[0]; y[0] = cache[1]; }\n",
+                  "f(float const*, float*, int)::cache"));
+    CHECK(refuses(head + "thread_local int t; y[0] = ++t + x[n - 1]; }\n", "thread-local"));
+    CHECK(refuses("#include <vector>\n" + head + "static std::vector<float> v(n); y[0] = v[0] + x[0]; }\n",
+                  "initialised at run time"));
+    CHECK(refuses("inline int shared = 3;\n" + head + "y[0] = shared++ + x[n - 1]; }\n", "`shared`"));
+    CHECK(refuses("__attribute__((section(\".mine\"))) int hidden = 3;\n" + head +
+                      "y[0] = hidden++ + x[n - 1]; }\n",
+                  "`hidden`"));
+  }
+
+  TEST_CASE("code that runs unasked") {
+    CHECK(refuses("struct S { S() { ++*(volatile int*)this; } int i; } s;\n" + head +
+                      "y[0] = s.i + x[n - 1]; }\n",
+                  "runs when it is loaded"));
+    CHECK(refuses("__attribute__((constructor)) void early() { __builtin_trap(); }\n" + head +
+                      "y[0] = x[n - 1]; }\n",
+                  "runs when it is loaded"));
+    CHECK(refuses("extern \"C\" { static void a() {} typedef void F(); static F* pick() { return a; }\n"
+                  "void g() __attribute__((ifunc(\"pick\"))); }\n" +
+                      head + "g(); y[0] = x[n - 1]; }\n",
+                  "chosen by code"));
+  }
+
+  TEST_CASE("functions of other libraries") {
+    CHECK(refuses("#include <cstdio>\n" + head + "std::printf(\"%d\", n); y[0] = x[0]; }\n", "`printf`"));
+    CHECK(refuses("extern \"C\" int open(const char*, int);\n" + head +
+                      "y[0] = open(\"/x\", 0) + x[n - 1]; }\n",
+                  "`open`"));
+    CHECK(refuses("extern \"C\" long syscall(long, ...);\n" + head + "y[0] = syscall(39) + x[n - 1]; }\n",
+                  "`syscall`"));
+    CHECK(refuses("#include <omp.h>\n" + head + "y[0] = omp_get_wtime() + x[n - 1]; }\n", "`omp_get_wtime`"));
+    CHECK(refuses("#include <thread>\n" + head + "std::thread([] {}).detach(); y[0] = x[n - 1]; }\n",
+                  "std::thread"));
+    CHECK(compiled("extern \"C\" long syscall(long, ...);\n" + head + "y[0] = syscall(39) + x[n - 1]; }\n",
+                   {"syscall"})
+              .program != nullptr);
+  }
+
+  TEST_CASE("honest kernels have all they need") {
+    for (const std::string body :
+         {"y[0] = std::exp(x[0]) + std::pow(x[1], 1.5f) + std::tgamma(x[2]) + std::fmod(x[3], 2.0f) + "
+          "sqrt(x[4]);",
+          "std::vector<float> v(x, x + n); std::sort(v.begin(), v.end()); y[0] = v[0];",
+          "try { y[0] = std::vector<float>(x, x + n).at(n); } catch (const std::out_of_range&) { y[0] = 1; }",
+          "static const float table[] = {1, 2, 3}; static constexpr int k = 2; y[0] = table[n % 3] * k + "
+          "x[0];",
+          "struct A { virtual ~A() = default; virtual float g(float v) const { return v; } }; struct B : A { "
+          "float "
+          "g(float v) const override { return 2 * v; } }; std::unique_ptr<A> a = n > 3 ? "
+          "std::make_unique<A>() : "
+          "std::make_unique<B>(); y[0] = a->g(x[0]);",
+          "std::function<float(float)> g = [n](float v) { return v * n; }; y[0] = g(x[0]);",
+          "float s = 0;\n#pragma omp parallel for reduction(+ : s)\nfor (int i = 0; i < n; ++i) s += "
+          "x[i];\ny[0] = s;",
+          "#pragma omp parallel\n{\n#pragma omp critical(mine)\ny[0] += x[0];\n#pragma omp barrier\n#pragma "
+          "omp single\n{"
+          "\n#pragma omp task\ny[1] = omp_get_thread_num();\n}\n}",
+          "float* t = new float[n]; std::memcpy(t, x, sizeof(float) * n); y[0] = t[n - 1]; delete[] t; "
+          "std::free(std::malloc(9));"}) {
+      CAPTURE(body);
+      CHECK(refused("#include <algorithm>\n#include <cmath>\n#include <cstdlib>\n#include "
+                    "<cstring>\n#include <functional>\n"
+                    "#include <memory>\n#include <omp.h>\n#include <stdexcept>\n#include <vector>\n" +
+                    head + body + "\n}\n")
+                .empty());
+    }
+  }
+
+  TEST_CASE("bytes that are no object file are refused, not read beyond") {
+    CHECK_FALSE(detail::screen_object("").empty());
+    CHECK_FALSE(detail::screen_object("\x7f"
+                                      "ELF\2\1\1")
+                    .empty());
+    CHECK_FALSE(detail::screen_object(std::string(4096, '\xff')).empty());
+  }
+}

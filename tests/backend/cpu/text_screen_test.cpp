@@ -1,0 +1,104 @@
+// What a kernel's text may not hold, and what it may.
+#include <mtmc/backend/cpu/text_screen.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace mtmc;
+using namespace mtmc::detail;
+
+namespace {
+
+/// Line and message of what the first screen finds: "2: the header <thread> ..."; empty if nothing.
+std::string found(const std::string& text) {
+  std::string all;
+  for (const auto& diagnostic : screen_text(text)) {
+    CHECK_FALSE(diagnostic.remedy.empty());
+    all += std::to_string(diagnostic.line) + ": " + diagnostic.message + '\n';
+  }
+  return all;
+}
+bool refuses(const std::string& text, const std::string& says) {
+  CAPTURE(text);
+  CAPTURE(found(text));
+  return found(text).find(says) != std::string::npos;
+}
+std::string found_after_preprocessing(const std::string& text) {
+  std::string all;
+  for (const auto& diagnostic : PreprocessedScreen("kernel.cpp", "end").screen(text))
+    all += std::to_string(diagnostic.line) + ": " + diagnostic.message + '\n';
+  return all;
+}
+
+} // namespace
+
+TEST_SUITE("text screen") {
+  TEST_CASE("headers that compute are allowed, others are named with their line") {
+    CHECK(found("#include <cmath>\n#include <algorithm>\n # include <immintrin.h>\n#include <omp.h>\n")
+              .empty());
+    CHECK(refuses("#include <cmath>\n#include <thread>\n", "2: the header <thread>"));
+    CHECK(refuses("#include \"/etc/passwd\"\n", "1: the header </etc/passwd>"));
+    CHECK(refuses("#include <../../../etc/passwd>\n", "etc/passwd"));
+    CHECK(refuses("%:include <sys/mman.h>\n", "<sys/mman.h>"));
+    CHECK(refuses("#inc\\\nlude <sys/mman.h>\n", "<sys/mman.h>"));
+    CHECK(refuses("/* a\n */ # /* b */ include /* c\n\" */ <sys/mman.h>\n", "<sys/mman.h>"));
+    CHECK(refuses("#define H <sys/mman.h>\n#include H\n", "2: an #include has to name its header literally"));
+    CHECK(refuses("#include_next <cmath>\n", "#include_next"));
+    CHECK(refuses("#import <cmath>\n", "#import"));
+    CHECK(refuses("#line 1 \"/etc/passwd\"\n", "#line"));
+    CHECK(refuses("# 1 \"/etc/passwd\" 3\n", "`#1`"));
+  }
+
+  TEST_CASE("a host may allow more headers") {
+    const std::vector<std::string> more{"engine/half.hpp"};
+    CHECK(screen_text("#include <engine/half.hpp>\n", more).empty());
+    CHECK_FALSE(screen_text("#include <engine/half.hpp>\n").empty());
+  }
+
+  TEST_CASE("no question about files gets an answer") {
+    CHECK(refuses("#if __has_include(\"/etc/passwd\")\n#endif\n", "__has_include"));
+    CHECK(refuses("#if __has_\\\ninclude(\"/etc/passwd\")\n#endif\n", "__has_include"));
+    CHECK(refuses("#define A(x) __has_##x\n#if A(include)(\"/etc/passwd\")\n#endif\n", "2: the condition"));
+    CHECK(refuses("#define A(x) __has_##x\n#define B A(include)\n#define C B(\"x\")\n#if C\n#endif\n",
+                  "4: the condition"));
+    CHECK(refuses("#if /*\n\" */ __has_include(<x>)\n#endif\n", "__has_include"));
+    CHECK(
+        refuses("const char* s = R\"x( )\\\nx\" )x\"; \n#if __has_include(<x>)\n#endif\n", "__has_include"));
+    CHECK(refuses("#pragma GCC dependency \"/etc/passwd\"\n", "#pragma GCC dependency"));
+    CHECK(refuses("?\?=include <sys/mman.h>\n", "trigraph"));
+  }
+
+  TEST_CASE("honest text passes") {
+    CHECK(
+        found(
+            "#define TILE 32\n#define WIDE (TILE * 2)\n#define CAT(a, b) a##b\n#if defined(__AVX2__) && WIDE "
+            "> 32\n"
+            "#elif __has_builtin(__builtin_expect)\n#endif\n#pragma omp parallel for\n#pragma GCC unroll 4\n"
+            "// #include <thread>\n/* #include <thread>\n#line 3 */\n"
+            "const char* text = \"#include <thread>\";\nauto raw = R\"(\n#include <thread>\n)\";\n"
+            "int big = 1'000'000; float x = 1e-3f; char c = '\"'; char d = '\\'';\n#\n#ifdef "
+            "X\n#else\n#endif\n")
+            .empty());
+  }
+
+  TEST_CASE("after preprocessing: assembly, attributes, pragmas and storage, however they were spelled") {
+    const auto in_kernel = [](const std::string& text) {
+      return found_after_preprocessing("# 1 \"program.cpp\"\nasm(\"ours\");\n# 7 \"kernel.cpp\" 1\n" + text +
+                                       "\n# 1 \"end\"\nasm(\"ours\");\n");
+    };
+    CHECK(in_kernel("int x;\n__asm__ (\"nop\");").starts_with("8: `__asm__` is not allowed"));
+    CHECK(in_kernel("thread_local int x;").starts_with("7: `thread_local`"));
+    CHECK(in_kernel("__attribute__((constructor)) void f();").find("`constructor`") != std::string::npos);
+    CHECK(in_kernel("[[gnu::section(\"x\")]] int f();").find("`section`") != std::string::npos);
+    CHECK(in_kernel("<:<:gnu::__ifunc__(\"x\"):>:> int f();").find("`__ifunc__`") != std::string::npos);
+    CHECK(in_kernel("#pragma weak f").find("#pragma weak") != std::string::npos);
+    CHECK(in_kernel("return __builtin_frame_address(0);").find("its caller") != std::string::npos);
+    CHECK(in_kernel(
+              "int section = 1; float constructor; a[b[0]] = section;\n__attribute__((noinline)) int g();\n"
+              "#pragma omp simd\n#pragma GCC ivdep\nconst char* s = \"asm(1)\";")
+              .empty());
+    CHECK(found_after_preprocessing("# 1 \"/usr/include/x.h\" 1 3\nasm(\"theirs\");\n").empty());
+  }
+}
