@@ -7,7 +7,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/backend_conformance.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
-#include <mtmc/support/shared_library.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,83 +18,19 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <regex>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "opencl_interface.hpp"
+
 namespace {
 
-// ---- The interface of OpenCL 1.2, as far as a backend needs it. Every handle is a pointer.
-
-using Code = std::int32_t; // cl_int
-using Word = std::uint32_t;
-using Size = std::size_t;
-
-enum : Word { // CL/cl.h
-  device_type = 0x1000,
-  device_compute_units = 0x1002,
-  device_clock_mhz = 0x100c,
-  device_alignment_bits = 0x1019,
-  device_cache_bytes = 0x101e,
-  device_memory_bytes = 0x101f,
-  device_local_bytes = 0x1023,
-  device_name = 0x102b,
-  device_driver = 0x102d,
-  device_version = 0x102f,
-  device_extensions = 0x1030,
-  build_log = 0x1183,
-  argument_type_name = 0x1198,
-  part_is_region = 0x1220
-};
-constexpr Code build_failed = -11;
-constexpr Code device_not_available = -2;
-
-struct OpenCl {
-  /// Becomes the function pointer it is assigned to.
-  struct Function {
-    const mtmc::SharedLibrary& library;
-    const char* name;
-    template <class F> operator F*() const { return library.symbol<F>(name); }
-  };
-  [[nodiscard]] Function named(const char* name) const { return {library, name}; }
-
-  // Drivers start threads and register exit handlers, so what was opened stays.
-  mtmc::SharedLibrary library =
-      mtmc::SharedLibrary::open(std::vector<std::string>{"libOpenCL.so.1"}, {.keep_loaded = true});
-  using Release = Code(void*);
-  using Callback = void(void* event, Code status, void* data);
-  Code (*platforms)(Word, void**, Word*) = named("clGetPlatformIDs");
-  Code (*devices)(void*, std::uint64_t, Word, void**, Word*) = named("clGetDeviceIDs");
-  Code (*device_info)(void*, Word, Size, void*, Size*) = named("clGetDeviceInfo");
-  void* (*context)(const void*, Word, void* const*, void*, void*, Code*) = named("clCreateContext");
-  void* (*queue)(void*, void*, std::uint64_t, Code*) = named("clCreateCommandQueue");
-  void* (*program)(void*, Word, const char**, const Size*, Code*) = named("clCreateProgramWithSource");
-  Code (*build)(void*, Word, void* const*, const char*, void*, void*) = named("clBuildProgram");
-  Code (*build_info)(void*, void*, Word, Size, void*, Size*) = named("clGetProgramBuildInfo");
-  void* (*kernel)(void*, const char*, Code*) = named("clCreateKernel");
-  Code (*argument_info)(void*, Word, Word, Size, void*, Size*) = named("clGetKernelArgInfo");
-  Code (*argument)(void*, Word, Size, const void*) = named("clSetKernelArg");
-  void* (*memory)(void*, std::uint64_t, Size, void*, Code*) = named("clCreateBuffer");
-  void* (*part)(void*, std::uint64_t, Word, const void*, Code*) = named("clCreateSubBuffer");
-  Code (*write)(void*, void*, Word, Size, Size, const void*, Word, void*,
-                void*) = named("clEnqueueWriteBuffer");
-  Code (*read)(void*, void*, Word, Size, Size, void*, Word, void*, void*) = named("clEnqueueReadBuffer");
-  Code (*launch)(void*, void*, Word, const Size*, const Size*, const Size*, Word, void*,
-                 void**) = named("clEnqueueNDRangeKernel");
-  Code (*when_done)(void*, Code, Callback*, void*) = named("clSetEventCallback");
-  Code (*flush)(void*) = named("clFlush");
-  Code (*finish)(void*) = named("clFinish");
-  Release* release_event = named("clReleaseEvent");
-  Release* release_kernel = named("clReleaseKernel");
-  Release* release_program = named("clReleaseProgram");
-  Release* release_memory = named("clReleaseMemObject");
-  Release* release_queue = named("clReleaseCommandQueue");
-  Release* release_context = named("clReleaseContext");
-};
+using namespace opencl;
 
 /// A handle that is released with its last owner.
 using Owned = std::shared_ptr<void>;
@@ -117,29 +52,30 @@ void demand(Code code, const char* function) {
                     "pocl-opencl-icd");
 }
 
-/// "…:3:7: error: message" of Clang, on which most compilers of OpenCL are built, or PoCL's "error: …:3:7:
-/// message". `failed`: there must be an error, the whole log if need be.
+/// Reads "…:3:7: error: message" of Clang, on which most compilers of OpenCL are built, and PoCL's "error:
+/// …:3:7: message". `failed`: there must be an error, if need be the whole log.
 std::vector<mtmc::Diagnostic> read_log(const std::string& log, bool failed) {
-  static const std::regex remark(
-      R"((?:(error|warning): )?[^\n]*:(\d+):(\d+): (?:(?:fatal )?(error|warning): )?([^\n]+))");
   std::vector<mtmc::Diagnostic> found;
-  bool error = false;
-  for (std::sregex_iterator at(log.begin(), log.end(), remark), end; at != end; ++at) {
-    const auto severity = (*at)[1].str() + (*at)[4].str();
-    if (severity.empty()) continue; // a note
-    error = error || severity == "error";
-    found.push_back({severity == "error" ? mtmc::Severity::error : mtmc::Severity::warning,
-                     std::stoi((*at)[2]),
-                     std::stoi((*at)[3]),
-                     (*at)[5],
-                     {},
-                     {}});
-  }
-  if (failed && !error) found.push_back({mtmc::Severity::error, 0, 0, "the compiler failed: " + log, {}, {}});
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    for (auto at = line.find(':'); at != std::string::npos; at = line.find(':', at + 1)) {
+      mtmc::Diagnostic diagnostic;
+      int used = 0;
+      (void)std::sscanf(line.c_str() + at, ":%6d:%6d: %n", &diagnostic.line, &diagnostic.column, &used);
+      if (used == 0) continue;
+      diagnostic.message = line.substr(at + static_cast<Size>(used));
+      for (const std::string word : {"fatal ", "error: ", "warning: "})
+        if (diagnostic.message.starts_with(word)) diagnostic.message.erase(0, word.size());
+      const bool error = line.find("error: ") != std::string::npos;
+      if (!error && line.find("warning: ") == std::string::npos) break; // a note
+      diagnostic.severity = error ? mtmc::Severity::error : mtmc::Severity::warning;
+      failed = failed && !error;
+      found.push_back(std::move(diagnostic));
+      break;
+    }
+  if (failed) found.push_back({mtmc::Severity::error, 0, 0, "the compiler failed: " + log, {}, {}});
   return found;
 }
-
-// ---- The backend.
 
 struct OpenClBuffer {
   Owned memory;
@@ -186,7 +122,7 @@ public:
     device_.clock_hz = static_cast<double>(number_of(device_clock_mhz)) * 1e6;
     device_.software["driver"] = text_of(device_driver);
     if (text_of(device_extensions).find("cl_khr_fp64") != std::string::npos) device_.features = {"fp64"};
-    // Twice the last cache, which every work-item of `touch` changes a word of.
+    // Twice the last cache, of which every work-item of `touch` changes a word.
     swept_ = allocate(std::max<Size>(2 * number_of(device_cache_bytes), Size{32} << 20));
     const mtmc::Kernel touch{
         mtmc::languages::opencl, "__kernel void touch(__global uint* w) { ++w[get_global_id(0)]; }", {}};
@@ -493,8 +429,6 @@ private:
   std::shared_ptr<Program> sweeper_;
 };
 static_assert(mtmc::check_backend<OpenClBackend>());
-
-// ---- What one does with it.
 
 /// C = A B, an element for each work-item.
 const mtmc::Kernel naive{mtmc::languages::opencl,

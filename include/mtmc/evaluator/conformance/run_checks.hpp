@@ -166,7 +166,7 @@ template <class B> [[nodiscard]] Finding check_several_launches(Trial<B>& trial)
 template <class B> [[nodiscard]] Finding check_two_programs(Trial<B>& trial) {
   const auto& probe = trial.probe();
   const auto one = trial.fresh_program(trial.unseen(probe.vector_add));
-  auto other = trial.fresh_program(probe.several_launches);
+  auto other = trial.fresh_program(trial.unseen(probe.several_launches));
   BoundPlan<B> sum(trial.backend(), trial.plan(probe.vector_add, 1000));
   BoundPlan<B> chain(trial.backend(), trial.plan(probe.several_launches, 1000));
   constexpr std::string_view remedy = "Keep everything of a program in the Program, nothing in the backend";
