@@ -42,6 +42,8 @@ struct BackendProbe {
   /// Crashes, in one launch of C and n: a write far out of bounds, say. Empty: not tried, for a backend whose
   /// own process it would end.
   std::string crashes{};
+  /// Bytes of the largest buffer that is tried.
+  std::size_t largest_buffer = std::size_t{64} << 20;
 };
 
 /// How a C-like language writes the kernels of a probe.
