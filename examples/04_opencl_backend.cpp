@@ -1,7 +1,7 @@
-// A backend of your own: OpenCL, on the first device of the first platform. `OpenClBackend` is a plain struct
-// that models `mtmc::Backend`; the trust protocol and the conformance suite come with it. The library is
-// opened at run time, so this builds without any OpenCL header; where library or device are missing, the
-// program says what to install and ends with code 3.
+// A backend of your own: OpenCL, on the first device of the first platform that has one. `OpenClBackend` is a
+// plain struct that models `mtmc::Backend`; the trust protocol and the conformance suite come with it. The
+// library is opened at run time, so this builds without any OpenCL header; where library or device are
+// missing, the program says what to install and ends with code 3.
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
@@ -101,13 +101,14 @@ public:
   static constexpr int max_concurrency = 1;
 
   OpenClBackend() {
+    std::array<void*, 16> platforms{};
     Word count = 0;
-    void* platform = nullptr;
-    if (cl_->platforms(1, &platform, &count) != 0 || count == 0)
+    if (cl_->platforms(platforms.size(), platforms.data(), &count) != 0 || count == 0)
       no_device("libOpenCL.so.1 knows no platform");
     constexpr std::uint64_t any_type = 0xffffffff;
-    if (cl_->devices(platform, any_type, 1, &id_, &count) != 0 || count == 0)
-      no_device("the first platform has none");
+    for (Word i = 0; i < count && i < platforms.size() && id_ == nullptr; ++i)
+      if (Word found = 0; cl_->devices(platforms[i], any_type, 1, &id_, &found) != 0) id_ = nullptr;
+    if (id_ == nullptr) no_device("none of " + std::to_string(count) + " platforms has one");
     Code code = 0;
     context_ = owned(cl_->context(nullptr, 1, &id_, nullptr, nullptr, &code), cl_->release_context);
     demand(code, "clCreateContext");
@@ -127,6 +128,7 @@ public:
     const mtmc::Kernel touch{
         mtmc::languages::opencl, "__kernel void touch(__global uint* w) { ++w[get_global_id(0)]; }", {}};
     sweeper_ = compile(touch, {}, {}).program;
+    if (!sweeper_) no_device("the compiler of " + device_.name + " does not work");
   }
 
   [[nodiscard]] const mtmc::Device& device() const { return device_; }
