@@ -3,21 +3,23 @@
 # password, it installs what is missing with apt-get; elsewhere it names what is missing and the command to type,
 # and fails. With nothing missing it says nothing and is done in a moment.
 #
-# Usage: cmake/bootstrap.sh [--bench] [--clang] [--style] [--all]
+# Usage: cmake/bootstrap.sh [--bench] [--clang] [--opencl] [--style] [--all]
 #   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
+#   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
 #   --style    also clang-format and clang-tidy, version 14
 #   --all      all of that
 set -eu
 
-bench= clang= style=
+bench= clang= opencl= style=
 for argument; do
   case $argument in
     --bench) bench=yes ;;
     --clang) clang=yes ;;
+    --opencl) opencl=yes ;;
     --style) style=yes ;;
-    --all) bench=yes clang=yes style=yes ;;
+    --all) bench=yes clang=yes opencl=yes style=yes ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
@@ -25,6 +27,11 @@ done
 say() { printf 'bootstrap: %s\n' "$*"; }
 fail() { say "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+any_file() { # whether one of these is there
+  for file; do [ ! -e "$file" ] || return 0; done
+  return 1
+}
 
 # absent_headers COMPILER HEADER...: those that the compiler does not find; all of them without the compiler.
 absent_headers() {
@@ -56,6 +63,12 @@ missing_packages() {
   if [ "$clang" ]; then
     have clang++ || echo clang
     [ -z "$(absent_headers clang++ omp.h)" ] || echo libomp-dev
+  fi
+  if [ "$opencl" ]; then
+    # Any loader and any platform will do.
+    any_file /usr/lib/*/libOpenCL.so.1 /usr/lib*/libOpenCL.so.1 /usr/local/lib*/libOpenCL.so.1 \
+      || echo ocl-icd-libopencl1
+    any_file /etc/OpenCL/vendors/*.icd || echo pocl-opencl-icd
   fi
   if [ "$style" ]; then
     have clang-format-14 || echo clang-format-14

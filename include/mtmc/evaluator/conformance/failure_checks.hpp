@@ -1,0 +1,75 @@
+#pragma once
+/// Kernels that never end, or crash. The last checks, because a backend may not survive them.
+
+#include <mtmc/evaluator/conformance/trial.hpp>
+
+#include <chrono>
+#include <span>
+#include <string>
+
+namespace mtmc::test {
+
+namespace detail {
+
+/// Seconds after a deadline by which a run must have been given up: preparing it may take a while.
+inline constexpr double late_seconds = 20;
+
+/// That a fresh program still runs.
+template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
+  const auto text = trial.unseen(trial.probe().vector_add);
+  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  bound.run(*trial.fresh_program(text));
+  return bound.wrong_sum(1, 1, "After a failed kernel the backend must work with fresh programs")
+      .value_or(Finding{});
+}
+
+template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
+  const auto& text = trial.probe().never_ends;
+  if (text.empty()) return not_tried("the probe has no text `never_ends`");
+  for (const bool timed : {false, true}) {
+    BoundPlan<B> bound(trial.backend(), trial.plan(text, 16));
+    const auto program = trial.fresh_program(text);
+    const auto start = std::chrono::steady_clock::now();
+    const auto deadline = soon(std::chrono::milliseconds{300});
+    const auto status = timed ? trial.backend().time(*program, {&bound.plan(), 1}, true, deadline).status
+                              : trial.backend().run(*program, bound.plan(), deadline);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (status.outcome != RunOutcome::timed_out)
+      return unexpected(std::string("timed_out from ") + (timed ? "`time`" : "`run`"), in_words(status),
+                        "Wait with the deadline, and end the kernel when it is over");
+    if (taken.count() > 0.3 + late_seconds)
+      return unexpected("an answer soon after the deadline of 0.3 s",
+                        "one after " + std::to_string(taken.count()) + " s",
+                        "Wait with the deadline, not for the kernel");
+    if (auto finding = check_recovery(trial); finding.outcome != ConformanceOutcome::passed) return finding;
+  }
+  return {};
+}
+
+template <class B> [[nodiscard]] Finding check_crash(Trial<B>& trial) {
+  const auto& text = trial.probe().crashes;
+  if (text.empty()) return not_tried("the probe has no text `crashes`");
+  BoundPlan<B> bound(trial.backend(), trial.plan(text, 16));
+  const auto status = trial.backend().run(*trial.fresh_program(text), bound.plan(), soon());
+  if (status.outcome == RunOutcome::device_lost)
+    return {ConformanceOutcome::passed, "the device was lost, so a fresh backend is needed now"};
+  if (status.outcome != RunOutcome::faulted)
+    return unexpected("faulted, or device_lost", in_words(status),
+                      "Run kernels where a crash is noticed: a process or a context of their own");
+  if (status.message.empty())
+    return unexpected("a sentence about the crash", "an empty RunStatus::message",
+                      "Say what is known: the signal, the driver's error");
+  return check_recovery(trial);
+}
+
+} // namespace detail
+
+/// What `run` and `time` do with kernels that do not end well.
+template <class B> void check_failures(Trial<B>& trial) {
+  trial.check("run.never_ends", "a kernel that never ends is timed_out, and the backend lives on",
+              {"run.result"}, [&] { return detail::check_never_ends(trial); });
+  trial.check("run.crashes", "a kernel that crashes is faulted or device_lost, and the backend lives on",
+              {"run.result"}, [&] { return detail::check_crash(trial); });
+}
+
+} // namespace mtmc::test

@@ -1,0 +1,109 @@
+#pragma once
+/// The backend's clock.
+
+#include <mtmc/evaluator/conformance/trial.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mtmc::test {
+
+namespace detail {
+
+inline constexpr std::string_view time_the_group =
+    "Measure wall-clock seconds from the first launch of the whole group to its last completion: wait for "
+    "the device before and after";
+
+template <class B>
+[[nodiscard]] double timed(B& backend, typename B::Program& program, std::span<const LaunchPlan> group,
+                           bool cold) {
+  const auto result = backend.time(program, group, cold, soon());
+  if (!result.status.finished())
+    throw Unusable{unexpected("a timed run that finishes", in_words(result.status),
+                              "What `run` can do, `time` must be able to do")};
+  if (!(result.seconds > 0 && result.seconds < 60))
+    throw Unusable{
+        unexpected("positive seconds below 60", std::to_string(result.seconds) + " s", time_the_group)};
+  return result.seconds;
+}
+
+/// The middle one of three.
+template <class B>
+[[nodiscard]] double typical_seconds(B& backend, typename B::Program& program,
+                                     std::span<const LaunchPlan> group) {
+  std::array<double, 3> seconds{};
+  for (auto& each : seconds) each = timed(backend, program, group, false);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[1];
+}
+
+template <class B> [[nodiscard]] Finding check_seconds(Trial<B>& trial, bool cold) {
+  const auto& text = trial.probe().vector_add;
+  BoundPlan<B> bound(trial.backend(), trial.plan(text, 100'003));
+  for (int i = 0; i < 3; ++i) {
+    (void)timed(trial.backend(), *trial.program(text), {&bound.plan(), 1}, cold);
+    if (auto wrong = bound.wrong_sum(1, 1, "A timed run computes what any other run does")) return *wrong;
+    bound.forget();
+  }
+  return {};
+}
+
+template <class B> [[nodiscard]] Finding check_group(Trial<B>& trial) {
+  const auto& text = trial.probe().several_launches;
+  std::vector<std::unique_ptr<BoundPlan<B>>> plans;
+  std::vector<LaunchPlan> group;
+  for (int i = 0; i < 5; ++i) {
+    plans.push_back(std::make_unique<BoundPlan<B>>(trial.backend(), trial.plan(text, 1000 + i)));
+    group.push_back(plans.back()->plan());
+  }
+  (void)timed(trial.backend(), *trial.program(text), group, true);
+  for (auto& plan : plans)
+    if (auto wrong = plan->wrong_sum(3, 2, "Run every launch of every plan of the group")) return *wrong;
+  return {};
+}
+
+/// Ten times the work takes at least so many times as long, whatever the overhead of a call.
+inline constexpr double least_growth = 2;
+
+template <class B> [[nodiscard]] Finding check_more_work(Trial<B>& trial) {
+  const auto& text = trial.probe().slow_add;
+  const auto program = trial.program(text);
+  BoundPlan<B> little(trial.backend(), trial.plan(text, 4096, 4000));
+  BoundPlan<B> much(trial.backend(), trial.plan(text, 4096, 40'000));
+  (void)timed(trial.backend(), *program, {&little.plan(), 1}, false);
+  const double one = typical_seconds(trial.backend(), *program, {&little.plan(), 1});
+  const auto more = [&](std::string_view what, double seconds) {
+    return unexpected("at least " + std::to_string(static_cast<int>(least_growth)) + " times the " +
+                          std::to_string(one * 1e6) + " us of one call for " + std::string(what),
+                      std::to_string(seconds * 1e6) + " us", time_the_group);
+  };
+  if (const double ten = typical_seconds(trial.backend(), *program, {&much.plan(), 1});
+      ten < least_growth * one)
+    return more("one call with ten times the work", ten);
+  const std::vector<LaunchPlan> group(10, little.plan());
+  if (const double ten = typical_seconds(trial.backend(), *program, group); ten < least_growth * one)
+    return more("a group of ten calls", ten);
+  return {};
+}
+
+} // namespace detail
+
+/// What `time` reports and does.
+template <class B> void check_times(Trial<B>& trial) {
+  trial.check("time.warm", "a timed run takes positive seconds and computes the result", {"run.result"},
+              [&] { return detail::check_seconds(trial, false); });
+  trial.check("time.cold", "so does one with cold caches", {"run.result"},
+              [&] { return detail::check_seconds(trial, true); });
+  trial.check("time.group", "all plans of a group run", {"run.several_launches", "time.cold"},
+              [&] { return detail::check_group(trial); });
+  trial.check("time.more_work", "ten times the work takes longer, in one call and in a group", {"time.warm"},
+              [&] { return detail::check_more_work(trial); });
+}
+
+} // namespace mtmc::test

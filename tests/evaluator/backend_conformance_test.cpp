@@ -1,0 +1,360 @@
+// The suite that a host runs on its own backend: ours passes, and what is broken on purpose fails where it
+// should.
+#include <mtmc/backend/cpu.hpp>
+#include <mtmc/evaluator/backend_conformance.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fake_backend.hpp"
+
+using namespace mtmc;
+using fake::Call;
+
+namespace {
+
+/// The promise that a backend breaks.
+enum class Fault {
+  none,
+  no_name,
+  changing_device,
+  zero_handle,
+  lost_byte,
+  handle_moves,
+  clips,
+  program_in_spite_of_errors,
+  errors_without_place,
+  ignores_missing_entry,
+  ignores_deadline,
+  ignores_stop,
+  throws_a_number,
+  skips_the_last_element,
+  clears_outputs,
+  narrow_scalars,
+  unconverted_scalars,
+  ignores_offset,
+  reversed_launches,
+  unbound_is_launch_failed,
+  retires_equal_programs,
+  belongs_to_one_thread,
+  no_warm_seconds,
+  no_cold_seconds,
+  first_plan_only,
+  same_seconds,
+  seconds_of_one_plan,
+  seconds_of_any_kernel,
+  never_ending_is_finished,
+  dead_after_timeout,
+  crash_is_finished
+};
+
+/// Launch lines alone: the fake backend's programs are functions of this file.
+test::BackendProbe fake_probe() {
+  auto probe = test::cpp_probe();
+  probe.vector_add = "//@ launch vector_add(A, B, C, n)\n";
+  probe.slow_add = "//@ launch slow_add(A, B, C, n, repeats)\n";
+  probe.writes_nothing = "//@ launch writes_nothing(C, n)\n";
+  probe.several_launches = "//@ scratch T: f32[n]\n//@ launch vector_add(A, B, T, n)\n"
+                           "//@ launch vector_add(T, A, C, n)\n//@ launch vector_add(C, T, C, n)\n";
+  probe.does_not_compile = "// nobody defines this\n//@ launch undefined(C, n)\n";
+  probe.wrong_line = 2;
+  probe.largest_buffer = 100'000;
+  return probe;
+}
+
+/// Where an argument is bound to.
+float* floats(const LaunchArgument& argument) {
+  return reinterpret_cast<float*>(static_cast<std::uintptr_t>(argument.bound.handle) +
+                                  static_cast<std::uintptr_t>(argument.bound.offset));
+}
+
+/// The fake backend with all that the concept asks for, but for one fault.
+class Wrapped {
+public:
+  struct Program {
+    fake::Backend::Program inner{};
+    std::string id{};
+    int serial = 0;
+  };
+  struct Buffer {
+    Buffer(std::size_t size, Fault fault) : inner(size), bytes(size), broken(fault) {}
+    Buffer(Buffer&&) noexcept = default;
+    Buffer& operator=(Buffer&& other) noexcept {
+      inner = std::move(other.inner);
+      bytes = other.bytes;
+      assigned = true;
+      return *this;
+    }
+    ~Buffer() = default;
+    [[nodiscard]] std::uint64_t handle() const {
+      if (broken == Fault::zero_handle && bytes == 0) return 0;
+      return inner.handle() + (broken == Fault::handle_moves && assigned ? 1 : 0);
+    }
+    fake::Backend::Buffer inner;
+    std::size_t bytes;
+    Fault broken;
+    bool assigned = false;
+  };
+
+  explicit Wrapped(Fault fault = Fault::none) : fault_(fault) {
+    auto& kernels = world_->kernels;
+    const auto add = [fault](const Call& call) {
+      const auto& arguments = call.launch.arguments;
+      const auto n = static_cast<std::size_t>(call.scalar("n"));
+      for (std::size_t i = 0; i < n; ++i)
+        floats(arguments[2])[i] = floats(arguments[0])[i] + floats(arguments[1])[i];
+      if (fault == Fault::skips_the_last_element && n > 1) floats(arguments[2])[n - 1] = -1;
+    };
+    kernels["vector_add"].body = add;
+    kernels["slow_add"].body = add;
+    kernels["writes_nothing"].body = [fault](const Call& call) {
+      if (fault == Fault::clears_outputs) floats(call.launch.arguments[0])[0] = 0;
+    };
+    kernels["scalars"].body = [](const Call& call) {
+      const auto out = call.buffer<std::int64_t>("S");
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto& scalar = call.launch.arguments[i + 1];
+        out[i] = is_floating(scalar.type) ? static_cast<std::int64_t>(scalar.real * 4) : scalar.integer;
+      }
+    };
+    kernels["converted"].body = [fault](const Call& call) {
+      const auto& arguments = call.launch.arguments;
+      const auto twice = static_cast<float>(arguments[2].integer);
+      floats(arguments[0])[0] =
+          static_cast<float>(arguments[1].integer) + (fault == Fault::unconverted_scalars ? 0 : twice);
+    };
+    kernels["never_ends"].body = kernels["crashes"].body = [](const Call&) {};
+    if (fault != Fault::never_ending_is_finished) kernels["never_ends"].outcome = RunOutcome::timed_out;
+    if (fault != Fault::crash_is_finished) kernels["crashes"].outcome = RunOutcome::faulted;
+    if (fault == Fault::no_name) world_->device.name.clear();
+  }
+
+  [[nodiscard]] const Device& device() {
+    const std::scoped_lock lock(mutex_);
+    if (fault_ == Fault::changing_device) world_->device.clock_hz += 1;
+    return world_->device;
+  }
+  [[nodiscard]] int concurrency_limit() const { return 4; }
+
+  [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
+                                               std::stop_token stop) {
+    const std::scoped_lock lock(mutex_);
+    CompileResult<Program> result;
+    if (fault_ == Fault::throws_a_number && stop.stop_requested()) throw 42;
+    const bool late = std::chrono::steady_clock::now() > options.deadline;
+    result.timed_out = (late && fault_ != Fault::ignores_deadline) ||
+                       (stop.stop_requested() && fault_ != Fault::ignores_stop);
+    if (result.timed_out) return result;
+    result.diagnostics = inner_.compile(kernel, options, {}).diagnostics;
+    for (auto& diagnostic : result.diagnostics)
+      if (fault_ == Fault::errors_without_place) diagnostic.line = 0;
+    const bool undefined = kernel.source.find("undefined") != std::string::npos;
+    if (fault_ == Fault::ignores_missing_entry && !undefined) result.diagnostics.clear();
+    if (result.diagnostics.empty() || (fault_ == Fault::program_in_spite_of_errors && undefined))
+      result.program = std::make_shared<Program>(Program{{}, kernel.id(), ++newest_[kernel.id()]});
+    return result;
+  }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) { return {bytes, fault_}; }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
+    auto bytes = length(buffer, offset, content.size());
+    if (fault_ == Fault::lost_byte && bytes == 4095) --bytes;
+    if (bytes > 0) inner_.upload(buffer.inner, offset, content.first(bytes));
+  }
+  void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
+    const auto bytes = length(buffer, offset, target.size());
+    if (bytes > 0) inner_.download(buffer.inner, offset, target.first(bytes));
+  }
+
+  [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
+    const std::scoped_lock lock(mutex_);
+    auto changed = plan;
+    for (auto& launch : changed.launches)
+      for (auto& argument : launch.arguments) {
+        const bool buffer = argument.kind == LaunchArgument::Kind::buffer;
+        if (buffer && argument.bound.handle == 0) {
+          if (fault_ == Fault::unbound_is_launch_failed) return {RunOutcome::launch_failed, "not bound"};
+          throw Error(error_id::backend_memory, "not bound", "Bind it");
+        }
+        if (fault_ == Fault::ignores_offset) argument.bound.offset = 0;
+        if (fault_ == Fault::narrow_scalars) argument.integer = static_cast<std::int32_t>(argument.integer);
+      }
+    if (fault_ == Fault::reversed_launches) std::reverse(changed.launches.begin(), changed.launches.end());
+    if (fault_ == Fault::ignores_missing_entry)
+      std::erase_if(changed.launches, [&](const auto& l) { return !world_->kernels.contains(l.entry); });
+    if ((fault_ == Fault::retires_equal_programs && program.serial != newest_[program.id]) ||
+        (fault_ == Fault::belongs_to_one_thread && std::this_thread::get_id() != made_by_) ||
+        (fault_ == Fault::dead_after_timeout && timed_out_))
+      return {RunOutcome::faulted, "broken on purpose"};
+    auto status = inner_.run(program.inner, changed, deadline);
+    timed_out_ = timed_out_ || status.outcome == RunOutcome::timed_out;
+    return status;
+  }
+
+  [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
+                              Deadline deadline) {
+    TimedRun result;
+    for (const auto& plan : fault_ == Fault::first_plan_only ? group.first(1) : group) {
+      result.status = run(program, plan, deadline);
+      if (!result.status.finished()) return result;
+    }
+    for (const auto& plan : group) result.seconds += seconds_of(plan);
+    if (fault_ == Fault::same_seconds) result.seconds = 1e-3;
+    if (fault_ == Fault::seconds_of_one_plan) result.seconds /= static_cast<double>(group.size());
+    if (fault_ == (cold ? Fault::no_cold_seconds : Fault::no_warm_seconds)) result.seconds = 0;
+    return result;
+  }
+
+private:
+  [[nodiscard]] std::size_t length(const Buffer& buffer, std::size_t offset, std::size_t bytes) const {
+    if (offset <= buffer.bytes && bytes <= buffer.bytes - offset) return bytes;
+    if (fault_ == Fault::clips) return 0;
+    throw std::out_of_range("outside the buffer");
+  }
+  /// A made-up time, long enough for no call to be timed in a group.
+  [[nodiscard]] double seconds_of(const LaunchPlan& plan) {
+    const bool repeats = plan.launches.front().entry == "slow_add" || fault_ == Fault::seconds_of_any_kernel;
+    const auto& symbols = plan.size.symbols;
+    const double work =
+        static_cast<double>(symbols.at("n")) * static_cast<double>(repeats ? symbols.at("repeats") : 1);
+    return (300e-6 + 1e-9 * work) * (1 + 0.02 * random_.uniform());
+  }
+
+  Fault fault_;
+  std::shared_ptr<fake::World> world_ = std::make_shared<fake::World>();
+  fake::Backend inner_{world_};
+  std::thread::id made_by_ = std::this_thread::get_id();
+  std::map<std::string, int> newest_;
+  bool timed_out_ = false;
+  PhiloxEngine random_{7};
+  std::mutex mutex_;
+};
+static_assert(check_backend<Wrapped>());
+
+/// Names of the checks that fail, with what is said about them.
+std::map<std::string, std::string> failures_of(Fault fault) {
+  Wrapped backend(fault);
+  std::map<std::string, std::string> failures;
+  for (const auto& check : test::check_backend(backend, fake_probe()).checks)
+    if (check.outcome == test::ConformanceOutcome::failed) failures[check.name] = check.message;
+  return failures;
+}
+
+struct CannotBeMade : Wrapped {
+  CannotBeMade() { throw std::runtime_error("the cable is loose"); }
+};
+
+} // namespace
+
+TEST_CASE("CpuBackend keeps every promise") {
+  CpuBackend backend;
+  const auto report = test::check_backend(backend, test::cpp_probe());
+  CHECK_MESSAGE(report.passed(), report.to_text());
+  CHECK_MESSAGE(report.count(test::ConformanceOutcome::skipped) == 0, report.to_text());
+  CHECK(report.device == backend.device().name);
+}
+
+TEST_CASE("each broken promise fails the check that is about it, and no other") {
+  using Expected = std::vector<std::pair<std::string, std::string>>;
+  const std::vector<std::pair<Fault, Expected>> all{
+      {Fault::none, {}},
+      {Fault::no_name, {{"device.filled", "a device with a name"}}},
+      {Fault::changing_device, {{"device.stable", "a changed one"}}},
+      {Fault::zero_handle, {{"memory.handles", "a handle other than 0 for a buffer of 0 bytes"}}},
+      {Fault::lost_byte, {{"memory.round_trip", "in byte 4094 of a buffer"}}},
+      {Fault::handle_moves, {{"memory.move", "the same handle after a move assignment"}}},
+      {Fault::clips, {{"memory.out_of_range", "std::out_of_range from upload of 64 bytes at 4033"}}},
+      {Fault::program_in_spite_of_errors, {{"compile.wrong", "no program from a text with an error"}}},
+      {Fault::errors_without_place, {{"compile.wrong", "an error in line 2, got error in line 0"}}},
+      {Fault::ignores_missing_entry, {{"compile.missing_entry", "got finished"}}},
+      {Fault::ignores_deadline, {{"compile.deadline", "timed_out and no program, got a program"}}},
+      {Fault::ignores_stop, {{"compile.stop", "timed_out and no program, got a program"}}},
+      {Fault::throws_a_number, {{"compile.stop", "no exception, got one that is no std::exception"}}},
+      {Fault::skips_the_last_element, {{"run.result", "C[36] = "}}},
+      {Fault::clears_outputs, {{"run.writes_nothing", "to keep what was uploaded"}}},
+      {Fault::narrow_scalars, {{"run.scalars", "the i64 scalar -5000000000"}}},
+      {Fault::unconverted_scalars, {{"run.converted_scalars", "got 3000"}}},
+      {Fault::ignores_offset, {{"run.offsets", "BoundBuffer::offset"}}},
+      {Fault::reversed_launches, {{"run.several_launches", "each after the one before"}}},
+      {Fault::unbound_is_launch_failed, {{"run.unbound", "got launch_failed (not bound)"}}},
+      {Fault::retires_equal_programs, {{"compile.twice", "broken on purpose"}}},
+      {Fault::belongs_to_one_thread, {{"run.concurrent", "broken on purpose"}}},
+      {Fault::no_warm_seconds, {{"time.warm", "positive seconds"}}},
+      {Fault::no_cold_seconds, {{"time.cold", "positive seconds"}}},
+      {Fault::first_plan_only, {{"time.group", "every plan of the group"}}},
+      {Fault::same_seconds, {{"time.more_work", "one call with ten times the work"}}},
+      {Fault::seconds_of_one_plan, {{"time.more_work", "a group of ten calls"}}},
+      {Fault::seconds_of_any_kernel, {{"evaluator.faster", "correct, undecided"}}},
+      {Fault::never_ending_is_finished, {{"run.never_ends", "timed_out from `run`, got finished"}}},
+      {Fault::dead_after_timeout, {{"run.crashes", ""}, {"run.never_ends", "broken on purpose"}}},
+      {Fault::crash_is_finished, {{"run.crashes", "faulted, or device_lost, got finished"}}}};
+  for (const auto& [fault, expected] : all) {
+    const auto failures = failures_of(fault);
+    std::string names;
+    for (const auto& [name, message] : failures) names += name + ": " + message + '\n';
+    const int broken = static_cast<int>(fault);
+    CAPTURE(broken);
+    CAPTURE(names);
+    CHECK(failures.size() == expected.size());
+    for (const auto& [name, words] : expected) {
+      REQUIRE(failures.contains(name));
+      CHECK(failures.at(name).find(words) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("what builds on a failed check is skipped, and so is what the probe leaves out") {
+  Wrapped backend(Fault::skips_the_last_element);
+  auto probe = fake_probe();
+  const auto broken = test::check_backend(backend, probe);
+  CHECK_FALSE(broken.passed());
+  REQUIRE(broken.find("run.offsets") != nullptr);
+  CHECK(broken.find("run.offsets")->outcome == test::ConformanceOutcome::skipped);
+  CHECK(broken.find("run.offsets")->message == "it builds on run.result, which did not pass");
+  CHECK(broken.find("memory.round_trip")->outcome == test::ConformanceOutcome::passed);
+  CHECK(broken.find("nonsense") == nullptr);
+
+  probe.crashes.clear();
+  probe.never_ends.clear();
+  Wrapped honest;
+  const auto report = test::check_backend(honest, probe);
+  CHECK_MESSAGE(report.passed(), report.to_text());
+  CHECK(report.count(test::ConformanceOutcome::skipped) == 2);
+  CHECK(report.find("run.crashes")->message == "the probe has no text `crashes`");
+}
+
+TEST_CASE("a report says how many checks ended how, and why") {
+  test::ConformanceReport report;
+  CHECK_FALSE(report.passed());
+  report.device = "chip";
+  report.checks = {
+      {"a.first", "it is so", test::ConformanceOutcome::passed, "", 0},
+      {"a.second_one", "it is thus", test::ConformanceOutcome::failed, "expected 1, got 2. Add 1", 0}};
+  CHECK(report.to_text() == "chip: 1 passed, 1 failed, 0 skipped\n"
+                            "  passed   a.first       it is so\n"
+                            "  failed   a.second_one  it is thus\n"
+                            "           expected 1, got 2. Add 1\n");
+}
+
+TEST_CASE("a backend can be made for the purpose; if it cannot, the report says so") {
+  const auto report = test::check_backend<CannotBeMade>(fake_probe());
+  REQUIRE(report.checks.size() == 1);
+  CHECK_FALSE(report.passed());
+  CHECK(report.checks[0].message.find("the cable is loose") != std::string::npos);
+}

@@ -1,0 +1,46 @@
+// The OpenCL example: all of the conformance suite where there is a platform, a clear message where there is
+// none.
+
+#include <doctest/doctest.h>
+
+#include <iostream>
+
+#include "programs.hpp"
+
+using doctest::Contains;
+using programs::shown;
+
+namespace {
+
+// The sanitizers see neither the memory nor the threads of a driver that was built without them.
+mtmc::ProcessResult run_example(const mtmc::TemporaryFolder& folder, std::vector<std::string> environment) {
+  environment.insert(environment.end(), {"POCL_CACHE_DIR=" + folder.path(), "ASAN_OPTIONS=detect_leaks=0",
+                                         "TSAN_OPTIONS=report_bugs=0"});
+  return programs::run("04_opencl_backend", {}, std::move(environment));
+}
+
+} // namespace
+
+TEST_CASE("04_opencl_backend: without a platform it says what to install, and ends with code 3") {
+  const mtmc::TemporaryFolder folder;
+  const auto done = run_example(folder, {"OCL_ICD_VENDORS=" + folder.path() + "/none"});
+  CHECK(done.code == 3);
+  CHECK(shown(done.error) == Contains("there is no OpenCL device"));
+  CHECK(shown(done.error) == Contains("apt install ocl-icd-libopencl1 pocl-opencl-icd"));
+  CHECK(done.output.empty());
+}
+
+TEST_CASE("04_opencl_backend: conforms, and a wider kernel is judged") {
+  const mtmc::TemporaryFolder folder;
+  const auto done = run_example(folder, {});
+  if (done.code == 3) {
+    std::cout << "SKIPPED: " << done.error << "(cmake/bootstrap.sh --opencl installs PoCL)\n";
+    return;
+  }
+  CAPTURE(done.output);
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(shown(done.output) == Contains(" 0 failed, "));
+  CHECK(shown(done.output) == Contains("passed   evaluator.faster"));
+  CHECK(shown(done.output) == Contains("for each work-item: correct"));
+}
