@@ -58,7 +58,8 @@ struct Conditioning {
 ///
 /// Rounding errors of an honest kernel that adds `terms` numbers in whatever order walk at random: measured
 /// on the most unlucky order, one after the other, the largest of a million outputs is off by 0.75 epsilon *
-/// sqrt(terms) of the output's mean magnitude. Allowed is 4 epsilon * sqrt(terms), plus 16 epsilon for
+/// sqrt(terms) of the output's mean magnitude, and by up to 6 where one sum feeds the next (a mean, then a
+/// variance, on sparse inputs). Allowed is 8 epsilon * sqrt(terms), plus 16 epsilon for
 /// elementary functions of a few units in the last place, times the amplification. 16-bit results are taken
 /// to be computed in f32 and rounded: 4 of their own epsilons. Never more than a quarter of the next lower
 /// precision's spacing, so that arithmetic in that precision fails.
@@ -67,7 +68,7 @@ struct Conditioning {
   const bool half = size_of(type) == 2;
   const double accumulated = half ? epsilon_of(DataType::f32) : epsilon_of(type);
   const double base = half ? 4 * epsilon_of(type) : 16 * epsilon_of(type);
-  const double walk = 4 * accumulated * std::sqrt(std::max(1.0, conditioning.terms));
+  const double walk = 8 * accumulated * std::sqrt(std::max(1.0, conditioning.terms));
   return std::min((base + walk) * std::max(1.0, conditioning.amplification), lower_epsilon(type) / 4);
 }
 

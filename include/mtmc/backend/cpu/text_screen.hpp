@@ -38,16 +38,13 @@ public:
 
   /// What in the text is not allowed, as errors with their lines; none if all is well.
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
-    for (const std::string_view trigraph : {"?\?=", "?\?/"})
-      if (const auto at = text.find(trigraph); at != std::string_view::npos)
-        refuse(1 + static_cast<int>(
-                       std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')),
-               "the text contains a trigraph", "Write the character itself");
     collect_macros(text);
     SourceTokens tokens(text);
     for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
       if (token.starts_line && token.is("#"))
         directive(tokens, token.line);
+      else if (token.is("_Pragma"))
+        pragma_operator(tokens, token.line);
       else if (token.kind == SourceToken::Kind::name)
         name(token);
     }
@@ -84,8 +81,11 @@ private:
     const auto word = tokens.next();
     if (word.is("include")) return include(tokens, line);
     const auto rest = tokens.rest_of_line();
-    for (const auto& token : rest)
-      if (token.kind == SourceToken::Kind::name) name(token);
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      if (rest[i].kind == SourceToken::Kind::name) name(rest[i]);
+      if (rest[i].is("_Pragma") && (i + 2 >= rest.size() || rest[i + 2].kind != SourceToken::Kind::text))
+        refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
+    }
     if (word.is("if") || word.is("elif")) return condition(rest, line);
     if (word.is("define") && !rest.empty() && is_keyword(rest.front().spelling))
       return refuse(line,
@@ -116,6 +116,15 @@ private:
     if (const auto refused = forbidden_pragma(rest); !refused.empty())
       refuse(line, "`#pragma " + refused + "` is not for kernels",
              "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+  }
+
+  /// `_Pragma("words")`. What other macros make of its operand could ask about files before anybody sees it.
+  void pragma_operator(SourceTokens& tokens, int line) {
+    (void)tokens.next();
+    const auto operand = tokens.next();
+    if (operand.kind != SourceToken::Kind::text)
+      return refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
+    pragma(SourceTokens(operand.spelling).rest_of_line(), line);
   }
 
   /// A condition may use numbers, `defined`, and macros of numbers: nothing that could spell a question about
