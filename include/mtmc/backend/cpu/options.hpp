@@ -36,6 +36,10 @@ struct CpuBackendOptions {
   /// A folder of the host in which the compiled runner is kept from one run of the host to the next; empty =
   /// nowhere. Only what the host trusts may be able to write there.
   std::string cache_folder{};
+  /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes undisturbed by each
+  /// other's compilations, runs and timings (see `DeviceLock`); empty = each process minds itself only. Time
+  /// spent waiting for the lock counts for no deadline of a run.
+  std::string device_lock_folder{};
   /// How many compiled programs are kept for the case that the same kernel comes again.
   std::size_t cached_programs = 256;
 };
