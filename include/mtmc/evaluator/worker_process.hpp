@@ -88,6 +88,7 @@ public:
   [[nodiscard]] WorkerReply ask(std::string_view type, Json message, std::string_view wanted,
                                 Deadline deadline, const WorkerInterrupts& interrupts) {
     const auto request = next_request_++;
+    words_.clear();
     message["type"] = type;
     if (type != worker_message::hello) message["request"] = request;
     if (type == worker_message::hello) message["token"] = token_;
@@ -137,7 +138,7 @@ public:
     (void)child_.wait(std::chrono::seconds{5});
   }
 
-  /// The end of what it wrote to standard error, and its log.
+  /// The end of what it wrote to standard error since it was last asked for something, and its log.
   [[nodiscard]] const std::string& last_words() const noexcept { return words_; }
   static constexpr std::size_t most_words = 8192;
 

@@ -130,10 +130,10 @@ inline void mark_not_finite(Json& value) {
 inline void unmark_not_finite(Json& value) {
   if (!value.is_structured()) return;
   if (value.is_object() && value.size() == 1) {
-    const auto& [name, text] = *value.items().begin();
-    if (name == number_key && text.is_string()) {
+    const auto only = value.begin();
+    if (only.key() == number_key && only->is_string()) {
       constexpr double infinity = std::numeric_limits<double>::infinity();
-      const auto& number = text.get_ref<const std::string&>();
+      const auto number = only->get<std::string>();
       if (number == "nan") return void(value = std::numeric_limits<double>::quiet_NaN());
       if (number == "infinity") return void(value = infinity);
       if (number == "-infinity") return void(value = -infinity);

@@ -21,7 +21,8 @@ namespace mtmc {
 /// way. Everybody passes the first, the turnstile, on the way to the second; who waits to be alone stands in
 /// the turnstile meanwhile, so that a stream of sharers cannot keep it waiting for ever. The files are made
 /// with mode 0600, are never removed (a file removed while somebody waits for it would be two locks), and
-/// must belong to this user. A default-constructed lock locks nothing. May be used from several threads.
+/// must belong to this user. A default-constructed lock locks nothing. May be used from several threads;
+/// whoever holds it must not ask for it again before letting go, or may wait for himself.
 class DeviceLock {
 public:
   /// Holds the lock while it lives.
