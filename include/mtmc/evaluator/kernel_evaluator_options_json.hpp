@@ -4,20 +4,11 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 namespace mtmc::detail {
 
 /// Every field may be missing; the names are those of the members.
 inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   const KernelEvaluatorOptions defaults;
-  const auto count = [&](std::string_view name, std::size_t& value, std::size_t absent) {
-    auto wide = static_cast<std::uint64_t>(value);
-    visit.optional(name, wide, static_cast<std::uint64_t>(absent));
-    value = static_cast<std::size_t>(wide);
-  };
   visit.optional("confidence", noun.confidence, defaults.confidence);
   visit.optional("precision", noun.precision, defaults.precision);
   visit.optional("explore_seconds", noun.explore_seconds, defaults.explore_seconds);
@@ -33,11 +24,11 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   visit.optional("launch_factor", noun.launch_factor, defaults.launch_factor);
   visit.optional("start_seconds", noun.start_seconds, defaults.start_seconds);
   visit.optional("evaluation_seconds", noun.evaluation_seconds, defaults.evaluation_seconds);
-  count("red_zone_bytes", noun.red_zone_bytes, defaults.red_zone_bytes);
+  visit.optional("red_zone_bytes", noun.red_zone_bytes, defaults.red_zone_bytes);
   visit.optional("reference_bytes", noun.reference_bytes, defaults.reference_bytes);
   visit.optional("scratch_bytes", noun.scratch_bytes, defaults.scratch_bytes);
-  count("prepared_tasks", noun.prepared_tasks, defaults.prepared_tasks);
-  count("kept_incumbents", noun.kept_incumbents, defaults.kept_incumbents);
+  visit.optional("prepared_tasks", noun.prepared_tasks, defaults.prepared_tasks);
+  visit.optional("kept_incumbents", noun.kept_incumbents, defaults.kept_incumbents);
   visit.optional("seed", noun.seed);
   visit.no_others();
 }

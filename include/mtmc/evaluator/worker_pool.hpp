@@ -59,7 +59,7 @@ public:
         options_.log(line);
       };
     backend_options_ = parse_json(options_.backend_options, "WorkerOptions::backend_options");
-    slots_.resize(static_cast<std::size_t>(options_.workers + options_.spares));
+    slots_.resize(static_cast<std::size_t>(options_.workers) + static_cast<std::size_t>(options_.spares));
     for (auto& slot : slots_) {
       slot = std::make_unique<Slot>();
       slot->wake.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -1,6 +1,7 @@
 #pragma once
 /// The host's side of one worker: the process, its three streams, and whether what it says is an answer.
 
+#include <mtmc/core/concepts.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker_protocol.hpp>
 #include <mtmc/support/child_process.hpp>

@@ -40,21 +40,18 @@ namespace mtmc::detail {
 inline constexpr int worker_misspoken = 3;
 inline constexpr int worker_out_of_memory = 70;
 
-/// One conversation with a host.
+/// One conversation with a host. Must live as long as the process, because its reader does.
 class WorkerService {
 public:
   WorkerService(const WorkerBackends& backends, int input, int output)
       : backends_(backends), input_(input), output_(output) {}
   WorkerService(const WorkerService&) = delete;
   WorkerService& operator=(const WorkerService&) = delete;
-  ~WorkerService() {
-    // The reader may wait for input for ever; at the end of the process that does not matter.
-    if (reader_.joinable()) reader_.detach();
-  }
 
   /// Serves until the host says bye or is gone. The exit code.
   [[nodiscard]] int run() {
-    reader_ = std::thread([this] { read(); });
+    // It may wait for input for ever, so nobody waits for it.
+    std::thread([this] { read(); }).detach();
     const auto first = next();
     if (!first) return 0;
     if (text_of(*first, "type") != worker_message::hello) {
@@ -316,7 +313,6 @@ private:
   const WorkerBackends& backends_;
   int input_;
   int output_;
-  std::thread reader_;
   std::string token_;
   std::optional<WorkerJudge> judge_;
   std::map<std::string, Task> tasks_;

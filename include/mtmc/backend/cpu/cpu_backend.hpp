@@ -182,8 +182,8 @@ private:
                             "OMP_PROC_BIND=spread",
                             "OMP_PLACES=cores"};
       for (const auto& entry : options.kernel_environment) {
-        const auto name = entry.substr(0, entry.find('=') + 1);
-        std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(name); });
+        const auto variable = entry.substr(0, entry.find('=') + 1);
+        std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(variable); });
         runner.environment.push_back(entry);
       }
       identity = "cpu: " + discovered.name + " (" + discovered.arch + "); " + toolchain.compiler().version() +

@@ -5,7 +5,6 @@
 #include <mtmc/core/json_fields.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,19 +19,20 @@ inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   visit.optional("search_path", noun.search_path, defaults.search_path);
   visit.optional("threads", noun.threads, defaults.threads);
   visit.optional("kernel_environment", noun.kernel_environment, defaults.kernel_environment);
-  auto seconds = static_cast<double>(noun.compile_timeout.count()) / 1e3;
+  const auto timeout = static_cast<double>(noun.compile_timeout.count()) / 1e3;
+  auto seconds = timeout;
   visit.optional("compile_seconds", seconds, static_cast<double>(defaults.compile_timeout.count()) / 1e3);
+  // Writing must not write to the noun, which others may be reading.
   constexpr double longest = 1e9;
-  noun.compile_timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(1e3 * (seconds > 0 && seconds < longest ? seconds : longest)));
+  if (seconds != timeout)
+    noun.compile_timeout = std::chrono::milliseconds(
+        static_cast<std::int64_t>(1e3 * (seconds > 0 && seconds < longest ? seconds : longest)));
   visit.optional("compiler_memory_limit", noun.compiler_memory_limit, defaults.compiler_memory_limit);
   visit.optional("kernel_memory_limit", noun.kernel_memory_limit, defaults.kernel_memory_limit);
   visit.optional("temporary_folder", noun.temporary_folder, defaults.temporary_folder);
   visit.optional("cache_folder", noun.cache_folder, defaults.cache_folder);
   visit.optional("device_lock_folder", noun.device_lock_folder, defaults.device_lock_folder);
-  auto programs = static_cast<std::uint64_t>(noun.cached_programs);
-  visit.optional("cached_programs", programs, static_cast<std::uint64_t>(defaults.cached_programs));
-  noun.cached_programs = static_cast<std::size_t>(programs);
+  visit.optional("cached_programs", noun.cached_programs, defaults.cached_programs);
   visit.no_others();
 }
 
