@@ -2,6 +2,7 @@
 // process that judges them. As a host it judges one honest kernel and prints the verdict:
 //   worker_program host      with the opt-in
 //   worker_program stranger  without
+//   worker_program hang      with the opt-in, and the kernel never ends
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/evaluator/worker_server.hpp>
 
@@ -90,11 +91,11 @@ void attach_hooks(mtmc::Task& task) {
     };
 }
 
-int host() {
+int host(const std::string& entry) {
   mtmc::WorkerEvaluator evaluator{
       {.search_path = "/nowhere", .backend = "fake", .evaluator_options = {.seed = 42}}};
   const auto task = worker_tasks::rows();
-  const auto answer = evaluator.evaluate({task, worker_tasks::kernel("honest"), task.kernel, {}, {}}, {});
+  const auto answer = evaluator.evaluate({task, worker_tasks::kernel(entry), task.kernel, {}, {}}, {});
   std::printf("%s\n", std::string(to_string(answer.verdict)).c_str());
   return 0;
 }
@@ -104,10 +105,10 @@ int host() {
 int main(int argc, char** argv) {
   const std::string role = argc > 1 ? argv[1] : "";
   try {
-    if (role == "stranger") return host();
+    if (role == "stranger") return host("honest");
     const auto backends = mtmc::worker_backends<Backend, Plain>(attach_hooks);
     if (const auto code = mtmc::run_as_worker(argc, argv, backends)) return *code;
-    return host();
+    return host(role == "hang" ? "hang" : "honest");
   } catch (const mtmc::Error& error) {
     std::printf("%s\n", error.what());
     return 1;
