@@ -4,7 +4,7 @@
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
-#include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/evaluator/worker_options.hpp>
 #include <mtmc/evaluator/worker_process.hpp>
 #include <mtmc/evaluator/worker_protocol.hpp>
 #include <mtmc/evaluator/worker_verdicts.hpp>

@@ -3,7 +3,7 @@
 
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
-#include <mtmc/evaluator/worker_entry.hpp>
+#include <mtmc/evaluator/worker_backends.hpp>
 #include <mtmc/evaluator/worker_protocol.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
