@@ -17,8 +17,8 @@ TEST_CASE("a session is killed as a whole, also what moved to process groups of 
   REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
   const FileDescriptor reading{ends[0]};
   FileDescriptor writing{ends[1]};
-  // With job control (set -m) a shell gives each background job a process group of its own.
-  ChildProcess leader{{.arguments = {"sh", "-c", "set -m; sleep 1000 & echo $!; wait"},
+  // With job control (set -m) bash gives each background job a process group of its own.
+  ChildProcess leader{{.arguments = {"bash", "-c", "set -m; sleep 1000 & echo $!; wait"},
                        .descriptors = {{writing.get(), 1}},
                        .new_session = true}};
   writing.reset();
