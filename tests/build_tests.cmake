@@ -68,7 +68,7 @@ if(MTMC_INSTALL)
   add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DFIRST=${work}/staging
     -DTHEN=${work}/prefix -P ${consumer}/install.cmake)
   set_tests_properties(consumer/install PROPERTIES LABELS build FIXTURES_SETUP mtmc_installed)
-  add_consumer_test(find_package -DCMAKE_PREFIX_PATH=${work}/prefix)
+  add_consumer_test(find_package -DCMAKE_PREFIX_PATH=${work}/prefix -DMTMC_WITH_WORKER=${MTMC_BUILD_EXAMPLES})
   add_consumer_test(pkg_config -DMTMC_PKG_CONFIG_PATH=${work}/prefix/share/pkgconfig)
   set_tests_properties(consumer/find_package consumer/pkg_config PROPERTIES FIXTURES_REQUIRED mtmc_installed
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")

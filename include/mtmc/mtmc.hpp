@@ -12,6 +12,9 @@
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/describe.hpp>
 #include <mtmc/cpu_evaluator.hpp>
+#include <mtmc/cpu_worker.hpp>
+#include <mtmc/evaluator/worker_entry.hpp>
+#include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/policy/random.hpp>
 #include <mtmc/policy/rules.hpp>

@@ -39,6 +39,8 @@ inline constexpr std::string_view backend_memory = "mtmc.backend.002";
 inline constexpr std::string_view backend_runner = "mtmc.backend.003";
 /// The device does not exist or was lost.
 inline constexpr std::string_view backend_device = "mtmc.backend.004";
+/// The lock that keeps a device to one process at a time cannot be had.
+inline constexpr std::string_view backend_lock = "mtmc.backend.005";
 /// The evaluator cannot judge this task: unsupported language, data type or argument.
 inline constexpr std::string_view evaluator_unsupported = "mtmc.evaluator.001";
 /// A host's hook (generate, compare) threw or answered nonsense.
@@ -47,6 +49,17 @@ inline constexpr std::string_view evaluator_hook = "mtmc.evaluator.002";
 inline constexpr std::string_view evaluator_cancelled = "mtmc.evaluator.003";
 /// The incumbent that a candidate is to be compared with does not compile or does not run.
 inline constexpr std::string_view evaluator_incumbent = "mtmc.evaluator.004";
+/// There is no program to run a worker with.
+inline constexpr std::string_view worker_not_found = "mtmc.worker.001";
+/// Workers cannot be started, or end while no candidate is at fault.
+inline constexpr std::string_view worker_lost = "mtmc.worker.002";
+/// Host and worker speak different versions of their protocol.
+inline constexpr std::string_view worker_protocol = "mtmc.worker.003";
+/// What is asked for cannot be given to a worker: a task with hooks, options that are no JSON, a backend it
+/// does not have.
+inline constexpr std::string_view worker_request = "mtmc.worker.004";
+/// The judge in a worker threw something that is no `Error`.
+inline constexpr std::string_view worker_judge = "mtmc.worker.005";
 /// Options of the loop contradict each other.
 inline constexpr std::string_view loop_options = "mtmc.loop.001";
 /// A part of the loop (policy, coder, region finder, evaluator) threw.

@@ -268,6 +268,15 @@ public:
         fields.json.emplace(item.key(), item->dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
+  /// Refuses what was not listed before, for options, where an unknown name is a misspelt one. Throws `Error`
+  /// (`mtmc.json.001`).
+  void no_others() const {
+    if (at_.writing()) return;
+    for (auto item = at_.in->begin(); item != at_.in->end(); ++item)
+      if (!is_known(item.key()))
+        json_error({nullptr, &*item, &at_, item.key()}, "there is no option \"" + item.key() + '"');
+  }
+
 private:
   [[noreturn]] static void missing(const JsonCursor& field) {
     throw Error(error_id::json_malformed, "the field \"" + field.path() + "\" is missing",

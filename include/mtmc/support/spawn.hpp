@@ -43,6 +43,9 @@ struct ChildOptions {
   /// from outside just after the start, because posix_spawn cannot: in its first microseconds the child runs
   /// without it.
   std::uint64_t memory_limit = 0;
+  /// Whether it leads a session of its own, so that `kill_session` finds what it started even if that moved
+  /// to process groups of its own. It then has no controlling terminal.
+  bool new_session = false;
 };
 
 /// Why a process could not be started. `what()` names the command, the reason and the remedy.
@@ -224,8 +227,10 @@ struct SpawnAttributes {
   require(::posix_spawnattr_setsigdefault(&attributes.value, &all));
   require(::posix_spawnattr_setsigmask(&attributes.value, &none));
   require(::posix_spawnattr_setpgroup(&attributes.value, 0));
-  require(::posix_spawnattr_setflags(&attributes.value,
-                                     POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
+  // The leader of a new session leads a new group, too.
+  const int group = options.new_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+  require(::posix_spawnattr_setflags(
+      &attributes.value, static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)));
 
   const std::vector<std::string> environment = child_environment(options);
   const std::vector<char*> arguments = c_string_array(options.arguments);

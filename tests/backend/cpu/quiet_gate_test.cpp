@@ -1,4 +1,5 @@
 #include <mtmc/backend/cpu/quiet_gate.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
 
@@ -62,5 +63,35 @@ TEST_SUITE("QuietGate") {
     }
     for (auto& worker : workers) worker.join();
     CHECK(timed);
+  }
+
+  // Two gates know of each other only through the lock's file, as those of two processes do.
+  TEST_CASE("with a device lock whoever times is alone among all processes") {
+    const mtmc::TemporaryFolder folder;
+    const mtmc::DeviceLock lock{folder.path(), "cpu"};
+    mtmc::detail::QuietGate here{lock};
+    mtmc::detail::QuietGate there{lock};
+    std::atomic<int> working = 0;
+    std::atomic<int> timing = 0;
+    std::atomic<int> disturbed = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t)
+      threads.emplace_back([&, t] {
+        auto& gate = t < 3 ? here : there;
+        for (int i = 0; i < 200; ++i) {
+          if (t % 3 == 0) {
+            const auto hold = gate.time();
+            if (++timing != 1 || working != 0) ++disturbed;
+            --timing;
+          } else {
+            const auto hold = gate.work();
+            ++working;
+            if (timing != 0) ++disturbed;
+            --working;
+          }
+        }
+      });
+    for (auto& thread : threads) thread.join();
+    CHECK(disturbed == 0);
   }
 }

@@ -12,10 +12,12 @@
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
 #include <mtmc/backend/cpu/options.hpp>
+#include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/support/device_lock.hpp>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +34,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -48,6 +51,18 @@ class CpuBackend {
 public:
   using Program = CpuProgram;
   using Buffer = CpuBuffer;
+
+  /// How a worker is asked for it.
+  static constexpr std::string_view name = "cpu";
+  /// Its options have `temporary_folder` and `device_lock_folder`, which a worker fills in.
+  static constexpr bool takes_folders = true;
+  /// From the JSON form of its options (backend/cpu/options_json.hpp). Throws `Error` (`mtmc.json.001`) where
+  /// that is malformed, and what the constructor throws.
+  [[nodiscard]] static CpuBackend from_json(const nlohmann::json& options) {
+    CpuBackendOptions read;
+    detail::read_value(options, read, "backend_options");
+    return CpuBackend{std::move(read)};
+  }
 
   /// Finds compiler and processor; compiles nothing yet. Throws `Error` (`mtmc.backend.001`, `.003`) if there
   /// is no usable compiler or the private folder cannot be made.
@@ -103,7 +118,7 @@ public:
   /// process can be started.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto hold = state_->gate.work();
+    const auto hold = quietly([&] { return state_->gate.work(); });
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
     return execute(program, {&plan, 1}, false, later(deadline, begin), seconds);
@@ -116,7 +131,7 @@ public:
   [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
                               Deadline deadline) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto hold = state_->gate.time();
+    const auto hold = quietly([&] { return state_->gate.time(); });
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
     result.status = execute(program, group, cold, later(deadline, begin), result.seconds);
@@ -156,7 +171,8 @@ private:
     explicit State(CpuBackendOptions given)
         : options(std::move(given)), toolchain(options), discovered(discover_cpu_device()),
           cache(options.cached_programs),
-          evictor(discovered.caches.empty() ? 0 : discovered.caches.back().bytes) {
+          evictor(discovered.caches.empty() ? 0 : discovered.caches.back().bytes),
+          gate(DeviceLock{options.device_lock_folder, "cpu"}) {
       const int threads = options.threads > 0 ? options.threads : discovered.compute_units;
       discovered.compute_units = std::min(threads, discovered.compute_units);
       discovered.software["compiler"] = toolchain.compiler().version();
@@ -175,8 +191,8 @@ private:
                             "OMP_PROC_BIND=spread",
                             "OMP_PLACES=cores"};
       for (const auto& entry : options.kernel_environment) {
-        const auto name = entry.substr(0, entry.find('=') + 1);
-        std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(name); });
+        const auto variable = entry.substr(0, entry.find('=') + 1);
+        std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(variable); });
         runner.environment.push_back(entry);
       }
       identity = "cpu: " + discovered.name + " (" + discovered.arch + "); " + toolchain.compiler().version() +
@@ -220,6 +236,15 @@ private:
     return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
   }
 
+  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
+  template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
+    try {
+      return take();
+    } catch (const std::system_error& error) {
+      throw Error(error_id::backend_lock, error.what(), "Correct CpuBackendOptions::device_lock_folder");
+    }
+  }
+
   static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
     const auto size = buffer.memory_->content().size();
     if (offset > size || bytes > size - offset)
@@ -242,7 +267,7 @@ private:
     if (!compilation) {
       try {
         const auto begin = std::chrono::steady_clock::now();
-        const auto hold = state_->gate.work();
+        const auto hold = quietly([&] { return state_->gate.work(); });
         compilation = state_->toolchain.compile(
             kernel, std::move(signatures),
             {.deadline = later(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);

@@ -1,31 +1,44 @@
 #pragma once
 
+#include <mtmc/support/device_lock.hpp>
+
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace mtmc::detail {
 
 /// Keeps a machine quiet while something is timed: any number may work, or one may time. First come, first
-/// served, so that neither starves the other.
+/// served, so that neither starves the other. With a device lock this holds across processes, too.
 class QuietGate {
 public:
+  QuietGate() = default;
+  explicit QuietGate(DeviceLock across) : across_(std::move(across)) {}
+
   /// Holds the gate while it lives.
   class Hold {
   public:
-    Hold(QuietGate& gate, bool timing) : gate_(gate), timing_(timing) { gate_.enter(timing_); }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-    ~Hold() { gate_.leave(timing_); }
+    Hold(QuietGate& gate, bool timing) : turn_(gate, timing) {
+      across_ = timing ? gate.across_.alone() : gate.across_.share();
+    }
 
   private:
-    QuietGate& gate_;
-    bool timing_;
+    struct Turn {
+      Turn(QuietGate& gate, bool timing) : gate_(gate), timing_(timing) { gate_.enter(timing_); }
+      Turn(const Turn&) = delete;
+      Turn& operator=(const Turn&) = delete;
+      ~Turn() { gate_.leave(timing_); }
+      QuietGate& gate_;
+      bool timing_;
+    };
+    Turn turn_;
+    DeviceLock::Hold across_;
   };
 
-  /// Waits until nobody times.
+  /// Waits until nobody times. Throws as `DeviceLock` does.
   [[nodiscard]] Hold work() { return Hold{*this, false}; }
-  /// Waits until nobody works or times.
+  /// Waits until nobody works or times. Throws as `DeviceLock` does.
   [[nodiscard]] Hold time() { return Hold{*this, true}; }
 
 private:
@@ -49,6 +62,7 @@ private:
     changed_.notify_all();
   }
 
+  DeviceLock across_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t last_ticket_ = 0;

@@ -1,0 +1,24 @@
+// mtmc-worker: judges kernels for a host in another process or on another machine (mtmc::WorkerEvaluator).
+// It speaks JSON lines on standard input and output: see mtmc/evaluator/worker_protocol.hpp.
+
+#include <mtmc/cpu_worker.hpp>
+#include <mtmc/version.hpp>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+int main(int argc, char** argv) {
+  const std::string_view option = argc > 1 ? argv[1] : "";
+  if (option == "--version") {
+    std::printf("mtmc %s\n", mtmc::version_string);
+    return 0;
+  }
+  if (argc > 2 || (argc == 2 && option != mtmc::worker_argument)) {
+    std::fprintf(stderr, "usage: mtmc-worker\n\nJudges kernels for a host that speaks the protocol of "
+                         "mtmc/evaluator/worker_protocol.hpp on its standard input and output.\n");
+    return option == "--help" ? 0 : 2;
+  }
+  const std::array<const char*, 2> arguments{argv[0], mtmc::worker_argument.data()};
+  return mtmc::run_as_worker(2, arguments.data(), mtmc::cpu_worker()).value_or(0);
+}

@@ -1,0 +1,41 @@
+#pragma once
+/// The JSON form of `CpuBackendOptions`, as a worker is given it.
+
+#include <mtmc/backend/cpu/options.hpp>
+#include <mtmc/core/json_fields.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace mtmc::detail {
+
+/// Durations are in seconds; every field may be missing.
+inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
+  const CpuBackendOptions defaults;
+  visit.optional("compiler", noun.compiler, defaults.compiler);
+  visit.optional("flags", noun.flags, defaults.flags);
+  visit.optional("extra_flags", noun.extra_flags, defaults.extra_flags);
+  visit.optional("search_path", noun.search_path, defaults.search_path);
+  visit.optional("threads", noun.threads, defaults.threads);
+  visit.optional("kernel_environment", noun.kernel_environment, defaults.kernel_environment);
+  const auto timeout = static_cast<double>(noun.compile_timeout.count()) / 1e3;
+  auto seconds = timeout;
+  visit.optional("compile_seconds", seconds, static_cast<double>(defaults.compile_timeout.count()) / 1e3);
+  // Writing must not write to the noun, which others may be reading.
+  constexpr double longest = 1e9;
+  if (seconds != timeout)
+    noun.compile_timeout = std::chrono::milliseconds(
+        static_cast<std::int64_t>(1e3 * (seconds > 0 && seconds < longest ? seconds : longest)));
+  visit.optional("compiler_memory_limit", noun.compiler_memory_limit, defaults.compiler_memory_limit);
+  visit.optional("kernel_memory_limit", noun.kernel_memory_limit, defaults.kernel_memory_limit);
+  visit.optional("temporary_folder", noun.temporary_folder, defaults.temporary_folder);
+  visit.optional("cache_folder", noun.cache_folder, defaults.cache_folder);
+  visit.optional("device_lock_folder", noun.device_lock_folder, defaults.device_lock_folder);
+  visit.optional("allowed_headers", noun.allowed_headers, defaults.allowed_headers);
+  visit.optional("allowed_functions", noun.allowed_functions, defaults.allowed_functions);
+  visit.optional("cached_programs", noun.cached_programs, defaults.cached_programs);
+  visit.no_others();
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,18 @@
+#pragma once
+/// A worker that judges on the processor it runs on.
+
+#include <mtmc/evaluator/worker_entry.hpp>
+
+#include <functional>
+
+namespace mtmc {
+
+/// What `run_as_worker` needs to offer the backend "cpu". `attach_hooks` gives a task that was sent without
+/// its hooks the hooks of its name; without it tasks with hooks are refused.
+[[nodiscard]] WorkerBackends cpu_worker(std::function<void(Task&)> attach_hooks = {});
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/cpu_worker_inl.hpp>
+#endif

@@ -1,0 +1,36 @@
+#pragma once
+/// The JSON form of `KernelEvaluatorOptions`, as a worker is given it.
+
+#include <mtmc/core/json_fields.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+
+namespace mtmc::detail {
+
+/// Every field may be missing; the names are those of the members.
+inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
+  const KernelEvaluatorOptions defaults;
+  visit.optional("confidence", noun.confidence, defaults.confidence);
+  visit.optional("precision", noun.precision, defaults.precision);
+  visit.optional("explore_seconds", noun.explore_seconds, defaults.explore_seconds);
+  visit.optional("promote_seconds", noun.promote_seconds, defaults.promote_seconds);
+  visit.optional("explore_pairs", noun.explore_pairs, defaults.explore_pairs);
+  visit.optional("promote_pairs", noun.promote_pairs, defaults.promote_pairs);
+  visit.optional("shortest_timing", noun.shortest_timing, defaults.shortest_timing);
+  visit.optional("largest_group", noun.largest_group, defaults.largest_group);
+  visit.optional("group_bytes", noun.group_bytes, defaults.group_bytes);
+  visit.optional("cold", noun.cold, defaults.cold);
+  visit.optional("compile_seconds", noun.compile_seconds, defaults.compile_seconds);
+  visit.optional("launch_seconds", noun.launch_seconds, defaults.launch_seconds);
+  visit.optional("launch_factor", noun.launch_factor, defaults.launch_factor);
+  visit.optional("start_seconds", noun.start_seconds, defaults.start_seconds);
+  visit.optional("evaluation_seconds", noun.evaluation_seconds, defaults.evaluation_seconds);
+  visit.optional("red_zone_bytes", noun.red_zone_bytes, defaults.red_zone_bytes);
+  visit.optional("reference_bytes", noun.reference_bytes, defaults.reference_bytes);
+  visit.optional("scratch_bytes", noun.scratch_bytes, defaults.scratch_bytes);
+  visit.optional("prepared_tasks", noun.prepared_tasks, defaults.prepared_tasks);
+  visit.optional("kept_incumbents", noun.kept_incumbents, defaults.kept_incumbents);
+  visit.optional("seed", noun.seed);
+  visit.no_others();
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,38 @@
+#pragma once
+/// How a program becomes a worker: one line at the start of `main`. Light; `worker_backends<...>()` for
+/// backends of your own is in evaluator/worker_server.hpp, the one for the CPU in cpu_worker.hpp.
+
+#include <mtmc/evaluator/worker_backends.hpp>
+
+#include <atomic>
+#include <optional>
+#include <string_view>
+
+namespace mtmc {
+
+/// What makes a program a worker: its first argument.
+inline constexpr std::string_view worker_argument = "--mtmc-worker";
+
+/// To be called at the start of `main`, before anything else that matters:
+///
+///     if (auto code = mtmc::run_as_worker(argc, argv, mtmc::cpu_worker())) return *code;
+///
+/// If `argv[1]` is "--mtmc-worker" this process is a worker: it serves until its host has had enough, and the
+/// answer is the exit code. Otherwise nothing happens but that `WorkerEvaluator` may from now on start this
+/// very program as its worker, and there is no answer. Never throws.
+[[nodiscard]] std::optional<int> run_as_worker(int argc, const char* const* argv,
+                                               const WorkerBackends& backends);
+
+namespace detail {
+/// Whether this program has said that it can be started as a worker.
+[[nodiscard]] inline std::atomic<bool>& opted_in_as_worker() noexcept {
+  static std::atomic<bool> flag{false};
+  return flag;
+}
+} // namespace detail
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/evaluator/worker_entry_inl.hpp>
+#endif

@@ -1,0 +1,93 @@
+#pragma once
+/// Definitions of evaluator/worker_evaluator.hpp.
+
+#include <mtmc/compiled.hpp>
+#include <mtmc/evaluator/worker_entry.hpp>
+#include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/evaluator/worker_pool.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+namespace mtmc {
+
+namespace detail {
+
+/// The prefix that these headers are installed in; empty if the compiler was not given an absolute path.
+[[nodiscard]] inline std::string install_prefix() {
+  std::string_view here = __FILE__;
+  constexpr std::string_view place = "/include/mtmc/evaluator/worker_evaluator_inl.hpp";
+  if (!here.starts_with('/') || !here.ends_with(place)) return {};
+  here.remove_suffix(place.size());
+  return std::string(here);
+}
+
+/// Folders to look for programs in, in order.
+[[nodiscard]] inline std::vector<std::string> worker_folders(std::string_view search_path) {
+  std::vector<std::string> folders;
+  if (auto prefix = install_prefix(); !prefix.empty()) folders.push_back(std::move(prefix) + "/bin");
+  while (!search_path.empty()) {
+    const auto end = std::min(search_path.find(':'), search_path.size());
+    if (end > 0) folders.emplace_back(search_path.substr(0, end));
+    search_path.remove_prefix(std::min(end + 1, search_path.size()));
+  }
+  return folders;
+}
+
+/// What to start. Throws `Error` (`mtmc.worker.001`).
+[[nodiscard]] inline std::vector<std::string> worker_command(const WorkerOptions& options) {
+  if (!options.command.empty()) return options.command;
+  // The link leads to this very program, even if its file has been replaced or removed since.
+  if (opted_in_as_worker()) return {"/proc/self/exe", std::string(worker_argument)};
+  std::string looked;
+  for (const auto& folder : worker_folders(options.search_path)) {
+    auto program = folder + "/mtmc-worker";
+    if (::access(program.c_str(), X_OK) == 0) return {std::move(program), std::string(worker_argument)};
+    looked += (looked.empty() ? "" : ", ") + folder;
+  }
+  throw Error(
+      error_id::worker_not_found, "there is no mtmc-worker in " + (looked.empty() ? "(no folder)" : looked),
+      "Install mtmc-worker or name a program in WorkerOptions::command; or let this program be its own "
+      "worker: call mtmc::run_as_worker at the start of main");
+}
+
+/// Throws `Error` (`mtmc.worker.004`) for options that make no sense.
+inline void check_worker_options(const WorkerOptions& options) {
+  const auto refuse = [](const std::string& what, const std::string& remedy) {
+    throw Error(error_id::worker_request, what, remedy, "WorkerOptions");
+  };
+  if (options.workers < 1 || options.spares < 0)
+    refuse("there cannot be " + std::to_string(options.workers) + " workers and " +
+               std::to_string(options.spares) + " spares",
+           "Ask for at least one worker, and for no spares or more");
+  for (const double seconds : {options.start_seconds, options.prepare_seconds, options.compile_seconds,
+                               options.evaluation_seconds, options.cancel_seconds})
+    if (!(seconds >= 0)) refuse("a limit in seconds is negative or not a number", "Use 0 or more");
+}
+
+} // namespace detail
+
+MTMC_INLINE WorkerEvaluator::WorkerEvaluator(WorkerOptions options) {
+  detail::check_worker_options(options);
+  auto command = detail::worker_command(options);
+  pool_ = std::make_unique<detail::WorkerPool>(std::move(options), std::move(command));
+}
+MTMC_INLINE WorkerEvaluator::WorkerEvaluator(WorkerEvaluator&&) noexcept = default;
+MTMC_INLINE WorkerEvaluator& WorkerEvaluator::operator=(WorkerEvaluator&&) noexcept = default;
+MTMC_INLINE WorkerEvaluator::~WorkerEvaluator() = default;
+
+MTMC_INLINE const Device& WorkerEvaluator::device() { return pool_->greeting().device; }
+MTMC_INLINE void WorkerEvaluator::prepare(const Task& task, std::stop_token stop) {
+  pool_->prepare(task, std::move(stop));
+}
+MTMC_INLINE Evaluation WorkerEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
+  return pool_->evaluate(request, std::move(stop));
+}
+MTMC_INLINE std::string WorkerEvaluator::identity() const { return pool_->greeting().identity; }
+MTMC_INLINE int WorkerEvaluator::concurrency_limit() const { return pool_->workers(); }
+
+} // namespace mtmc

@@ -1,0 +1,97 @@
+#pragma once
+/// Workers for backends of one's own. `run_as_worker` itself is in evaluator/worker_entry.hpp.
+
+#include <mtmc/core/json.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/worker_entry.hpp>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc {
+
+/// A backend that a worker can be asked for: it has a name that hosts know it by.
+template <class B>
+concept NamedBackend = Backend<B> && requires {
+  { B::name } -> std::convertible_to<std::string_view>;
+};
+/// A backend that can be made from a JSON object with its options. It should throw `Error` for names it does
+/// not know.
+template <class B>
+concept BackendFromJson = requires(const nlohmann::json& options) {
+  { B::from_json(options) } -> std::same_as<B>;
+};
+
+namespace detail {
+
+/// The backend with these options, or as it is by default where it knows none.
+template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, const WorkerFolders& folders) {
+  if constexpr (requires { B::takes_folders; }) {
+    if (!folders.temporary.empty() && !options.contains("temporary_folder"))
+      options["temporary_folder"] = folders.temporary;
+    if (!folders.device_lock.empty() && !options.contains("device_lock_folder"))
+      options["device_lock_folder"] = folders.device_lock;
+  }
+  if constexpr (BackendFromJson<B>) {
+    return B::from_json(options);
+  } else {
+    static_assert(
+        std::default_initializable<B>,
+        "mtmc: a backend of a worker needs `static B from_json(const nlohmann::json&)` or a default "
+        "constructor");
+    if (!options.empty())
+      throw Error(error_id::worker_request,
+                  "the backend " + std::string(B::name) + " takes no options, but was given " +
+                      options.dump(),
+                  "Leave WorkerOptions::backend_options empty, or give the backend `from_json`");
+    return B{};
+  }
+}
+
+/// An evaluator that somebody else looks at, too.
+template <class E> struct SharedEvaluator {
+  std::shared_ptr<E> shared;
+
+  [[nodiscard]] const Device& device() { return shared->device(); }
+  [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
+    return shared->evaluate(request, std::move(stop));
+  }
+  void prepare(const Task& task, std::stop_token stop) { shared->prepare(task, std::move(stop)); }
+  [[nodiscard]] std::string identity() const { return shared->identity(); }
+};
+
+template <class B> [[nodiscard]] WorkerBackend worker_backend() {
+  static_assert(check_backend<B>());
+  static_assert(NamedBackend<B>,
+                "mtmc: a backend of a worker needs `static constexpr std::string_view name`");
+  return {std::string(std::string_view(B::name)),
+          [](const std::string& backend_options, const KernelEvaluatorOptions& options,
+             const WorkerFolders& folders) {
+            auto evaluator = std::make_shared<KernelEvaluator<B>>(
+                backend_from_json<B>(parse_json(backend_options, "backend_options"), folders), options);
+            WorkerJudge judge{SharedEvaluator<KernelEvaluator<B>>{evaluator}, {}};
+            if constexpr (requires {
+                            { evaluator->backend().spent() } -> std::convertible_to<bool>;
+                          })
+              judge.spent = [evaluator] { return bool(evaluator->backend().spent()); };
+            return judge;
+          }};
+}
+
+} // namespace detail
+
+/// The backends `run_as_worker` is to offer. Each needs `static constexpr std::string_view name`, the name it
+/// is asked for by, and is made by `static B from_json(const nlohmann::json& options)` or, if it has no
+/// options, by its default constructor. With `static constexpr bool takes_folders` it finds
+/// `temporary_folder` and `device_lock_folder` among its options. With `bool spent() const` it can say that
+/// its process must be replaced.
+template <class... Backends>
+[[nodiscard]] WorkerBackends worker_backends(std::function<void(Task&)> attach_hooks = {}) {
+  return {{detail::worker_backend<Backends>()...}, std::move(attach_hooks)};
+}
+
+} // namespace mtmc

@@ -1,0 +1,101 @@
+#pragma once
+/// What a candidate is told when its worker was lost, and what cannot be sent to a worker at all.
+
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/evaluation.hpp>
+#include <mtmc/core/json.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc::detail {
+
+/// The rule a candidate broke whose worker was lost, or that cannot be sent to one.
+inline constexpr std::string_view worker_rule = "worker";
+
+/// "; it last wrote: ..." with the end of what a worker wrote, or nothing if it wrote nothing.
+[[nodiscard]] inline std::string words_text(std::string_view words) {
+  constexpr std::size_t most = 600;
+  while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) words.remove_suffix(1);
+  if (words.empty()) return {};
+  std::string text = "; it last wrote: ";
+  if (words.size() > most) {
+    words.remove_prefix(words.size() - most);
+    text += "...";
+  }
+  for (const char c : words) {
+    const auto byte = static_cast<unsigned char>(c);
+    constexpr unsigned char first_printable = 0x20, last_ascii = 0x7e;
+    const bool plain = (byte >= first_printable && byte <= last_ascii) || c == '\n' || c == '\t';
+    text.push_back(plain ? c : '?');
+  }
+  return text;
+}
+
+[[nodiscard]] inline Evaluation worker_verdict(Verdict verdict, std::string message, std::string remedy) {
+  Evaluation evaluation;
+  evaluation.verdict = verdict;
+  evaluation.rule = worker_rule;
+  Diagnostic diagnostic;
+  diagnostic.message = std::move(message);
+  diagnostic.remedy = std::move(remedy);
+  evaluation.diagnostics.push_back(std::move(diagnostic));
+  return evaluation;
+}
+
+/// The worker ended, or said what is no message.
+[[nodiscard]] inline Evaluation lost_worker_verdict(const std::string& reason, std::string_view words) {
+  return worker_verdict(
+      Verdict::crashed, "the process that judged this kernel " + reason + words_text(words),
+      "Check the bounds of every access, use no memory beyond the arguments and the scratch buffers, and "
+      "neither print nor end the process");
+}
+/// The worker gave no answer in time.
+[[nodiscard]] inline Evaluation late_worker_verdict(const std::string& limit, std::string_view words) {
+  return worker_verdict(Verdict::timeout,
+                        "the process that judged this kernel gave no answer within " + limit +
+                            words_text(words),
+                        "Make sure that every loop ends, and write code that compiles quickly");
+}
+
+/// Whether all strings of a value are UTF-8, as JSON must be.
+[[nodiscard]] inline bool is_utf8(const Json& value) {
+  try {
+    (void)value.dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+/// A candidate that cannot be sent, because it would be another one after it.
+[[nodiscard]] inline std::optional<Evaluation> refuse_text(const Kernel& candidate) {
+  if (is_utf8(candidate.source)) return std::nullopt;
+  return worker_verdict(Verdict::refused, "the text of the kernel is not UTF-8",
+                        "Write comments and names in UTF-8 or, best, in ASCII");
+}
+
+/// Throws `Error` (`mtmc.worker.004`) for a task that cannot be sent.
+inline void check_text(const Json& task, const std::string& name) {
+  if (!is_utf8(task))
+    throw Error(error_id::worker_request, "a text of the task is not UTF-8, so it cannot be sent to a worker",
+                "Store kernel and task as UTF-8", "task " + name);
+}
+
+/// Throws `Error` (`mtmc.worker.004`) if the task has hooks and the worker knows none.
+inline void check_hooks(const Task& task, bool attaches_hooks) {
+  if (attaches_hooks || (!task.generate && !task.compare)) return;
+  throw Error(
+      error_id::worker_request,
+      std::string("the task has a hook (") + (task.generate ? "generate" : "compare") +
+          "), which is code of this program and cannot be sent to a worker",
+      "Give your own worker a function that attaches the hooks by the task's name: run_as_worker(argc, argv, "
+      "mtmc::cpu_worker(attach_hooks)) at the start of main, and no WorkerOptions::command; or judge in this "
+      "process, with CpuEvaluator",
+      "task " + task.name);
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,115 @@
+// Worker processes under fire: killed at any moment, and left alone by their host.
+#include <mtmc/core/error.hpp>
+#include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <dirent.h>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/processes.hpp"
+#include "worker_tasks.hpp"
+
+using namespace mtmc;
+
+namespace {
+
+const std::string program = std::string(MTMC_TEST_PROGRAMS) + "/worker_program";
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> found;
+  const auto path = "/proc/" + std::to_string(parent) + "/task";
+  DIR* const folder = ::opendir(path.c_str());
+  if (folder == nullptr) return found;
+  while (const dirent* entry = ::readdir(folder)) {
+    std::ifstream list(path + '/' + entry->d_name + "/children");
+    for (pid_t pid = 0; list >> pid;) found.push_back(pid);
+  }
+  ::closedir(folder);
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("kill -9 at any moment: every candidate has a verdict, and only its own worker's end counts") {
+  const auto descriptors = processes::open_descriptors();
+  {
+    WorkerEvaluator evaluator{{.command = {program, "--mtmc-worker"},
+                               .backend = "fake",
+                               .evaluator_options = {.seed = 42},
+                               .workers = 2}};
+    const auto task = worker_tasks::rows();
+    evaluator.prepare(task, {});
+    std::atomic<bool> done = false;
+    std::atomic<int> kills = 0;
+    std::jthread killer([&] {
+      PhiloxEngine random{7};
+      while (!done) {
+        std::this_thread::sleep_for(std::chrono::microseconds{static_cast<int>(20'000 * random.uniform())});
+        const auto workers = children_of(::getpid());
+        if (workers.empty()) continue;
+        const auto which = static_cast<std::size_t>(random.uniform() * static_cast<double>(workers.size()));
+        ::kill(workers[which < workers.size() ? which : 0], SIGKILL);
+        ++kills;
+      }
+    });
+    std::atomic<int> correct = 0;
+    std::atomic<int> crashed = 0;
+    std::atomic<int> lost = 0;
+    std::atomic<int> other = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&] {
+          for (int i = 0; i < 400; ++i) {
+            try {
+              const auto answer =
+                  evaluator.evaluate({task, worker_tasks::kernel("honest"), task.kernel, {}, {}}, {});
+              if (answer.correct())
+                ++correct;
+              else if (answer.verdict == Verdict::crashed && answer.rule == "worker")
+                ++crashed;
+              else
+                ++other;
+            } catch (const Error& error) { // three in a row before they could do anything
+              if (error.id() == "mtmc.worker.002")
+                ++lost;
+              else
+                ++other;
+            }
+          }
+        });
+    }
+    done = true;
+    killer.join();
+    CHECK(other == 0);
+    CHECK(correct + crashed + lost == 1200);
+    CHECK(correct > crashed);
+    MESSAGE(kills << " kills: " << correct << " correct, " << crashed << " crashed, " << lost
+                  << " without worker");
+  }
+  CHECK(processes::open_descriptors() == descriptors);
+  CHECK_FALSE(processes::has_children());
+}
+
+TEST_CASE("when a host is killed its workers end, also one whose judge hangs") {
+  ChildProcess host{{.arguments = {program, "hang"}}};
+  std::vector<pid_t> workers;
+  for (int i = 0; i < 1000 && workers.size() < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    workers = children_of(host.pid());
+  }
+  REQUIRE(workers.size() == 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  for (const auto worker : workers) CHECK(processes::runs(worker));
+  ::kill(host.pid(), SIGKILL);
+  for (const auto worker : workers) CHECK(processes::ends(worker));
+}
