@@ -124,7 +124,11 @@ private:
     const auto operand = tokens.next();
     if (operand.kind != SourceToken::Kind::text)
       return refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
-    pragma(SourceTokens(operand.spelling).rest_of_line(), line);
+    SourceTokens words(operand.spelling);
+    std::vector<SourceToken> all{words.next()};
+    while (all.back().kind != SourceToken::Kind::end) all.push_back(words.next());
+    all.pop_back();
+    pragma(all, line);
   }
 
   /// A condition may use numbers, `defined`, and macros of numbers: nothing that could spell a question about
