@@ -54,6 +54,15 @@ std::string plain(scripted::Stage& stage, mtmc::TerminalReportOptions options = 
   return text;
 }
 
+/// Whether this machine has terminals at all; a bare container may have none.
+bool has_terminals() {
+  int master = -1, slave = -1;
+  if (::openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) return false;
+  ::close(master);
+  ::close(slave);
+  return true;
+}
+
 /// What a run writes to a terminal.
 std::string on_terminal(scripted::Stage& stage, int columns, mtmc::TerminalReportOptions options = {}) {
   int master = -1, slave = -1;
@@ -178,6 +187,10 @@ TEST_CASE("no line is wider than it may be") {
 }
 
 TEST_CASE("on a terminal a live line says what is under way, and nothing of it stays") {
+  if (!has_terminals()) {
+    MESSAGE("skipped: no terminal can be had here");
+    return;
+  }
   auto played = stage();
   const auto lines = plain(played);
   auto again = stage();
@@ -207,6 +220,10 @@ TEST_CASE("on a terminal a live line says what is under way, and nothing of it s
 }
 
 TEST_CASE("the live line fits into the terminal, so that it never wraps") {
+  if (!has_terminals()) {
+    MESSAGE("skipped: no terminal can be had here");
+    return;
+  }
   for (const int columns : {40, 60, 80}) {
     auto played = stage();
     const auto text = on_terminal(played, columns);
@@ -221,6 +238,10 @@ TEST_CASE("the live line fits into the terminal, so that it never wraps") {
 }
 
 TEST_CASE("colours and live line can be asked for and forbidden") {
+  if (!has_terminals()) {
+    MESSAGE("skipped: no terminal can be had here");
+    return;
+  }
   using When = mtmc::TerminalReportOptions::When;
   auto played = stage();
   CHECK(plain(played).find('\033') == std::string::npos);
@@ -233,6 +254,10 @@ TEST_CASE("colours and live line can be asked for and forbidden") {
 }
 
 TEST_CASE("when a run cannot begin, the live line is taken away for the host's message") {
+  if (!has_terminals()) {
+    MESSAGE("skipped: no terminal can be had here");
+    return;
+  }
   auto played = stage();
   played.evaluator.twist = [](const mtmc::EvaluationRequest&, mtmc::Evaluation&) {
     throw std::runtime_error("no compiler");
@@ -243,6 +268,10 @@ TEST_CASE("when a run cannot begin, the live line is taken away for the host's m
 }
 
 TEST_CASE("several actions at a time are counted on the live line and have a line each") {
+  if (!has_terminals()) {
+    MESSAGE("skipped: no terminal can be had here");
+    return;
+  }
   auto played = stage();
   played.options.beam = 2;
   played.options.samples = 2;

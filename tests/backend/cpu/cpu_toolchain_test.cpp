@@ -175,7 +175,7 @@ TEST_SUITE("compilation") {
         (void)compile(backend, vector_task("//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n"));
       } catch (const Error& error) {
         REQUIRE(compiler != "g++");
-        MESSAGE(error.what());
+        MESSAGE(std::string(error.what()));
         continue;
       }
       CHECK(has(backend.device().software.at("compiler"), "14.0") == has(compiler, "clang"));
