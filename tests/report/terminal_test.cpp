@@ -186,11 +186,8 @@ TEST_CASE("no line is wider than it may be") {
   }
 }
 
-TEST_CASE("on a terminal a live line says what is under way, and nothing of it stays") {
-  if (!has_terminals()) {
-    MESSAGE("skipped: no terminal can be had here");
-    return;
-  }
+TEST_CASE("on a terminal a live line says what is under way, and nothing of it stays" *
+          doctest::skip(!has_terminals())) {
   auto played = stage();
   const auto lines = plain(played);
   auto again = stage();
@@ -219,11 +216,7 @@ TEST_CASE("on a terminal a live line says what is under way, and nothing of it s
   CHECK(std::count(left.begin(), left.end(), '\n') == std::count(lines.begin(), lines.end(), '\n'));
 }
 
-TEST_CASE("the live line fits into the terminal, so that it never wraps") {
-  if (!has_terminals()) {
-    MESSAGE("skipped: no terminal can be had here");
-    return;
-  }
+TEST_CASE("the live line fits into the terminal, so that it never wraps" * doctest::skip(!has_terminals())) {
   for (const int columns : {40, 60, 80}) {
     auto played = stage();
     const auto text = on_terminal(played, columns);
@@ -237,11 +230,7 @@ TEST_CASE("the live line fits into the terminal, so that it never wraps") {
   }
 }
 
-TEST_CASE("colours and live line can be asked for and forbidden") {
-  if (!has_terminals()) {
-    MESSAGE("skipped: no terminal can be had here");
-    return;
-  }
+TEST_CASE("colours and live line can be asked for and forbidden" * doctest::skip(!has_terminals())) {
   using When = mtmc::TerminalReportOptions::When;
   auto played = stage();
   CHECK(plain(played).find('\033') == std::string::npos);
@@ -253,11 +242,8 @@ TEST_CASE("colours and live line can be asked for and forbidden") {
   for (const char c : ascii) CHECK(static_cast<unsigned char>(c) < 128);
 }
 
-TEST_CASE("when a run cannot begin, the live line is taken away for the host's message") {
-  if (!has_terminals()) {
-    MESSAGE("skipped: no terminal can be had here");
-    return;
-  }
+TEST_CASE("when a run cannot begin, the live line is taken away for the host's message" *
+          doctest::skip(!has_terminals())) {
   auto played = stage();
   played.evaluator.twist = [](const mtmc::EvaluationRequest&, mtmc::Evaluation&) {
     throw std::runtime_error("no compiler");
@@ -267,11 +253,8 @@ TEST_CASE("when a run cannot begin, the live line is taken away for the host's m
   CHECK(screen(text) == std::vector<std::string>{""});
 }
 
-TEST_CASE("several actions at a time are counted on the live line and have a line each") {
-  if (!has_terminals()) {
-    MESSAGE("skipped: no terminal can be had here");
-    return;
-  }
+TEST_CASE("several actions at a time are counted on the live line and have a line each" *
+          doctest::skip(!has_terminals())) {
   auto played = stage();
   played.options.beam = 2;
   played.options.samples = 2;

@@ -171,13 +171,8 @@ inline void add_launch_line(Kernel& kernel, const std::vector<Signature>& signat
 /// An argument that is stated and that no launch line passes: probably misspelt.
 [[noreturn]] inline void argument_not_passed(const Task& task, const std::string& name,
                                              const std::vector<std::string_view>& passed) {
-  std::string remedy;
-  if (const auto near = nearest_name(name, passed); !near.empty())
-    remedy = "Did you mean \"" + std::string(near) + "\"? ";
-  remedy += "The launch lines pass ";
-  for (std::size_t i = 0; i < passed.size(); ++i) remedy.append(i == 0 ? "" : ", ").append(passed[i]);
-  throw Error(error_id::task_signature, "no launch of the kernel passes \"" + name + '"', remedy,
-              "task " + task.name);
+  throw Error(error_id::task_signature, "no launch of the kernel passes \"" + name + '"',
+              known_names(name, passed, "The launch lines pass "), "task " + task.name);
 }
 
 } // namespace detail

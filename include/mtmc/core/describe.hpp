@@ -52,16 +52,6 @@ namespace detail {
   return text;
 }
 
-[[nodiscard]] inline std::string joined(const std::vector<std::string>& parts,
-                                        std::string_view separator = ", ") {
-  std::string text;
-  for (const auto& part : parts) {
-    if (!text.empty()) text += separator;
-    text += part;
-  }
-  return text;
-}
-
 } // namespace detail
 
 /// Seconds for people: "12.3 ms", "850 us", "1.5 s".

@@ -172,6 +172,6 @@ struct Evaluation {
 };
 
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
-inline constexpr int protocol_version = 1;
+inline constexpr int protocol_version = 2;
 
 } // namespace mtmc

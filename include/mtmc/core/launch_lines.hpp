@@ -248,13 +248,9 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
   for (const auto& buffer : scratch) known.push_back(buffer.name);
   for (const auto& [symbol, value] : symbols)
     if (std::find(known.begin(), known.end(), symbol) == known.end()) known.push_back(symbol);
-  std::string remedy;
-  if (const auto near = nearest_name(name, known); !near.empty())
-    remedy = "Did you mean \"" + std::string(near) + "\"? ";
-  remedy += "Known are ";
-  for (std::size_t i = 0; i < known.size(); ++i) remedy.append(i == 0 ? "" : ", ").append(known[i]);
   throw Error(error_id::task_expression,
-              "\"" + name + "\" is no argument, scratch buffer or symbol of the task", remedy, place);
+              "\"" + name + "\" is no argument, scratch buffer or symbol of the task",
+              known_names(name, known, "Known are "), place);
 }
 
 [[nodiscard]] inline LaunchArgument plan_argument(const std::string& text, const Task& task,

@@ -133,6 +133,17 @@ public:
                   "Evaluate the candidate again when its answer is wanted");
   }
 
+  /// Step 1 of the protocol: what the backend's screen says of a text.
+  [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {
+    if constexpr (requires { backend_.screen(kernel); }) {
+      std::vector<Diagnostic> diagnostics = backend_.screen(kernel);
+      for (const auto& diagnostic : diagnostics)
+        if (diagnostic.severity == Severity::error)
+          return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
+    }
+    return std::nullopt;
+  }
+
   /// The buffers a contestant uses at a size, allocated when first needed.
   [[nodiscard]] Slot<B>& slot(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
                               std::size_t place = 0) {

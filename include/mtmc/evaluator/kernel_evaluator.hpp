@@ -80,7 +80,7 @@ public:
     }
 
     std::shared_ptr<Contestant<B>> candidate;
-    auto refusal = screen(request.candidate);
+    auto refusal = judge.screen(request.candidate);
     if (!refusal) refusal = compile(judge, *task, request.candidate, candidate, evaluation);
     if (!refusal && request.purpose == Purpose::promote) start_afresh(*candidate);
     if (!refusal) {
@@ -136,17 +136,6 @@ private:
       const std::scoped_lock device(state_->device_lock);
       candidate.program->retire();
     }
-  }
-
-  /// Step 1 of the protocol: what the backend's screen says of the text.
-  [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {
-    if constexpr (requires { state_->backend.screen(kernel); }) {
-      std::vector<Diagnostic> diagnostics = state_->backend.screen(kernel);
-      for (const auto& diagnostic : diagnostics)
-        if (diagnostic.severity == Severity::error)
-          return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
-    }
-    return std::nullopt;
   }
 
   /// Step 2: launch lines and compiler.

@@ -65,25 +65,39 @@ private:
   }
 
   [[nodiscard]] std::shared_ptr<Contestant<B>> compile_own(const Kernel& kernel) {
+    const std::string which =
+        task().reference && kernel == *task().reference ? "the reference" : "the start kernel";
+    if (const auto refused = judge_.screen(kernel)) throw_not_allowed(which, refused->diagnostics);
     CompileResult<typename B::Program> result;
     auto contestant = judge_.compile(prepared_, kernel, judge_.plans_of(task(), kernel), result);
     if (contestant->program) return contestant;
-    const std::string which =
-        task().reference && kernel == *task().reference ? "the reference" : "the start kernel";
     if (result.timed_out)
       throw Error(error_id::task_start_kernel, which + " did not compile in time",
                   "Simplify it, or raise KernelEvaluatorOptions::compile_seconds", "task " + task().name);
+    if (result.refused) throw_not_allowed(which, result.diagnostics);
+    throw Error(error_id::task_start_kernel, which + " does not compile: " + list_errors(result.diagnostics),
+                "Correct it; candidates can only be judged against a kernel that works",
+                "task " + task().name);
+  }
+
+  [[noreturn]] void throw_not_allowed(const std::string& which,
+                                      const std::vector<Diagnostic>& reasons) const {
+    throw Error(error_id::task_start_kernel, which + " does what no kernel may: " + list_errors(reasons),
+                "Correct it, or allow what it needs in the backend's options", "task " + task().name);
+  }
+
+  /// "line 3: ...; line 7: ..."
+  [[nodiscard]] static std::string list_errors(const std::vector<Diagnostic>& diagnostics) {
+    constexpr std::size_t longest = 2000;
     std::string text;
-    for (const auto& diagnostic : result.diagnostics) {
+    for (const auto& diagnostic : diagnostics) {
       if (diagnostic.severity != Severity::error) continue;
       text += (text.empty() ? "" : "; ") +
               (diagnostic.line > 0 ? "line " + std::to_string(diagnostic.line) + ": " : std::string{}) +
               diagnostic.message;
-      if (text.size() > 2000) break;
+      if (text.size() > longest) break;
     }
-    throw Error(error_id::task_start_kernel, which + " does not compile: " + text,
-                "Correct it; candidates can only be judged against a kernel that works",
-                "task " + task().name);
+    return text;
   }
 
   /// Sizes, cheapest first.

@@ -437,7 +437,7 @@ private:
     Json message;
     write_value(message["evaluation_request"], request);
     message["evaluation_request"]["task"] = job.task->id;
-    if (!is_utf8(message))
+    if (!can_be_sent(message))
       throw Error(error_id::worker_request, "the text of the incumbent is not UTF-8",
                   "Compare with a kernel that was found correct", "task " + job.task->task.name);
     const auto limit = milliseconds_of(options_.compile_seconds + options_.evaluation_seconds);

@@ -300,8 +300,8 @@ private:
       throw Error(error_id::worker_request, "there is no task \"" + text_of(fields, "task") + '"',
                   "Prepare a task before candidates for it are evaluated");
     auto whole = fields;
-    Task no_hooks = task->second;
-    write_value(whole["task"], no_hooks);
+    Task placeholder;
+    write_value(whole["task"], placeholder);
     EvaluationRequest request;
     read_value(whole, request, "evaluation_request");
     request.task = task->second;

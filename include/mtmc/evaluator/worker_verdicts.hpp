@@ -4,6 +4,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -62,7 +63,7 @@ inline constexpr std::string_view worker_rule = "worker";
 }
 
 /// Whether all strings of a value are UTF-8, as JSON must be.
-[[nodiscard]] inline bool is_utf8(const Json& value) {
+[[nodiscard]] inline bool can_be_sent(const Json& value) {
   try {
     (void)value.dump();
     return true;
@@ -73,14 +74,14 @@ inline constexpr std::string_view worker_rule = "worker";
 
 /// A candidate that cannot be sent, because it would be another one after it.
 [[nodiscard]] inline std::optional<Evaluation> refuse_text(const Kernel& candidate) {
-  if (is_utf8(candidate.source)) return std::nullopt;
+  if (find_malformed_utf8(candidate.source) == std::string::npos) return std::nullopt;
   return worker_verdict(Verdict::refused, "the text of the kernel is not UTF-8",
                         "Write comments and names in UTF-8 or, best, in ASCII");
 }
 
 /// Throws `Error` (`mtmc.worker.004`) for a task that cannot be sent.
 inline void check_text(const Json& task, const std::string& name) {
-  if (!is_utf8(task))
+  if (!can_be_sent(task))
     throw Error(error_id::worker_request, "a text of the task is not UTF-8, so it cannot be sent to a worker",
                 "Store kernel and task as UTF-8", "task " + name);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <cerrno>
 #include <fcntl.h>
@@ -41,11 +42,7 @@ public:
   DeviceLock(const std::string& folder, std::string_view device) {
     if (folder.empty()) return;
     path_ = folder + "/mtmc-" + std::to_string(::getuid()) + '-';
-    for (const char c : device) {
-      const bool plain =
-          (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
-      path_.push_back(plain ? c : '_');
-    }
+    for (const char c : device) path_.push_back(is_name_character(c) || c == '-' ? c : '_');
     path_ += ".lock";
   }
 

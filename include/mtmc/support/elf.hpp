@@ -51,7 +51,7 @@ struct ElfFile {
   std::vector<ElfSection> sections{};
   /// Those of the full table (`.symtab`); where a file has none, those for the dynamic linker.
   std::vector<ElfSymbol> symbols{};
-  /// Bytes of machine code: sections that are executable.
+  /// Bytes of machine code that a loader maps: executable segments. An object file has none.
   std::uint64_t code_bytes = 0;
 
   /// The section a symbol is defined in, or null.
@@ -144,7 +144,11 @@ elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::
     added.type = section.sh_type;
     added.flags = section.sh_flags;
     added.size = section.sh_size;
-    if (added.executable()) result.code_bytes += added.size;
+  }
+  for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
+    const auto segment = detail::elf_record<Elf64_Phdr>(file, header->e_phoff + i * header->e_phentsize);
+    if (!segment) break;
+    if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0) result.code_bytes += segment->p_filesz;
   }
   for (const std::uint32_t wanted : {SHT_SYMTAB, SHT_DYNSYM})
     for (std::size_t i = 0; i < headers.size() && result.symbols.empty(); ++i)

@@ -302,7 +302,7 @@ private:
     std::vector<std::string_view> known;
     for (const auto& [symbol, value] : *symbols_) known.push_back(symbol);
     std::string remedy = known.empty() ? "no symbols are defined here, only integers may be used"
-                                       : "known symbols: " + listed(known);
+                                       : "known symbols: " + detail::joined(known);
     for (const FunctionEntry& entry : functions)
       if (entry.name == word) remedy = "it is a function: write " + std::string{entry.usage};
     if (const std::string_view near = nearest_name(word, known); !near.empty())
@@ -313,19 +313,10 @@ private:
   [[noreturn]] void unknown_function(std::string_view word, std::size_t place) const {
     std::vector<std::string_view> known;
     for (const FunctionEntry& entry : functions) known.push_back(entry.name);
-    std::string remedy = "known functions: " + listed(known);
+    std::string remedy = "known functions: " + detail::joined(known);
     if (const std::string_view near = nearest_name(word, known); !near.empty())
       remedy = "did you mean '" + std::string{near} + "'? " + remedy;
     fail(place, "unknown function " + quoted(word), remedy);
-  }
-
-  [[nodiscard]] static std::string listed(std::span<const std::string_view> names) {
-    std::string text;
-    for (const std::string_view name : names) {
-      if (!text.empty()) text += ", ";
-      text += name;
-    }
-    return text;
   }
 
   [[nodiscard]] static std::string quoted(std::string_view word) {

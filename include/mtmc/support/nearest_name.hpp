@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/support/text.hpp>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -54,6 +56,16 @@ namespace detail {
     }
   }
   return nearest;
+}
+
+/// What to do about a name that is not known: `Did you mean "gemm"? `, if one is near, then `lead` and all
+/// that are known.
+[[nodiscard]] inline std::string known_names(std::string_view name, std::span<const std::string_view> known,
+                                             std::string_view lead) {
+  std::string text;
+  if (const auto near = nearest_name(name, known); !near.empty())
+    text = "Did you mean \"" + std::string(near) + "\"? ";
+  return text.append(lead) + detail::joined(known);
 }
 
 } // namespace mtmc

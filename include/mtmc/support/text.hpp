@@ -7,6 +7,21 @@
 
 namespace mtmc {
 
+namespace detail {
+
+/// The texts one after the other: "M, N, K".
+template <class Texts>
+[[nodiscard]] std::string joined(const Texts& parts, std::string_view separator = ", ") {
+  std::string text;
+  for (const auto& part : parts) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
+} // namespace detail
+
 /// `text` without blanks, tabs and line ends at both ends.
 [[nodiscard]] inline std::string_view trim(std::string_view text) noexcept {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };

@@ -4,33 +4,46 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <thread>
 #include <vector>
+
+namespace {
+
+/// How often somebody who timed was not alone, when `threads` threads, shared out among gates that exclude
+/// each other, time (one in `period`) or work `rounds` times.
+int disturbances(const std::vector<mtmc::detail::QuietGate*>& gates, std::size_t threads, std::size_t period,
+                 int rounds) {
+  std::atomic<int> working = 0;
+  std::atomic<int> timing = 0;
+  std::atomic<int> disturbed = 0;
+  std::vector<std::thread> crowd;
+  for (std::size_t t = 0; t < threads; ++t)
+    crowd.emplace_back([&, t] {
+      auto& gate = *gates[t * gates.size() / threads];
+      for (int i = 0; i < rounds; ++i) {
+        if (t % period == 0) {
+          const auto hold = gate.time();
+          if (++timing != 1 || working != 0) ++disturbed;
+          --timing;
+        } else {
+          const auto hold = gate.work();
+          ++working;
+          if (timing != 0) ++disturbed;
+          --working;
+        }
+      }
+    });
+  for (auto& thread : crowd) thread.join();
+  return disturbed;
+}
+
+} // namespace
 
 TEST_SUITE("QuietGate") {
   TEST_CASE("whoever times is alone, and workers are not") {
     mtmc::detail::QuietGate gate;
-    std::atomic<int> working = 0;
-    std::atomic<int> timing = 0;
-    std::atomic<int> disturbed = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&, t] {
-        for (int i = 0; i < 500; ++i) {
-          if (t % 2 == 0) {
-            const auto hold = gate.time();
-            if (++timing != 1 || working != 0) ++disturbed;
-            --timing;
-          } else {
-            const auto hold = gate.work();
-            ++working;
-            if (timing != 0) ++disturbed;
-            --working;
-          }
-        }
-      });
-    for (auto& thread : threads) thread.join();
-    CHECK(disturbed == 0);
+    CHECK(disturbances({&gate}, 4, 2, 500) == 0);
 
     // Two workers at once: neither could go on if the other kept it out.
     std::atomic<int> inside = 0;
@@ -71,27 +84,6 @@ TEST_SUITE("QuietGate") {
     const mtmc::DeviceLock lock{folder.path(), "cpu"};
     mtmc::detail::QuietGate here{lock};
     mtmc::detail::QuietGate there{lock};
-    std::atomic<int> working = 0;
-    std::atomic<int> timing = 0;
-    std::atomic<int> disturbed = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 6; ++t)
-      threads.emplace_back([&, t] {
-        auto& gate = t < 3 ? here : there;
-        for (int i = 0; i < 200; ++i) {
-          if (t % 3 == 0) {
-            const auto hold = gate.time();
-            if (++timing != 1 || working != 0) ++disturbed;
-            --timing;
-          } else {
-            const auto hold = gate.work();
-            ++working;
-            if (timing != 0) ++disturbed;
-            --working;
-          }
-        }
-      });
-    for (auto& thread : threads) thread.join();
-    CHECK(disturbed == 0);
+    CHECK(disturbances({&here, &there}, 6, 3, 200) == 0);
   }
 }

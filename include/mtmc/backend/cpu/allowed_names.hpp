@@ -211,17 +211,16 @@ template <std::size_t count>
 
 /// Pragmas a kernel may use, by their first word, and by the second where the first is a compiler's name.
 [[nodiscard]] constexpr bool is_allowed_pragma(std::string_view first, std::string_view second) noexcept {
-  constexpr auto plain =
-      std::to_array<std::string_view>({"omp", "once", "STDC", "unroll", "nounroll", "ivdep", "simd", "vector",
-                                       "novector", "pack", "inline", "forceinline", "prefetch", "scop"});
+  constexpr auto plain = std::to_array<std::string_view>(
+      {"omp", "once", "STDC", "unroll", "nounroll", "ivdep", "simd", "vector", "novector", "pack", "inline",
+       "forceinline", "prefetch", "scop", "endscop"});
   constexpr auto gcc =
       std::to_array<std::string_view>({"unroll", "ivdep", "optimize", "target", "push_options", "pop_options",
                                        "diagnostic", "novector", "reset_options"});
-  constexpr auto clang =
-      std::to_array<std::string_view>({"loop", "diagnostic", "fp", "optimize", "attribute"});
+  constexpr auto clang = std::to_array<std::string_view>({"loop", "diagnostic", "fp", "optimize"});
   if (first == "GCC") return is_one_of(second, gcc);
-  if (first == "clang") return is_one_of(second, clang) && second != "attribute";
-  return first.empty() || is_one_of(first, plain) || first == "endscop";
+  if (first == "clang") return is_one_of(second, clang);
+  return first.empty() || is_one_of(first, plain);
 }
 
 /// Words of the language that generated code around a kernel uses.
@@ -303,8 +302,8 @@ template <std::size_t count>
 [[nodiscard]] constexpr std::string_view why_forbidden(std::string_view name) noexcept {
   constexpr auto assembly = std::to_array<std::string_view>({"asm", "__asm", "__asm__"});
   constexpr auto storage = std::to_array<std::string_view>({"thread_local", "_Thread_local", "__thread"});
-  constexpr auto files = std::to_array<std::string_view>(
-      {"__has_include", "__has_include_next", "__has_embed", "__COUNTER_FILE__"});
+  constexpr auto files =
+      std::to_array<std::string_view>({"__has_include", "__has_include_next", "__has_embed"});
   constexpr auto stack = std::to_array<std::string_view>(
       {"__builtin_return_address", "__builtin_frame_address", "__builtin_extract_return_addr",
        "__builtin_frob_return_addr", "__builtin_apply", "__builtin_apply_args", "__builtin_return",

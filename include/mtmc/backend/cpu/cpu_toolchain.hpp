@@ -13,6 +13,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
+#include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
@@ -21,8 +22,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <elf.h>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,24 +33,6 @@
 #include <vector>
 
 namespace mtmc::detail {
-
-/// Bytes of machine code in a shared object: its executable segments. 0 if it is no 64-bit ELF file.
-[[nodiscard]] inline double code_bytes(std::string_view object) {
-  Elf64_Ehdr header{};
-  if (object.size() < sizeof header) return 0;
-  std::memcpy(&header, object.data(), sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-  double bytes = 0;
-  for (std::size_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
-    const auto at = static_cast<std::size_t>(header.e_phoff) + i * header.e_phentsize;
-    if (at > object.size() || object.size() - at < sizeof segment) return bytes;
-    std::memcpy(&segment, object.data() + at, sizeof segment);
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0)
-      bytes += static_cast<double>(segment.p_filesz);
-  }
-  return bytes;
-}
 
 /// What of a plan a CPU cannot do, as errors at the launch lines; none if all is well.
 [[nodiscard]] inline std::vector<Diagnostic> check_for_cpu(const Kernel& kernel, const LaunchPlan& plan) {
@@ -115,7 +96,8 @@ public:
     }
     if (answer.succeeded()) {
       const auto path = folder.path() + "/program.so";
-      result.resources["code_bytes"] = code_bytes(read_file(path));
+      if (const auto file = read_elf(read_file(path)))
+        result.resources["code_bytes"] = static_cast<double>(file->code_bytes);
       remove_traces(folder.path());
       result.object =
           std::make_shared<const CompiledObject>(CompiledObject{std::move(folder), std::move(signatures)});

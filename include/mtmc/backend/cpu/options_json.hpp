@@ -10,7 +10,8 @@
 
 namespace mtmc::detail {
 
-/// Durations are in seconds; every field may be missing.
+/// Durations are in seconds; every field may be missing. `locks` have no JSON form, so that no file can take
+/// one off.
 inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   const CpuBackendOptions defaults;
   visit.optional("compiler", noun.compiler, defaults.compiler);

@@ -138,7 +138,7 @@ public:
     return ask(runner_protocol::command_load, payload, deadline);
   }
 
-  /// Says which calls the next `go` makes. Every value is checked against its parameter's type.
+  /// Says which calls the next `go` makes.
   [[nodiscard]] RunnerReply prepare(std::span<const RunnerLaunch> launches, Deadline deadline) {
     RunnerReply reply;
     std::vector<std::uint64_t> payload{1, 0};
@@ -161,8 +161,9 @@ public:
     return reply;
   }
 
-  /// Makes the prepared calls and measures, with the judge's clock, the seconds from just before the runner
-  /// learns of it to just after its answer is there.
+  /// Makes the prepared calls, each after a look whether its values fit their parameters' types, and
+  /// measures, with the judge's clock, the seconds from just before the runner learns of it to just after its
+  /// answer is there.
   [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds) {
     auto reply = ask(runner_protocol::command_go, {}, deadline);
     seconds = std::chrono::duration<double>(answered_ - asked_).count();

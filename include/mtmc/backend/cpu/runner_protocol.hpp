@@ -13,17 +13,19 @@
 ///     load       bytes of the path, the path                    ok; refused with the loader's message
 ///     map        mapping, bytes; one descriptor beside it       ok; refused with errno as first number
 ///     unmap      mapping                                        ok
-///     prepare    1 = forget earlier launches, number of         ok; misfit with launch (from 0, over the
-///     whole
-///                launches, launches                             group) and argument (from 1); refused
-///     go         nothing                                        ok, when all launches of the group returned
+///     prepare    1 = forget earlier launches, their number,     ok; refused
+///                launches
+///     go         nothing                                        ok, when all launches have returned; misfit
+///                                                               with launch (from 0) and argument (from 1)
 ///
 ///     launch     = number of the trampoline, number of arguments, arguments
 ///     argument   = 0, the value's 64 bits  |  1, mapping, byte offset
 ///
-/// `prepare` may be repeated to append more launches than one message can hold. Values come as an int64, or
-/// as a double for floating-point scalars. A mapping is named by the judge; numbers are never reused. The
-/// constants below are also the source of those in the runner's text, so that each is written once.
+/// No code of the candidate runs before `go`, so it is a launch's trampoline that finds a value its
+/// parameter's type cannot hold. `prepare` may be repeated to append more launches than one message can hold.
+/// Values come as an int64, or as a double for floating-point scalars. A mapping is named by the judge;
+/// numbers are never reused. The constants below are also the source of those in the runner's text, so that
+/// each is written once.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +34,7 @@ namespace mtmc::detail {
 
 namespace runner_protocol {
 /// "mtmc" and the protocol's version. Changes whenever anything on this page does.
-inline constexpr std::uint64_t magic = 0x6d746d6300000001;
+inline constexpr std::uint64_t magic = 0x6d746d6300000002;
 
 inline constexpr std::uint64_t command_load = 1;
 inline constexpr std::uint64_t command_map = 2;

@@ -1,6 +1,8 @@
 #pragma once
 /// The tokens of a C++ text as its compiler sees them, for screening: spelling and line, nothing of grammar.
 
+#include <mtmc/support/text.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -41,7 +43,7 @@ public:
     starts_line_ = false;
     const char c = peek();
     if (c == '\0') return token;
-    if (is_name_start(c)) {
+    if (begins_name(c)) {
       token.kind = SourceToken::Kind::name;
       while (is_name_part(peek())) token.spelling += take();
       if ((peek() == '"' || peek() == '\'') && is_prefix(token.spelling)) {
@@ -92,11 +94,11 @@ public:
 
 private:
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  static bool is_name_start(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
-           static_cast<unsigned char>(c) >= 0x80;
+  /// With what compilers allow besides: dollars, and letters that are not ASCII.
+  static bool begins_name(char c) {
+    return is_name_start(c) || c == '$' || static_cast<unsigned char>(c) >= 0x80;
   }
-  static bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
+  static bool is_name_part(char c) { return begins_name(c) || is_digit(c); }
   static bool is_prefix(std::string_view name) {
     for (const std::string_view prefix : {"L", "u", "U", "u8", "R", "LR", "uR", "UR", "u8R"})
       if (name == prefix) return true;

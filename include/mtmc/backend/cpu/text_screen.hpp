@@ -10,6 +10,7 @@
 #include <mtmc/core/diagnostic.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <map>
@@ -22,13 +23,33 @@
 
 namespace mtmc::detail {
 
-/// The words of a pragma that is not allowed; empty if it is.
-[[nodiscard]] inline std::string forbidden_pragma(std::span<const SourceToken> words) {
-  const std::string first = words.empty() ? "" : words[0].spelling;
-  const std::string second = words.size() < 2 ? "" : words[1].spelling;
-  if (is_allowed_pragma(first, second)) return {};
-  return second.empty() ? first : first + ' ' + second;
-}
+/// What both screens of a text find, as errors with their lines: the first few, more help nobody.
+class TextFindings {
+public:
+  void refuse(int line, std::string message, std::string remedy) {
+    constexpr std::size_t most = 8;
+    if (found_.size() < most)
+      found_.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
+  }
+  /// Refuses a pragma by its words, unless it is allowed.
+  void check_pragma(std::span<const SourceToken> words, int line) {
+    const std::string first = words.empty() ? "" : words[0].spelling;
+    const std::string second = words.size() < 2 ? "" : words[1].spelling;
+    if (!is_allowed_pragma(first, second))
+      refuse(line, "`#pragma " + first + (second.empty() ? "" : " " + second) + "` is not for kernels",
+             "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+  }
+  /// Refuses a name of the code that is generated around a kernel.
+  void check_own_name(const SourceToken& token) {
+    if (is_own_name(token.spelling))
+      refuse(token.line, "names that begin with `mtmc_launch_` or `mtmc_generated` are the library's own",
+             "Choose another name");
+  }
+  [[nodiscard]] std::vector<Diagnostic> take() { return std::move(found_); }
+
+private:
+  std::vector<Diagnostic> found_;
+};
 
 /// The screen of a kernel's own text.
 class DirectiveScreen {
@@ -41,14 +62,16 @@ public:
     collect_macros(text);
     SourceTokens tokens(text);
     for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
-      if (token.starts_line && token.is("#"))
+      if (token.starts_line && token.is("#")) {
         directive(tokens, token.line);
-      else if (token.is("_Pragma"))
-        pragma_operator(tokens, token.line);
-      else if (token.kind == SourceToken::Kind::name)
+      } else if (token.is("_Pragma")) {
+        (void)tokens.next(); // the parenthesis
+        pragma_operator(tokens.next(), token.line);
+      } else if (token.kind == SourceToken::Kind::name) {
         name(token);
+      }
     }
-    return std::move(found_);
+    return found_.take();
   }
 
 private:
@@ -58,17 +81,11 @@ private:
     std::vector<std::string> names{};
   };
 
-  void refuse(int line, std::string message, std::string remedy) {
-    found_.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
-  }
-
   void name(const SourceToken& token) {
-    if (is_own_name(token.spelling))
-      refuse(token.line, "names that begin with `mtmc_launch_` or `mtmc_generated` are the library's own",
-             "Choose another name");
+    found_.check_own_name(token);
     if (token.spelling.starts_with("__has_include") || token.spelling.starts_with("__has_embed"))
-      refuse(token.line, "`" + token.spelling + "` asks which files there are",
-             "Include the header you need; the usual ones are there");
+      found_.refuse(token.line, "`" + token.spelling + "` asks which files there are",
+                    "Include the header you need; the usual ones are there");
   }
 
   [[nodiscard]] bool is_allowed_header(std::string_view header) const {
@@ -83,52 +100,42 @@ private:
     const auto rest = tokens.rest_of_line();
     for (std::size_t i = 0; i < rest.size(); ++i) {
       if (rest[i].kind == SourceToken::Kind::name) name(rest[i]);
-      if (rest[i].is("_Pragma") && (i + 2 >= rest.size() || rest[i + 2].kind != SourceToken::Kind::text))
-        refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
+      if (rest[i].is("_Pragma")) pragma_operator(i + 2 < rest.size() ? rest[i + 2] : SourceToken{}, line);
     }
     if (word.is("if") || word.is("elif")) return condition(rest, line);
     if (word.is("define") && !rest.empty() && is_keyword(rest.front().spelling))
-      return refuse(line,
-                    "`#define " + rest.front().spelling + "` gives a word of the language another meaning",
-                    "Give the macro a name of its own");
-    if (word.is("pragma")) return pragma(rest, line);
+      return found_.refuse(
+          line, "`#define " + rest.front().spelling + "` gives a word of the language another meaning",
+          "Give the macro a name of its own");
+    if (word.is("pragma")) return found_.check_pragma(rest, line);
     for (const std::string_view harmless :
          {"define", "undef", "ifdef", "ifndef", "elifdef", "elifndef", "else", "endif", "error", "warning"})
       if (word.is(harmless)) return;
-    refuse(line, "the directive `#" + word.spelling + "` is not for kernels",
-           "Use #include <...>, #define, #if and #pragma only");
+    found_.refuse(line, "the directive `#" + word.spelling + "` is not for kernels",
+                  "Use #include <...>, #define, #if and #pragma only");
   }
 
   void include(SourceTokens& tokens, int line) {
     const auto header = tokens.next_header();
     (void)tokens.rest_of_line();
     if (header.kind != SourceToken::Kind::header)
-      return refuse(line, "an #include has to name its header literally",
-                    "Write #include <name> with a header of the C++ standard library");
+      return found_.refuse(line, "an #include has to name its header literally",
+                           "Write #include <name> with a header of the C++ standard library");
     if (is_allowed_header(header.spelling)) return;
-    refuse(line, "the header <" + header.spelling + "> is not for kernels",
-           "Use headers that compute, such as <cmath>, <algorithm>, <cstdint>, <vector>, <immintrin.h>, "
-           "<omp.h>; "
-           "a kernel has no files, output, threads of its own or clocks");
-  }
-
-  void pragma(const std::vector<SourceToken>& rest, int line) {
-    if (const auto refused = forbidden_pragma(rest); !refused.empty())
-      refuse(line, "`#pragma " + refused + "` is not for kernels",
-             "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+    found_.refuse(
+        line, "the header <" + header.spelling + "> is not for kernels",
+        "Use headers that compute, such as <cmath>, <algorithm>, <cstdint>, <vector>, <immintrin.h>, "
+        "<omp.h>; "
+        "a kernel has no files, output, threads of its own or clocks");
   }
 
   /// `_Pragma("words")`. What other macros make of its operand could ask about files before anybody sees it.
-  void pragma_operator(SourceTokens& tokens, int line) {
-    (void)tokens.next();
-    const auto operand = tokens.next();
+  void pragma_operator(const SourceToken& operand, int line) {
     if (operand.kind != SourceToken::Kind::text)
-      return refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
+      return found_.refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
     SourceTokens words(operand.spelling);
-    std::vector<SourceToken> all{words.next()};
-    while (all.back().kind != SourceToken::Kind::end) all.push_back(words.next());
-    all.pop_back();
-    pragma(all, line);
+    const std::array<SourceToken, 2> first{words.next(), words.next()};
+    found_.check_pragma(first, line);
   }
 
   /// A condition may use numbers, `defined`, and macros of numbers: nothing that could spell a question about
@@ -140,9 +147,9 @@ private:
       const bool called = i + 1 < all.size() && all[i + 1].is("(");
       const bool asks_compiler = all[i].spelling.starts_with("__has_") && all[i].spelling.size() > 6;
       if ((called && !asks_compiler) || !is_simple(all[i].spelling, 0))
-        return refuse(line,
-                      "the condition uses the macro `" + all[i].spelling + "`, which is more than a number",
-                      "Write the condition with numbers, comparison operators and defined(...)");
+        return found_.refuse(
+            line, "the condition uses the macro `" + all[i].spelling + "`, which is more than a number",
+            "Write the condition with numbers, comparison operators and defined(...)");
     }
   }
 
@@ -178,7 +185,7 @@ private:
 
   std::span<const std::string> more_headers_;
   std::map<std::string, Macro, std::less<>> macros_;
-  std::vector<Diagnostic> found_;
+  TextFindings found_;
 };
 
 /// The screen of what the preprocessor made of the program: `kernel_file` is the name under which it knows
@@ -210,37 +217,28 @@ public:
       if (token.kind == SourceToken::Kind::name) name(token, brackets > 0 || parentheses > 0);
       before = std::move(token);
     }
-    return std::move(found_);
+    return found_.take();
   }
 
 private:
-  void refuse(int line, std::string message, std::string remedy) {
-    constexpr std::size_t most = 8;
-    if (found_.size() < most)
-      found_.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
-  }
-
   void name(const SourceToken& token, bool in_attribute) {
-    if (is_own_name(token.spelling))
-      refuse(token.line, "names that begin with `mtmc_launch_` or `mtmc_generated` are the library's own",
-             "Choose another name");
+    found_.check_own_name(token);
     if (const auto why = why_forbidden(token.spelling); !why.empty())
-      refuse(token.line, "`" + token.spelling + "` is not allowed: " + std::string(why),
-             "Write plain C++; intrinsics of <immintrin.h> and `#pragma omp simd` reach the vector units");
+      found_.refuse(
+          token.line, "`" + token.spelling + "` is not allowed: " + std::string(why),
+          "Write plain C++; intrinsics of <immintrin.h> and `#pragma omp simd` reach the vector units");
     if (in_attribute && is_forbidden_attribute(token.spelling))
-      refuse(token.line,
-             "the attribute `" + token.spelling + "` is not allowed: it makes code run unasked or hides it",
-             "Leave the attribute out");
+      found_.refuse(token.line,
+                    "the attribute `" + token.spelling +
+                        "` is not allowed: it makes code run unasked or hides it",
+                    "Leave the attribute out");
   }
 
   /// A mark of the preprocessor (`# 12 "kernel.cpp" 2`), or a pragma.
   void mark(const std::vector<SourceToken>& line, int here) {
     if (line.empty()) return;
     if (line[0].is("pragma")) {
-      const auto refused = forbidden_pragma(std::span(line).subspan(1));
-      if (in_kernel_ && !refused.empty())
-        refuse(here + shift_, "`#pragma " + refused + "` is not for kernels",
-               "Leave it out; `#pragma omp`, `#pragma GCC unroll` and `#pragma GCC ivdep` are understood");
+      if (in_kernel_) found_.check_pragma(std::span(line).subspan(1), here + shift_);
       return;
     }
     if (line[0].kind != SourceToken::Kind::number || line.size() < 2) return;
@@ -257,7 +255,7 @@ private:
   bool ended_ = false;
   /// Added to a line of the preprocessed text gives that of the kernel's.
   int shift_ = 0;
-  std::vector<Diagnostic> found_;
+  TextFindings found_;
 };
 
 /// Errors for what a kernel's text must not hold, before it is preprocessed.
