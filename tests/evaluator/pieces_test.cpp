@@ -46,7 +46,7 @@ WrongResult describe(const ProblemLayout& where, const std::vector<float>& got,
   const auto comparison = compare_output(got_bytes, wanted_bytes, DataType::f32, tolerance);
   REQUIRE_FALSE(comparison.right());
   const std::vector<std::vector<std::byte>> inputs{bytes(input), {}};
-  return describe_wrong_result(where, 1, got_bytes, wanted_bytes, inputs, tolerance, comparison,
+  return describe_wrong_result(where, 1, got_bytes, {wanted_bytes, DataType::f32}, inputs, tolerance, comparison,
                                Poison::all_ones);
 }
 

@@ -22,6 +22,11 @@ struct SizeCost {
   bool timed = false;
 };
 
+/// Whether a size is cheap enough for more than the necessary: calls of up to 20 ms on up to 16 MiB.
+[[nodiscard]] constexpr bool is_medium(const SizeCost& cost) noexcept {
+  return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
+}
+
 /// One check: a size on a distribution, and whether it is run twice, on two poisons.
 struct PlannedCheck {
   std::size_t size = 0;
@@ -48,7 +53,6 @@ struct PlannedCheck {
   std::vector<PlannedCheck> plan;
   std::array<bool, all_distributions.size()> used{};
   std::size_t turn = 0;
-  const auto is_medium = [](const SizeCost& cost) { return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24; };
   for (const auto size : order) {
     const auto& cost = sizes[size];
     const bool cheap = cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
