@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -70,6 +71,8 @@ struct World {
   std::vector<std::string> timed;
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
   std::vector<mtmc::Diagnostic> screened;
+  /// Writes a kernel anew in double precision; without it nothing is written.
+  std::function<std::optional<mtmc::Kernel>(const mtmc::Kernel&)> in_double;
   /// What measuring the read bandwidth again gives.
   double bandwidth_now = 0;
 };
@@ -97,6 +100,10 @@ public:
 
   [[nodiscard]] const mtmc::Device& device() const { return world_->device; }
   [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return world_->screened; }
+
+  [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
+    return world_->in_double ? world_->in_double(kernel) : std::nullopt;
+  }
 
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {

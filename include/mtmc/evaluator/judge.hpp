@@ -252,8 +252,9 @@ public:
     return result;
   }
 
-  /// Adds the truth about all f32 results of a case, as far as the reference's own results confirm it. False
-  /// if they do not for one, or if the twin fails.
+  /// Adds the truth about all f32 results of a case, where those of the reference lie so near to it that an
+  /// honest candidate will, too. False if one of the reference's is wrong by the truth, or if the twin fails:
+  /// then the twin computes something else.
   bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
                  const BufferContents& inputs, ReferenceResult& known) {
     heed_stop();
@@ -268,12 +269,10 @@ public:
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_written() || buffer.type != DataType::f32) continue;
-      auto tolerance = prepared.tolerance(id, i, known.scales[i]);
-      tolerance.relative *= truth_agreement;
-      const bool agrees =
-          compare_output(known.contents[i], buffer.type, (*results)[i], DataType::f64, tolerance).right();
-      if (agrees) known.truths[i] = std::move((*results)[i]);
-      confirmed = confirmed && agrees;
+      const auto found = compare_output(known.contents[i], buffer.type, (*results)[i], DataType::f64,
+                                        prepared.tolerance(id, i, known.scales[i]));
+      confirmed = confirmed && found.right();
+      if (found.right() && found.largest_error <= nearest_truth) known.truths[i] = std::move((*results)[i]);
     }
     return confirmed;
   }
