@@ -292,6 +292,15 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
   evaluator.prepare(task, stop);
 };
 
+/// A backend around whose allocations there is no memory for programs: `guard_page_bytes()` is the size of
+/// its pages, and a program that touches a byte before the first of an allocation, or after its last rounded
+/// up to whole pages, ends its run `faulted`. The evaluator then lets some checks take place where a buffer
+/// ends (or begins) at such a page.
+template <class B>
+concept HasGuardPages = requires(const B& backend) {
+  { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
+};
+
 /// A part that names itself and its settings in one line; goes into cache keys and reports.
 template <class T>
 concept HasIdentity = requires(const T& part) {
