@@ -215,7 +215,7 @@ TEST_CASE("no content is shown twice to a candidate, except for the second poiso
     CHECK(times <= 2);
     repeated += times == 2 ? 1 : 0;
   }
-  CHECK(repeated <= 3 * 4);
+  CHECK(repeated <= 3 * 5);
   CHECK(shown.size() > 20);
 }
 
@@ -331,17 +331,16 @@ TEST_CASE("results that differ between two runs on the same inputs are refused")
   CHECK(bench
             .judge({[](const Call& call) {
               rows(call);
-              if (call.earlier % 2 == 1)
-                call.buffer<float>("C")[0] = std::nextafter(call.buffer<float>("C")[0], 1e9f);
+              if (call.earlier % 2 == 1) call.buffer<float>("C")[0] *= 1.0000001f;
             }})
             .verdict == Verdict::correct);
 }
 
 TEST_CASE("a kernel that starts to cheat when it is timed is still caught") {
   Bench bench;
-  const auto answer = bench.judge({[](const Call& call) {
+  const auto answer = bench.judge({[world = bench.world](const Call& call) {
     rows(call);
-    if (call.earlier > 30) call.buffer<float>("C")[0] += 1;
+    if (world->timed_groups > 4) call.buffer<float>("C")[0] += 1;
   }});
   CHECK(answer.verdict == Verdict::wrong_result);
   CHECK(answer.diagnostics.front().message.find("in a timed run") != std::string::npos);
@@ -445,10 +444,17 @@ TEST_CASE("a screen of the backend refuses before anything is compiled") {
 
 TEST_CASE("each lock holds what the others let pass") {
   // Right, but for what it does besides; passes as soon as that one lock is off.
-  const auto verdict = [](auto besides, auto take_off) {
+  int timed_groups = 0;
+  const auto verdict = [&](auto besides, auto take_off) {
     Bench bench;
     take_off(bench.options.locks);
-    return bench.judge({[besides](const Call& call) { besides(call); }, 0.5e-3}).verdict;
+    return bench
+        .judge({[&](const Call& call) {
+                  timed_groups = bench.world->timed_groups;
+                  besides(call);
+                },
+                0.5e-3})
+        .verdict;
   };
   const auto check = [&](Verdict right, auto besides, auto lock) {
     CHECK(verdict(besides, [](EvaluatorLocks&) {}) == right);
@@ -479,7 +485,7 @@ TEST_CASE("each lock holds what the others let pass") {
         [](const Call& call) {
           rows(call);
           float& first = call.buffer<float>("C")[0];
-          if (call.earlier % 2 == 1) first = std::nextafter(first, 1000.0f);
+          if (call.earlier % 2 == 1) first *= 1.0000001f;
         },
         &EvaluatorLocks::same_bits);
   }
@@ -505,9 +511,9 @@ TEST_CASE("each lock holds what the others let pass") {
   SUBCASE("timed results") {
     check(
         Verdict::wrong_result,
-        [](const Call& call) {
+        [&](const Call& call) {
           rows(call);
-          if (call.scalar("K") == 48 && call.earlier > 36) call.buffer<float>("C")[0] += 1;
+          if (timed_groups > 4) call.buffer<float>("C")[0] += 1;
         },
         &EvaluatorLocks::timed_results);
   }
@@ -524,9 +530,9 @@ TEST_CASE("each lock holds what the others let pass") {
 
 TEST_CASE("inputs are looked at after timed runs, too") {
   Bench bench;
-  const auto answer = bench.judge({[](const Call& call) {
+  const auto answer = bench.judge({[world = bench.world](const Call& call) {
                                      rows(call);
-                                     if (call.earlier > 40) call.buffer<float>("b")[0] = 0;
+                                     if (world->timed_groups > 4) call.buffer<float>("b")[0] = 0;
                                    },
                                    0.5e-3});
   CHECK(answer.verdict == Verdict::input_modified);
@@ -916,12 +922,12 @@ TEST_CASE("the same seed judges on the same inputs; without one every evaluator 
   const auto first_value = [](std::optional<std::uint64_t> seed) {
     Bench bench;
     bench.options.seed = seed;
-    float value = 0;
+    std::optional<float> value;
     (void)bench.judge({[&](const Call& call) {
-      if (call.earlier == 0) value = call.buffer<const float>("A")[0];
+      if (!value) value = call.buffer<const float>("A")[0];
       rows(call);
     }});
-    return value;
+    return value.value();
   };
   CHECK(first_value(7) == first_value(7));
   CHECK(first_value(7) != first_value(8));

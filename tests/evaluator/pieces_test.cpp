@@ -133,7 +133,7 @@ TEST_CASE("a check plan covers every size with two distributions and uses each d
   // Its timed runs are on normal inputs.
   for (const auto& check : plan_checks(std::vector{slow_and_timed, tiny}))
     CHECK((check.size == 1 || check.distribution != Distribution::normal));
-  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 4);
+  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 5);
   covers({tiny});
   covers({tiny, tiny, tiny, tiny, tiny});
   CHECK(plan_checks({}).empty());

@@ -134,7 +134,15 @@ struct TimedRun {
 /// `std::uint64_t handle() const`, the value that the evaluator writes into `BoundBuffer::handle`. `run`
 /// calls all launches of a plan whose buffers are bound, in order, and waits. `time` does so for every plan
 /// of a group, back to back, and reports seconds; with `cold` it evicts the buffers of the group from all
-/// caches before. A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
+/// caches before. `upload` and `download` throw std::out_of_range for bytes outside the buffer.
+///
+/// `compile` answers `timed_out` after its deadline and when its caller asks to stop; a compiler that lives
+/// in this process and cannot be interrupted is asked before and after. It may be called from several threads
+/// at once, also while something runs, unless the backend limits itself (`max_concurrency`); `run` and `time`
+/// are called by one thread at a time. A backend that several processes may use at once keeps their timings
+/// apart itself (`DeviceLock`), as it alone knows what disturbs them.
+///
+/// A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
 /// `compare`, `hash` and `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
