@@ -69,7 +69,8 @@ struct World {
   /// Entries of timed groups, in order.
   std::vector<std::string> timed;
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
-  std::vector<mtmc::Diagnostic> screened;
+  /// What the screen says of a text.
+  std::map<std::string, std::vector<mtmc::Diagnostic>> screened;
   /// What measuring the read bandwidth again gives.
   double bandwidth_now = 0;
 };
@@ -96,7 +97,10 @@ public:
   explicit Backend(std::shared_ptr<World> world) : world_(std::move(world)) {}
 
   [[nodiscard]] const mtmc::Device& device() const { return world_->device; }
-  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return world_->screened; }
+  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel& kernel) const {
+    const auto found = world_->screened.find(kernel.source);
+    return found == world_->screened.end() ? std::vector<mtmc::Diagnostic>{} : found->second;
+  }
 
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {

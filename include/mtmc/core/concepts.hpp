@@ -134,7 +134,15 @@ struct TimedRun {
 /// `std::uint64_t handle() const`, the value that the evaluator writes into `BoundBuffer::handle`. `run`
 /// calls all launches of a plan whose buffers are bound, in order, and waits. `time` does so for every plan
 /// of a group, back to back, and reports seconds; with `cold` it evicts the buffers of the group from all
-/// caches before. A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
+/// caches before. `upload` and `download` throw std::out_of_range for bytes outside the buffer.
+///
+/// `compile` answers `timed_out` after its deadline and when its caller asks to stop; a compiler that lives
+/// in this process and cannot be interrupted is asked before and after. It may be called from several threads
+/// at once, also while something runs, unless the backend limits itself (`max_concurrency`); `run` and `time`
+/// are called by one thread at a time. A backend that several processes may use at once keeps their timings
+/// apart itself (`DeviceLock`), as it alone knows what disturbs them.
+///
+/// A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
 /// `compare`, `hash` and `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
@@ -290,6 +298,15 @@ template <class B> consteval bool check_backend() {
 template <class E>
 concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token stop) {
   evaluator.prepare(task, stop);
+};
+
+/// A backend around whose allocations there is no memory for programs: `guard_page_bytes()` is the size of
+/// its pages, and a program that touches a byte before the first of an allocation, or after its last rounded
+/// up to whole pages, ends its run `faulted`. The evaluator then lets some checks take place where a buffer
+/// ends (or begins) at such a page.
+template <class B>
+concept HasGuardPages = requires(const B& backend) {
+  { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
 };
 
 /// A part that names itself and its settings in one line; goes into cache keys and reports.

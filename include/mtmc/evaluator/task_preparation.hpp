@@ -116,10 +116,10 @@ private:
     for (const auto size : ascending()) {
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
-      auto once = own_call(size, inputs, Poison::all_ones);
+      auto once = own_call(size, inputs, Poison{});
       prepared_.seconds[size] = once.seconds;
       if (first || once.seconds < 5 * cheap_seconds) {
-        const auto twice = own_call(size, inputs, Poison::alternating);
+        const auto twice = own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
         if (!task().atomics) require_same_bits(size, once.results, twice.results);
       }
@@ -129,7 +129,7 @@ private:
   }
 
   [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const BufferContents& inputs,
-                                                 Poison poison) {
+                                                 const Poison& poison) {
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
     if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
@@ -175,7 +175,7 @@ private:
       const auto plain = judge_.reference(prepared_, id, inputs);
       for (std::size_t i = 0; i < inputs.size(); ++i)
         perturb_last_place(inputs[i], layout.buffers[i].type, prepared_.book.key_of(id) + i);
-      const auto moved = own_call(size, inputs, Poison::all_ones);
+      const auto moved = own_call(size, inputs, Poison{});
       for (std::size_t i = 0; i < layout.buffers.size(); ++i)
         if (layout.buffers[i].is_written())
           prepared_.amplification[i][d] =
@@ -231,7 +231,7 @@ private:
         const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
         const auto before = inputs[i];
         replace_element(inputs[i], buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
-        const auto moved = own_call(size, inputs, Poison::all_ones);
+        const auto moved = own_call(size, inputs, Poison{});
         inputs[i] = before;
         const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
         if (any) break;
@@ -273,12 +273,11 @@ private:
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
       const auto wanted = judge_.reference(prepared_, id, inputs);
-      auto outcome =
-          judge_.call(prepared_, *start, size, inputs, Poison::alternating, judge_.options().start_seconds);
+      const auto poison = judge_.noise();
+      auto outcome = judge_.call(prepared_, *start, size, inputs, poison, judge_.options().start_seconds);
       ComparisonTally tally;
       if (!outcome.refusal)
-        outcome.refusal =
-            judge_.compare(prepared_, id, outcome.results, *wanted, inputs, Poison::alternating, tally);
+        outcome.refusal = judge_.compare(prepared_, id, outcome.results, *wanted, inputs, poison, tally);
       if (outcome.refusal) {
         const auto& first = outcome.refusal->diagnostics.front();
         throw Error(error_id::task_start_kernel,
@@ -332,6 +331,7 @@ private:
   }
 
   [[nodiscard]] bool accepts_lower_precision() const {
+    if (!judge_.locks().precision) return true;
     double least = 1;
     for (const auto& argument : task().arguments)
       if (argument.role != ArgumentRole::scalar && is_floating(argument.type))

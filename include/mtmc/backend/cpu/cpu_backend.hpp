@@ -35,6 +35,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,11 @@ public:
     if (result.diagnostics.empty()) compile_valid(kernel, options, stop, result);
     result.seconds = seconds_since(begin);
     return result;
+  }
+
+  /// Around each buffer a runner has a page of this many bytes that nothing can touch.
+  [[nodiscard]] std::size_t guard_page_bytes() const {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   }
 
   /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
