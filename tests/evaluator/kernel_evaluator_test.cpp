@@ -812,11 +812,6 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
     };
     CHECK(bench.refusal_of_task().find("is NaN or infinite whatever the inputs") != std::string::npos);
   }
-  SUBCASE("captured contents are for later") {
-    Bench bench;
-    bench.work.arguments[0].data = "a.npy";
-    CHECK(bench.refusal_of_task().find("[mtmc.evaluator.001]") == 0);
-  }
   SUBCASE("the task is malformed") {
     Bench bench;
     bench.work.sizes.clear();

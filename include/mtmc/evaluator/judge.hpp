@@ -3,6 +3,7 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_lines.hpp>
+#include <mtmc/evaluator/captured_inputs.hpp>
 #include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/check_plan.hpp>
 #include <mtmc/evaluator/comparison.hpp>
@@ -59,6 +60,8 @@ template <class B> struct PreparedTask {
         precise(options.locks.precision) {}
 
   Task task;
+  /// Contents that are not generated, read once.
+  std::vector<CapturedInput> captured;
   /// One for each size, as are all the following.
   std::vector<ProblemLayout> layouts;
   /// Seconds of one call of the start kernel or the reference, whichever is slower.
@@ -99,13 +102,21 @@ template <class B> struct PreparedTask {
     return dense ? Distribution::normal : id.distribution;
   }
 
-  /// Contents of a case, made anew from its key.
+  /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
+  /// inputs, and varied in all other cases.
   [[nodiscard]] BufferContents inputs(const CaseId& id) const {
     const auto& layout = layouts[id.size];
     BufferContents contents(layout.buffers.size());
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read()) continue;
+      if (const auto* known = find_captured(captured, buffer)) {
+        contents[i] = known->content;
+        if (id.timed || id.distribution != Distribution::normal)
+          vary_captured(contents[i], buffer.type, book.key_of(id), buffer.argument,
+                        value_range(task.arguments[buffer.argument], layout.size));
+        continue;
+      }
       contents[i].resize(buffer.bytes);
       generate_input(task, task.arguments[buffer.argument], layout.size, distribution_of(id, buffer.argument),
                      book.key_of(id), buffer.argument, contents[i]);

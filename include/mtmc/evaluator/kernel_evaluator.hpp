@@ -34,7 +34,7 @@ namespace mtmc {
 /// their data are and they have the same kinds of hooks, so give tasks whose hooks differ different names.
 ///
 /// Throws `Error` where the surroundings or the task are at fault, never for what a candidate does:
-/// `mtmc.task.002`, `.003`, `.005`, `.006` (the task), `mtmc.evaluator.001` to `.004`, and what the backend
+/// `mtmc.task.001` to `.003`, `.005`, `.006` (the task), `mtmc.evaluator.001` to `.004`, and what the backend
 /// throws.
 template <class B> class KernelEvaluator {
   static_assert(check_backend<B>());
@@ -236,8 +236,14 @@ private:
     std::vector<SizeCost> costs;
     const auto& locks = state_->options.locks;
     for (std::size_t i = 0; i < task.layouts.size(); ++i)
+<<<<<<< HEAD
       costs.push_back({task.seconds[i], task.layouts[i].bytes(), task.task.sizes[i].weight > 0,
                        locks.sizes || &task.task.sizes[i] == task.task.main_size()});
+=======
+      // Timed runs do not show captured content as it is, so they replace no check.
+      costs.push_back({task.seconds[i], task.layouts[i].bytes(),
+                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i])});
+>>>>>>> wip-captured
     const auto serial = task.book.next_check(candidate.id);
     for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)

@@ -48,7 +48,7 @@ template <class B>
       at -= layout.buffers[i].bytes;
     }
     const auto& buffer = layout.buffers[i];
-    if (prepared.task.generate && !is_floating(buffer.type)) return 0;
+    if (!may_replace_elements(prepared.task, prepared.captured, buffer)) return 0;
     const auto range = value_range(prepared.task.arguments[buffer.argument], layout.size);
     const auto before = inputs[i];
     const std::size_t width = size_of(buffer.type);

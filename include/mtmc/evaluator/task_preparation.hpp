@@ -55,6 +55,7 @@ private:
                   "the buffers of three kernels need " + detail::number(3 * largest) +
                       " bytes, the device has " + detail::number(memory),
                   "Choose smaller sizes", "task " + task().name);
+    prepared_.captured = read_captured_inputs(task(), prepared_.layouts);
     const auto sizes = task().sizes.size();
     const auto buffers = prepared_.layouts.front().buffers.size();
     prepared_.seconds.assign(sizes, 0);
@@ -223,8 +224,7 @@ private:
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read() || (largest_only && i != largest)) continue;
-      // The hook alone knows which integers make sense.
-      if (task().generate && !is_floating(buffer.type)) continue;
+      if (!may_replace_elements(task(), prepared_.captured, buffer)) continue;
       const auto range = value_range(task().arguments[buffer.argument], layout.size);
       constexpr int attempts = 3;
       for (int attempt = 0; attempt < attempts; ++attempt) {
