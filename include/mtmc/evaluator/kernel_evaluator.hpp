@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/plausibility.hpp>
 #include <mtmc/evaluator/task_preparation.hpp>
+#include <mtmc/evaluator/timing_conditions.hpp>
 #include <mtmc/evaluator/timing_stage.hpp>
 #include <mtmc/support/os_random.hpp>
 
@@ -226,11 +227,16 @@ private:
 
     start = std::chrono::steady_clock::now();
     TimingStage<B> timing(judge, task, candidate, incumbent, seconds);
+    const auto before = conditions_of(state_->backend);
     refusal = timing.run(purpose, until);
+    auto met = conditions_between(before, conditions_of(state_->backend));
     record_times(task, timing, evaluation);
     for (const auto& times : timing.times())
       if (!refusal)
         refusal = check_plausibility(judge, task, times.size, evaluation.sizes[times.size].seconds);
+    for (const auto& times : timing.times())
+      add_times(met, times.incumbent.empty() ? times.candidate : times.incumbent);
+    record_conditions(met, !refusal, evaluation);
     evaluation.cost.time = detail::seconds_since(start);
     return refusal;
   }
@@ -321,7 +327,6 @@ private:
   static void record_times(const PreparedTask<B>& task, const TimingStage<B>& timing,
                            Evaluation& evaluation) {
     double weights = 0;
-    double drift = 1;
     for (const auto& times : timing.times()) {
       auto& size = evaluation.sizes[times.size];
       add_tally(size, timing.tally(times.size));
@@ -329,9 +334,6 @@ private:
       size.seconds = median(times.candidate);
       weights += times.weight;
       evaluation.seconds += times.weight * size.seconds;
-      const auto& steady = times.incumbent.empty() ? times.candidate : times.incumbent;
-      if (const double here = drift_of(steady); std::abs(std::log(here)) > std::abs(std::log(drift)))
-        drift = here;
       if (!timing.compared()) continue;
       size.incumbent_seconds = median(times.incumbent);
       const auto logarithms = times.logarithms();
@@ -340,7 +342,6 @@ private:
       size.speed_up = speed_up_of(interval);
     }
     if (weights > 0) evaluation.seconds /= weights;
-    evaluation.environment["drift"] = detail::number(std::round(drift * 1000) / 1000);
     if (timing.compared()) {
       evaluation.speed_up = speed_up_of(timing.answer().interval);
       evaluation.comparison = timing.answer().decision == TimingDecision::faster   ? Comparison::faster
