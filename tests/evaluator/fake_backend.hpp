@@ -73,6 +73,8 @@ struct World {
   std::map<std::string, std::vector<mtmc::Diagnostic>> screened;
   /// What measuring the read bandwidth again gives.
   double bandwidth_now = 0;
+  /// What a reading of the counters says, by how many groups have been timed; may be empty.
+  std::function<mtmc::Conditions(int)> conditions;
 };
 
 class Backend {
@@ -123,6 +125,9 @@ public:
     return result;
   }
 
+  [[nodiscard]] mtmc::Conditions conditions() const {
+    return world_->conditions ? world_->conditions(world_->timed_groups) : mtmc::Conditions{};
+  }
   [[nodiscard]] double measure_read_bandwidth() const { return world_->bandwidth_now; }
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {

@@ -119,6 +119,8 @@ TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next o
     CHECK(answer.rule == "worker");
     REQUIRE(answer.diagnostics.size() == 1);
     CHECK_FALSE(answer.diagnostics[0].remedy.empty());
+    CHECK(answer.environment.at("device") == "fake");
+    CHECK(answer.environment.contains("protocol"));
     CHECK(judge(evaluator, "honest").correct());
   }
 }

@@ -5,6 +5,7 @@
 /// sentence what to add.
 
 #include <mtmc/core/action.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
@@ -142,8 +143,9 @@ struct TimedRun {
 /// are called by one thread at a time. A backend that several processes may use at once keeps their timings
 /// apart itself (`DeviceLock`), as it alone knows what disturbs them.
 ///
-/// A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
-/// `compare`, `hash` and `flush`.
+/// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
+/// `HasGuardPages`), `conditions()` (see `ReportsConditions`), and device-side `fill`, `compare`, `hash` and
+/// `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -309,6 +311,14 @@ concept HasGuardPages = requires(const B& backend) {
   { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
 };
 
+/// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was
+/// disturbed. Called before and after a timing, never within; it should take a millisecond at most. Throws
+/// nothing: what cannot be read is absent.
+template <class B>
+concept ReportsConditions = requires(B& backend) {
+  { backend.conditions() } -> std::same_as<Conditions>;
+};
+
 /// A part that names itself and its settings in one line; goes into cache keys and reports.
 template <class T>
 concept HasIdentity = requires(const T& part) {
@@ -338,6 +348,14 @@ template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const
     return T::max_concurrency;
   else
     return unlimited_concurrency;
+}
+
+/// A backend's counters, or a reading of nothing if it has none.
+template <class B> [[nodiscard]] Conditions conditions_of([[maybe_unused]] B& backend) {
+  if constexpr (ReportsConditions<B>)
+    return backend.conditions();
+  else
+    return {};
 }
 
 /// A part's identity, or nothing if it has none.

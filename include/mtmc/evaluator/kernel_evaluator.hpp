@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/plausibility.hpp>
 #include <mtmc/evaluator/task_preparation.hpp>
+#include <mtmc/evaluator/timing_conditions.hpp>
 #include <mtmc/evaluator/timing_stage.hpp>
 #include <mtmc/support/os_random.hpp>
 
@@ -219,11 +220,16 @@ private:
 
     start = std::chrono::steady_clock::now();
     TimingStage<B> timing(judge, task, candidate, incumbent, seconds);
+    const auto before = conditions_of(state_->backend);
     refusal = timing.run(purpose, until);
+    auto met = conditions_between(before, conditions_of(state_->backend));
     record_times(task, timing, evaluation);
     for (const auto& times : timing.times())
       if (!refusal)
         refusal = check_plausibility(judge, task, times.size, evaluation.sizes[times.size].seconds);
+    for (const auto& times : timing.times())
+      add_times(met, times.incumbent.empty() ? times.candidate : times.incumbent);
+    record_conditions(met, !refusal, evaluation);
     evaluation.cost.time = detail::seconds_since(start);
     return refusal;
   }
@@ -236,14 +242,10 @@ private:
     std::vector<SizeCost> costs;
     const auto& locks = state_->options.locks;
     for (std::size_t i = 0; i < task.layouts.size(); ++i)
-<<<<<<< HEAD
-      costs.push_back({task.seconds[i], task.layouts[i].bytes(), task.task.sizes[i].weight > 0,
-                       locks.sizes || &task.task.sizes[i] == task.task.main_size()});
-=======
       // Timed runs do not show captured content as it is, so they replace no check.
       costs.push_back({task.seconds[i], task.layouts[i].bytes(),
-                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i])});
->>>>>>> wip-captured
+                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i]),
+                       locks.sizes || &task.task.sizes[i] == task.task.main_size()});
     const auto serial = task.book.next_check(candidate.id);
     for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)
@@ -325,7 +327,6 @@ private:
   static void record_times(const PreparedTask<B>& task, const TimingStage<B>& timing,
                            Evaluation& evaluation) {
     double weights = 0;
-    double drift = 1;
     for (const auto& times : timing.times()) {
       auto& size = evaluation.sizes[times.size];
       add_tally(size, timing.tally(times.size));
@@ -333,9 +334,6 @@ private:
       size.seconds = median(times.candidate);
       weights += times.weight;
       evaluation.seconds += times.weight * size.seconds;
-      const auto& steady = times.incumbent.empty() ? times.candidate : times.incumbent;
-      if (const double here = drift_of(steady); std::abs(std::log(here)) > std::abs(std::log(drift)))
-        drift = here;
       if (!timing.compared()) continue;
       size.incumbent_seconds = median(times.incumbent);
       const auto logarithms = times.logarithms();
@@ -344,7 +342,6 @@ private:
       size.speed_up = speed_up_of(interval);
     }
     if (weights > 0) evaluation.seconds /= weights;
-    evaluation.environment["drift"] = detail::number(std::round(drift * 1000) / 1000);
     if (timing.compared()) {
       evaluation.speed_up = speed_up_of(timing.answer().interval);
       evaluation.comparison = timing.answer().decision == TimingDecision::faster   ? Comparison::faster
