@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -71,6 +72,8 @@ struct World {
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
   /// What the screen says of a text.
   std::map<std::string, std::vector<mtmc::Diagnostic>> screened;
+  /// Writes a kernel anew in double precision; without it nothing is written.
+  std::function<std::optional<mtmc::Kernel>(const mtmc::Kernel&)> in_double;
   /// What measuring the read bandwidth again gives.
   double bandwidth_now = 0;
   /// What a reading of the counters says, by how many groups have been timed; may be empty.
@@ -102,6 +105,10 @@ public:
   [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel& kernel) const {
     const auto found = world_->screened.find(kernel.source);
     return found == world_->screened.end() ? std::vector<mtmc::Diagnostic>{} : found->second;
+  }
+
+  [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
+    return world_->in_double ? world_->in_double(kernel) : std::nullopt;
   }
 
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,

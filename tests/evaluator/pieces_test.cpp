@@ -47,7 +47,8 @@ WrongResult describe(const ProblemLayout& where, const std::vector<float>& got,
   const auto comparison = compare_output(got_bytes, wanted_bytes, DataType::f32, tolerance);
   REQUIRE_FALSE(comparison.right());
   const std::vector<std::vector<std::byte>> inputs{bytes(input), {}};
-  return describe_wrong_result(where, 1, got_bytes, wanted_bytes, inputs, tolerance, comparison, Poison{});
+  return describe_wrong_result(where, 1, got_bytes, {wanted_bytes, DataType::f32}, inputs, tolerance,
+                               comparison, Poison{});
 }
 
 std::vector<float> ramp(std::size_t count) {

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -339,6 +340,16 @@ concept HasConcurrencyLimit = requires(const T& part) {
 
 /// What `concurrency_limit_of` answers for a part that declares nothing.
 inline constexpr int unlimited_concurrency = 1 << 20;
+
+/// A backend that can write a kernel anew with every `float` made a `double`, in its text and its launch
+/// lines, so that the same function is computed without f32's rounding errors. Integers and constants stay
+/// what they are. Nothing where types alone do not do it: where the kernel looks at the bits of a float, say.
+/// An evaluator may run such a twin of the task's own kernel to learn the true results; it uses them only
+/// where the kernel itself confirms them, so a twin may turn out not to compile or to compute something else.
+template <class B>
+concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
+  { backend.in_double_precision(kernel) } -> std::same_as<std::optional<Kernel>>;
+};
 
 /// How many calls of a part may run at once: its own declaration, or no limit.
 template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const T& part) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,16 +28,37 @@ struct CaseId {
   friend auto operator<=>(const CaseId&, const CaseId&) = default;
 };
 
+/// What an output is compared with: elements of a type that may be wider than the output's own.
+struct WantedContent {
+  std::span<const std::byte> content;
+  DataType type = DataType::f32;
+};
+
 /// What the reference computed for a case.
 struct ReferenceResult {
   /// In the order of `ProblemLayout::buffers`; empty for inputs.
   std::vector<std::vector<std::byte>> contents;
   /// `output_scale` of each.
   std::vector<double> scales;
+  /// The same results without the reference's own rounding errors, f64, from its twin in double precision
+  /// (evaluator/double_truth.hpp); empty for outputs that have none, or altogether.
+  std::vector<std::vector<std::byte>> truths{};
+
+  /// Whether the truth about a buffer is known.
+  [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept {
+    return buffer < truths.size() && !truths[buffer].empty();
+  }
+  /// What candidates are compared with: the truth where it is known, else what the reference computed in the
+  /// output's own type.
+  [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const noexcept {
+    if (has_truth(buffer)) return {truths[buffer], DataType::f64};
+    return {contents[buffer], type};
+  }
 
   [[nodiscard]] std::int64_t bytes() const noexcept {
     std::int64_t total = 0;
-    for (const auto& content : contents) total += static_cast<std::int64_t>(content.size());
+    for (const auto* list : {&contents, &truths})
+      for (const auto& content : *list) total += static_cast<std::int64_t>(content.size());
     return total;
   }
 };

@@ -25,6 +25,11 @@ struct SizeCost {
   bool checked = true;
 };
 
+/// Whether a size is cheap enough for more than the necessary: calls of up to 20 ms on up to 16 MiB.
+[[nodiscard]] constexpr bool is_medium(const SizeCost& cost) noexcept {
+  return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
+}
+
 /// One check: a size on a distribution, and whether it is run twice, on two poisons.
 struct PlannedCheck {
   std::size_t size = 0;
@@ -59,7 +64,6 @@ struct PlannedCheck {
   std::vector<PlannedCheck> plan;
   std::array<bool, all_distributions.size()> used{};
   std::size_t turn = 0;
-  const auto is_medium = [](const SizeCost& cost) { return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24; };
   const auto is_cheap = [](const SizeCost& cost) { return cost.seconds <= 2e-3 && cost.bytes <= 0x1p20; };
   for (const auto size : order) {
     const auto& cost = sizes[size];

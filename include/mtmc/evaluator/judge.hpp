@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/check_plan.hpp>
 #include <mtmc/evaluator/comparison.hpp>
+#include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
@@ -75,11 +76,20 @@ template <class B> struct PreparedTask {
   const bool precise;
   /// The kernel that defines what is right.
   std::shared_ptr<Contestant<B>> reference;
+  /// The reference in double precision, if its results are the truth about this task; else null.
+  std::unique_ptr<DoubleTwin<B>> twin;
+  /// What the twin is or why there is none, as `environment["truth"]` has it.
+  std::string truth = "own precision";
   /// Compiled incumbents, the one used last at the end.
   std::vector<std::shared_ptr<Contestant<B>>> incumbents;
   /// Held while the task is being prepared, and while `incumbents` is changed.
   std::mutex lock;
   bool ready = false;
+
+  /// What the checks of a size cost.
+  [[nodiscard]] SizeCost cost(std::size_t size) const {
+    return {seconds[size], layouts[size].bytes(), task.sizes[size].weight > 0};
+  }
 
   /// What is allowed of one buffer's errors in one case.
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, double scale) const {
@@ -280,18 +290,48 @@ public:
     // Where programs share an address space, the answer must not lie there while a candidate runs.
     if constexpr (!isolates_programs<B>)
       forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
-    return keep_reference(prepared, id, std::move(outcome.results));
+    return keep_reference(prepared, id, std::move(outcome.results), id.timed ? nullptr : &inputs);
   }
 
-  /// Takes over results of the reference that were computed elsewhere (in a timed run).
+  /// Takes over results of the reference that were computed elsewhere (in a timed run). With `inputs` the
+  /// truth is added where the task has one and the size is cheap.
   std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                        BufferContents results) {
+                                                        BufferContents results,
+                                                        const BufferContents* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
     for (std::size_t i = 0; i < results.size(); ++i)
       result->scales.push_back(output_scale(results[i], prepared.layouts[id.size].buffers[i].type));
     result->contents = std::move(results);
+    if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
+      (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
     prepared.book.keep(id, result);
     return result;
+  }
+
+  /// Adds the truth about all f32 results of a case, where those of the reference lie so near to it that an
+  /// honest candidate will, too. False if one of the reference's is wrong by the truth, or if the twin fails:
+  /// then the twin computes something else.
+  bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
+                 const BufferContents& inputs, ReferenceResult& known) {
+    heed_stop();
+    const auto& layout = prepared.layouts[id.size];
+    auto results =
+        run_double_twin(backend_, twin, layout, id.size, inputs, keys_.next(), options_.red_zone_bytes,
+                        locks(), detail::deadline_in(options_.start_seconds));
+    if (!results) return false;
+    if constexpr (!isolates_programs<B>)
+      forget_results(backend_, twin.slots.at(id.size), twin.layouts[id.size]);
+    known.truths.assign(layout.buffers.size(), {});
+    bool confirmed = true;
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_written() || buffer.type != DataType::f32) continue;
+      const auto found = compare_output(known.contents[i], buffer.type, (*results)[i], DataType::f64,
+                                        prepared.tolerance(id, i, known.scales[i]));
+      confirmed = confirmed && found.right();
+      if (found.right() && found.largest_error <= nearest_truth) known.truths[i] = std::move((*results)[i]);
+    }
+    return confirmed;
   }
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
@@ -316,7 +356,9 @@ public:
     if (prepared.task.compare)
       return ask_hook(prepared.task, layout.buffers[buffer], layout.size, content, wanted.contents[buffer])
           .empty();
-    return compare_output(content, wanted.contents[buffer], layout.buffers[buffer].type,
+    const auto type = layout.buffers[buffer].type;
+    const auto right = wanted.wanted(buffer, type);
+    return compare_output(content, type, right.content, right.type,
                           prepared.tolerance(id, buffer, wanted.scales[buffer]))
         .right();
   }
@@ -358,12 +400,12 @@ private:
                      "Compare with the original kernel");
     }
     const auto tolerance = prepared.tolerance(id, i, wanted.scales[i]);
-    const auto found = compare_output(got, wanted.contents[i], buffer.type, tolerance);
+    const auto right = wanted.wanted(i, buffer.type);
+    const auto found = compare_output(got, buffer.type, right.content, right.type, tolerance);
     tally.checked += found.checked;
     tally.largest_error = std::max(tally.largest_error, found.largest_error);
     if (found.right()) return std::nullopt;
-    const auto words =
-        describe_wrong_result(layout, i, got, wanted.contents[i], inputs, tolerance, found, poison);
+    const auto words = describe_wrong_result(layout, i, got, right, inputs, tolerance, found, poison);
     if (looks_like_lower_precision(found, tolerance))
       return refusal(Verdict::low_precision, refusal_rule::precision,
                      words.message + place +

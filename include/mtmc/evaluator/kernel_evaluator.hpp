@@ -76,6 +76,7 @@ public:
     Judge<B> judge(state_->backend, state_->options, state_->keys, stop);
     Evaluation evaluation;
     evaluation.environment = environment_record(device());
+    evaluation.environment["truth"] = task->truth;
     for (const auto& layout : task->layouts) {
       evaluation.sizes.emplace_back();
       evaluation.sizes.back().size = layout.size;

@@ -12,6 +12,7 @@
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
+#include <mtmc/backend/cpu/double_precision.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
@@ -82,6 +83,11 @@ public:
   [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
     if (!state_->options.locks.text_screen) return {};
     return detail::screen_text(kernel.source, state_->options.allowed_headers);
+  }
+
+  /// The kernel with every `float` made a `double` (backend/cpu/double_precision.hpp), or nothing.
+  [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
+    return detail::in_double_precision(kernel);
   }
 
   /// Compiles a kernel for the launches of `options.plan`. The same text with the same launches gives the
