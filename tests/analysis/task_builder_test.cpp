@@ -41,6 +41,7 @@ TEST_CASE("task builder: whatever is said is in the task") {
                         .role("y", ArgumentRole::inout)
                         .type("a", DataType::f64)
                         .domain("x", "-1", "1")
+                        .data("x", "captured/x.npy")
                         .size({{"N", 999}}, 0.5)
                         .atomics()
                         .tolerance(1e-3)
@@ -53,6 +54,7 @@ TEST_CASE("task builder: whatever is said is in the task") {
   CHECK(task.arguments[1].role == ArgumentRole::inout);
   CHECK(task.arguments[2].type == DataType::f64);
   CHECK(task.arguments[0].domain->low == "-1");
+  CHECK(task.arguments[0].data == "captured/x.npy");
   CHECK(task.sizes[2].weight == 0.5);
   CHECK(task.atomics);
   CHECK(task.tolerance == 1e-3);

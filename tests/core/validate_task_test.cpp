@@ -67,9 +67,21 @@ TEST_CASE("a complete task is accepted, whatever it may leave out") {
   CHECK_FALSE(error_after([](Task& task) { task.reference = task.kernel; }));
   CHECK_FALSE(error_after([](Task& task) { task.tolerance = 1e-4; }));
   CHECK_FALSE(error_after([](Task& task) { task.arguments[1].domain = ValueDomain{"0", "M - 1"}; }));
+  CHECK_FALSE(error_after([](Task& task) { task.arguments[1].data = "x.npy"; }));
+  CHECK_FALSE(error_after([](Task& task) {
+    task.arguments[2].role = ArgumentRole::inout;
+    task.arguments[2].data = "y.npy";
+  }));
   CHECK_FALSE(error_after([](Task& task) { task.arguments[1].domain = ValueDomain{"-1e-3", ".5"}; }));
   CHECK_FALSE(error_after([](Task& task) { task.sizes[0].unknown.json["note"] = R"("the usual one")"; }));
   CHECK_FALSE(error_after([](Task& task) { task.name = "größe 7/8"; }));
+}
+
+TEST_CASE("only what has content before a call can have captured content") {
+  check_refused(malformed, "the output \"y\" has captured content", "argument y",
+                [](Task& task) { task.arguments[2].data = "y.npy"; });
+  check_refused(malformed, "the scalar \"n\" has captured content", "argument n",
+                [](Task& task) { task.arguments[3].data = "n.npy"; });
 }
 
 TEST_CASE("what is missing is said, and what to add") {

@@ -3,6 +3,7 @@
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
@@ -18,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "../support/npy_bytes.hpp"
 #include "../support/processes.hpp"
 #include "worker_tasks.hpp"
 
@@ -77,7 +79,7 @@ TEST_CASE("a worker's answer is the judge's answer") {
   WorkerEvaluator evaluator{fake_workers()};
   CHECK(evaluator.device().name == "fake");
   CHECK(evaluator.device().compute_units == 4);
-  CHECK(evaluator.identity() == "kernel_evaluator 1");
+  CHECK(evaluator.identity() == "kernel_evaluator " + std::to_string(protocol_version));
   CHECK(evaluator.concurrency_limit() == 1);
   evaluator.prepare(worker_tasks::rows(), {});
 
@@ -103,7 +105,7 @@ TEST_CASE("it is an evaluator like any other, also type-erased") {
   evaluator.prepare(task, {});
   CHECK(evaluator.evaluate({task, kernel("honest"), std::nullopt, {}, {}}, {}).correct());
   CHECK(evaluator.concurrency_limit() == 1);
-  CHECK(evaluator.identity() == "kernel_evaluator 1");
+  CHECK(evaluator.identity() == "kernel_evaluator " + std::to_string(protocol_version));
 }
 
 TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next one is judged at once") {
@@ -117,6 +119,8 @@ TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next o
     CHECK(answer.rule == "worker");
     REQUIRE(answer.diagnostics.size() == 1);
     CHECK_FALSE(answer.diagnostics[0].remedy.empty());
+    CHECK(answer.environment.at("device") == "fake");
+    CHECK(answer.environment.contains("protocol"));
     CHECK(judge(evaluator, "honest").correct());
   }
 }
@@ -203,6 +207,21 @@ TEST_CASE("hooks are attached by the worker, by the task's name, or refused") {
   const auto error = error_of([&] { (void)judge(evaluator, "honest", task); });
   CHECK(error.find("mtmc.worker.004") != std::string::npos);
   CHECK(error.find("compare") != std::string::npos);
+  task.compare = {};
+  task.generate = [](const Argument&, const ProblemSize&, std::uint64_t, std::span<std::byte>) {};
+  const auto of_generate = error_of([&] { evaluator.prepare(task, {}); });
+  CHECK(of_generate.find("[mtmc.worker.004] the task has a hook (generate)") == 0);
+  CHECK(of_generate.find("task not known to the worker") != std::string::npos);
+}
+
+TEST_CASE("captured inputs are read by the worker") {
+  WorkerEvaluator evaluator{fake_workers()};
+  const TemporaryFolder folder;
+  auto task = worker_tasks::rows("captured");
+  task.arguments[1].data = folder.path() + "/b.npy";
+  CHECK(error_of([&] { (void)judge(evaluator, "honest", task); }).find("mtmc.task.001") != std::string::npos);
+  write_file_atomic(task.arguments[1].data, npy_bytes::file("<f4", "(48,)", std::vector<float>(48, 1.5f)));
+  CHECK(judge(evaluator, "honest", task).correct());
 }
 
 TEST_CASE("text that is not UTF-8 is refused, since it would be another text after it") {

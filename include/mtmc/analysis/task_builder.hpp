@@ -64,6 +64,11 @@ public:
     stated(argument).argument.domain = ValueDomain{std::move(low), std::move(high)};
     return *this;
   }
+  /// Path of an `.npy` file with captured content of an input (`Argument::data`).
+  TaskBuilder& data(std::string_view argument, std::string path) {
+    stated(argument).argument.data = std::move(path);
+    return *this;
+  }
   /// A size that is checked and timed, with its weight in the overall speed-up.
   TaskBuilder& size(Symbols symbols, double weight = 1) {
     task_.sizes.push_back({std::move(symbols), weight});

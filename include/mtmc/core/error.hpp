@@ -14,7 +14,7 @@ namespace error_id {
 inline constexpr std::string_view json_malformed = "mtmc.json.001";
 /// A JSON document was written by a newer, incompatible version of the library.
 inline constexpr std::string_view json_schema = "mtmc.json.002";
-/// A task file or its source cannot be read.
+/// A task file, its source, or a file with captured content cannot be read.
 inline constexpr std::string_view task_unreadable = "mtmc.task.001";
 /// A task contradicts itself or lacks something: no sizes, no arguments, duplicate names, unknown entry, ...
 inline constexpr std::string_view task_malformed = "mtmc.task.002";

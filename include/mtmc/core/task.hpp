@@ -55,7 +55,20 @@ struct Argument {
   std::string value{};
   /// Where generated values must lie; without one the evaluator's distributions are used.
   std::optional<ValueDomain> domain{};
-  /// Path of an `.npy` file with captured content instead of generated values; empty if none.
+  /// Path of an `.npy` file (NumPy's `save`; little-endian, row-major, elements of `type`, bf16 as bytes or
+  /// u16) with content captured from a real run; empty if none. For inputs and inout arguments only. A task
+  /// file names it relative to its own folder; else a relative path starts where the judging process runs.
+  ///
+  /// It stands in for generated content, hook or not, at every size where its shape is the argument's (at
+  /// least one); at other sizes content is generated. Checks on normal inputs show it as it is. In all other
+  /// cases, timed ones above all, each floating-point element is multiplied by a fresh number between 7/8 and
+  /// 9/8 (and kept in the domain), so that no kernel can recognise what it has seen; zeros, NaN, infinities
+  /// and all integers (indices, masks, lengths) stay. A timed size therefore needs an input that is not made
+  /// of captured integers alone: else the task is refused. If there is a domain, all values must lie in it.
+  /// Captured integers without one are never replaced by others; give indices one all the same if other sizes
+  /// generate them.
+  ///
+  /// The file is read once, when the task is prepared; give a task whose file has changed another name.
   std::string data{};
   UnknownFields unknown{};
 
@@ -82,12 +95,15 @@ struct ProblemSize {
   return text;
 }
 
-/// Fills `content` (all elements of one input, row-major) for a size. Must depend on nothing but its
-/// arguments.
+/// Fills `content` (all elements of one input or inout argument, row-major) for a size. Must depend on
+/// nothing but its arguments. `key` is new for every case and argument, and different keys must give
+/// different contents, or a kernel that remembers its answers would pass.
 using GenerateHook = std::function<void(const Argument& argument, const ProblemSize& size, std::uint64_t key,
                                         std::span<std::byte> content)>;
 /// Compares one output with what the reference gave. Empty answer = right; otherwise a sentence that says
-/// what is wrong.
+/// what is wrong. Has to refuse obviously wrong results (all zero, a constant, a copied input, a dropped
+/// tile, and, unless the task states a tolerance that allows it, the next lower precision), or the task is
+/// refused.
 using CompareHook =
     std::function<std::string(const Argument& argument, const ProblemSize& size,
                               std::span<const std::byte> got, std::span<const std::byte> wanted)>;
@@ -112,7 +128,8 @@ struct Task {
   /// Bytes that must at least be moved in one call, an expression over the symbols; empty = derived from the
   /// arguments.
   std::string bytes{};
-  /// Run by the judge in place of the built-in generators; never by a candidate. Not part of the JSON form.
+  /// Run by the judge in place of the built-in generators for all inputs without `data`; never by a
+  /// candidate. Not part of the JSON form.
   GenerateHook generate{};
   /// Run by the judge in place of the built-in comparison; never by a candidate. Not part of the JSON form.
   CompareHook compare{};

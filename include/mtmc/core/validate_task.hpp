@@ -71,6 +71,13 @@ inline void validate_arguments(const Task& task) {
     if (!scalar && !argument.value.empty())
       task_error(task, "the buffer \"" + argument.name + "\" has a value",
                  "Remove the value, or give it the role scalar", field);
+    if (!argument.data.empty() && (scalar || argument.role == ArgumentRole::output))
+      task_error(task,
+                 (scalar ? "the scalar \"" : "the output \"") + argument.name +
+                     "\" has captured content, though it has none before a call",
+                 scalar ? "Remove the data, and give it a value"
+                        : "Remove the data, or give it the role inout",
+                 field);
     writes = writes || argument.role == ArgumentRole::output || argument.role == ArgumentRole::inout;
   }
   if (!writes)

@@ -71,16 +71,19 @@ struct ReferenceResult {
 /// again. Inputs are not stored, since their keys bring them back.
 class CaseBook {
 public:
-  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first.
-  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes)
-      : master_key_(master_key), largest_bytes_(largest_bytes) {}
+  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first. Without
+  /// `fresh`, all cases of a size and distribution have the same contents.
+  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true)
+      : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh) {}
 
   /// Key of a case's inputs.
   [[nodiscard]] std::uint64_t key_of(const CaseId& id) const noexcept {
+    const auto serial = fresh_ ? id.serial : 0;
+    const bool timed = fresh_ && id.timed;
     const auto words =
-        philox4x32({static_cast<std::uint32_t>(id.serial), static_cast<std::uint32_t>(id.serial >> 32),
+        philox4x32({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32),
                     static_cast<std::uint32_t>(id.size),
-                    static_cast<std::uint32_t>(id.distribution) * 2 + (id.timed ? 1 : 0)},
+                    static_cast<std::uint32_t>(id.distribution) * 2 + (timed ? 1 : 0)},
                    {static_cast<std::uint32_t>(master_key_), static_cast<std::uint32_t>(master_key_ >> 32)});
     return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
   }
@@ -134,6 +137,7 @@ private:
 
   std::uint64_t master_key_;
   std::int64_t largest_bytes_;
+  bool fresh_;
   std::int64_t bytes_ = 0;
   std::uint64_t age_ = 0;
   std::map<CaseId, Kept> results_;

@@ -14,6 +14,7 @@
 #include <mtmc/evaluator/slot.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -95,18 +96,17 @@ inline void round_scalars(const Task& task, LaunchPlan& plan) {
 template <class B>
 [[nodiscard]] std::optional<BufferContents>
 run_double_twin(B& backend, DoubleTwin<B>& twin, const ProblemLayout& layout, std::size_t size,
-                const BufferContents& inputs, Poison poison, const RedZonePattern& pattern,
-                std::size_t red_zone_bytes, Deadline deadline) {
+                const BufferContents& inputs, std::uint64_t red_zone_key, std::size_t red_zone_bytes,
+                const EvaluatorLocks& locks, Deadline deadline) {
   const auto& wide = twin.layouts[size];
   auto found = twin.slots.find(size);
   if (found == twin.slots.end())
-    found =
-        twin.slots.emplace(size, make_slot(backend, wide, twin.plans[size], pattern, red_zone_bytes)).first;
+    found = twin.slots.emplace(size, make_slot(backend, wide, twin.plans[size], red_zone_bytes)).first;
   auto& slot = found->second;
-  load_slot(backend, slot, wide, in_double_precision(layout, inputs), poison);
+  load_slot(backend, slot, wide, in_double_precision(layout, inputs), Poison{}, red_zone_key, locks);
   const auto status = backend.run(*twin.program, slot.plan, deadline);
   std::optional<BufferContents> results;
-  if (status.finished() && !find_damage(backend, slot, wide, nullptr, pattern))
+  if (status.finished() && !find_damage(backend, slot, wide, nullptr, locks))
     results = download_results(backend, slot, wide);
   return results;
 }

@@ -79,17 +79,11 @@ struct ProblemLayout {
   return layout;
 }
 
-/// What `validate_task` cannot know: throws `Error` (`mtmc.evaluator.001`) for what this version does not
-/// judge,
-/// (`mtmc.task.002`) for a domain without values of the argument's type.
+/// What `validate_task` cannot know: throws `Error` (`mtmc.task.002`) for a domain without values of the
+/// argument's type.
 inline void require_judgeable(const Task& task) {
-  for (const auto& argument : task.arguments) {
-    if (!argument.data.empty())
-      throw Error(error_id::evaluator_unsupported, "captured content (\"data\") is not supported yet",
-                  "Leave \"data\" out and describe the values with a domain or a generate hook",
-                  "argument " + argument.name + " of task " + task.name);
+  for (const auto& argument : task.arguments)
     for (const auto& size : task.sizes) (void)value_range(argument, size);
-  }
 }
 
 } // namespace mtmc

@@ -149,7 +149,8 @@ public:
         "every case: " +
             listed,
         "Make the output depend on the inputs at every size (choose sizes, domains or a generate hook "
-        "for which it does), or ask for a smaller tolerance",
+        "for which it does), or ask for a smaller tolerance" +
+            std::string(task.compare ? ", or have the compare hook refuse them" : ""),
         "task " + task.name);
   }
 

@@ -57,6 +57,7 @@ private:
                   "the buffers of three kernels need " + detail::number(3 * largest) +
                       " bytes, the device has " + detail::number(memory),
                   "Choose smaller sizes", "task " + task().name);
+    prepared_.captured = read_captured_inputs(task(), prepared_.layouts);
     const auto sizes = task().sizes.size();
     const auto buffers = prepared_.layouts.front().buffers.size();
     prepared_.twin.reset();
@@ -119,10 +120,10 @@ private:
     for (const auto size : ascending()) {
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
-      auto once = own_call(size, inputs, Poison::all_ones);
+      auto once = own_call(size, inputs, Poison{});
       prepared_.seconds[size] = once.seconds;
       if (first || once.seconds < 5 * cheap_seconds) {
-        const auto twice = own_call(size, inputs, Poison::alternating);
+        const auto twice = own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
         if (!task().atomics) require_same_bits(size, once.results, twice.results);
       }
@@ -132,7 +133,7 @@ private:
   }
 
   [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const BufferContents& inputs,
-                                                 Poison poison) {
+                                                 const Poison& poison) {
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
     if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
@@ -178,7 +179,7 @@ private:
       const auto plain = judge_.reference(prepared_, id, inputs);
       for (std::size_t i = 0; i < inputs.size(); ++i)
         perturb_last_place(inputs[i], layout.buffers[i].type, prepared_.book.key_of(id) + i);
-      const auto moved = own_call(size, inputs, Poison::all_ones);
+      const auto moved = own_call(size, inputs, Poison{});
       for (std::size_t i = 0; i < layout.buffers.size(); ++i)
         if (layout.buffers[i].is_written())
           prepared_.amplification[i][d] =
@@ -226,15 +227,14 @@ private:
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read() || (largest_only && i != largest)) continue;
-      // The hook alone knows which integers make sense.
-      if (task().generate && !is_floating(buffer.type)) continue;
+      if (!may_replace_elements(task(), prepared_.captured, buffer)) continue;
       const auto range = value_range(task().arguments[buffer.argument], layout.size);
       constexpr int attempts = 3;
       for (int attempt = 0; attempt < attempts; ++attempt) {
         const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
         const auto before = inputs[i];
         replace_element(inputs[i], buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
-        const auto moved = own_call(size, inputs, Poison::all_ones);
+        const auto moved = own_call(size, inputs, Poison{});
         inputs[i] = before;
         const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
         if (any) break;
@@ -276,12 +276,11 @@ private:
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
       const auto wanted = judge_.reference(prepared_, id, inputs);
-      auto outcome =
-          judge_.call(prepared_, *start, size, inputs, Poison::alternating, judge_.options().start_seconds);
+      const auto poison = judge_.noise();
+      auto outcome = judge_.call(prepared_, *start, size, inputs, poison, judge_.options().start_seconds);
       ComparisonTally tally;
       if (!outcome.refusal)
-        outcome.refusal =
-            judge_.compare(prepared_, id, outcome.results, *wanted, inputs, Poison::alternating, tally);
+        outcome.refusal = judge_.compare(prepared_, id, outcome.results, *wanted, inputs, poison, tally);
       if (outcome.refusal) {
         const auto& first = outcome.refusal->diagnostics.front();
         throw Error(error_id::task_start_kernel,
@@ -347,11 +346,11 @@ private:
   [[nodiscard]] bool start_kernel_agrees(const CaseId& id, const BufferContents& inputs,
                                          const ReferenceResult& wanted) {
     if (prepared_.incumbents.empty()) return true;
-    const auto outcome = judge_.call(prepared_, *prepared_.incumbents.back(), id.size, inputs,
-                                     Poison::all_ones, judge_.options().start_seconds);
+    const auto outcome = judge_.call(prepared_, *prepared_.incumbents.back(), id.size, inputs, Poison{},
+                                     judge_.options().start_seconds);
     ComparisonTally unused;
     return !outcome.refusal &&
-           !judge_.compare(prepared_, id, outcome.results, wanted, inputs, Poison::all_ones, unused);
+           !judge_.compare(prepared_, id, outcome.results, wanted, inputs, Poison{}, unused);
   }
 
   void check_mutants() {
@@ -396,6 +395,7 @@ private:
   }
 
   [[nodiscard]] bool accepts_lower_precision() const {
+    if (!judge_.locks().precision) return true;
     double least = 1;
     for (const auto& argument : task().arguments)
       if (argument.role != ArgumentRole::scalar && is_floating(argument.type))

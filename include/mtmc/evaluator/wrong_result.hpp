@@ -84,7 +84,7 @@ struct WrongElements {
 [[nodiscard]] inline WrongElements gather_wrong_elements(const BufferLayout& buffer,
                                                          std::span<const std::byte> got,
                                                          const WantedContent& wanted,
-                                                         const Tolerance& tolerance, Poison poison) {
+                                                         const Tolerance& tolerance, const Poison& poison) {
   WrongElements facts;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
@@ -145,7 +145,7 @@ struct WrongElements {
 [[nodiscard]] inline WrongResult
 describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span<const std::byte> got,
                       const WantedContent& wanted, std::span<const std::vector<std::byte>> inputs,
-                      const Tolerance& tolerance, const ComparisonResult& comparison, Poison poison) {
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   const auto& buffer = layout.buffers[output];
   const auto facts = detail::gather_wrong_elements(buffer, got, wanted, tolerance, poison);
   WrongResult result;

@@ -8,6 +8,7 @@
 #include <mtmc/backend/cpu/cache_eviction.hpp>
 #include <mtmc/backend/cpu/ceilings_probe.hpp>
 #include <mtmc/backend/cpu/compilation_cache.hpp>
+#include <mtmc/backend/cpu/conditions.hpp>
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
@@ -36,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -102,6 +104,11 @@ public:
     return result;
   }
 
+  /// Around each buffer a runner has a page of this many bytes that nothing can touch.
+  [[nodiscard]] std::size_t guard_page_bytes() const {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  }
+
   /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
   /// cannot be had.
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
@@ -140,9 +147,16 @@ public:
     const auto hold = quietly([&] { return state_->gate.time(); });
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
+    const auto before = state_->watch.read(program.runner_seconds());
     result.status = execute(program, group, cold, later(deadline, begin), result.seconds);
+    // The processor time of a runner that is lost is not known.
+    if (result.status.finished()) state_->watch.add(before, state_->watch.read(program.runner_seconds()));
     return result;
   }
+
+  /// What timed groups met so far on the processors that this process may use. Others are all but the runner
+  /// and the thread that called `time`: threads of this process, too.
+  [[nodiscard]] Conditions conditions() { return state_->watch.conditions(); }
 
   /// Seconds that `time` reports for a kernel that does nothing (median of 101 calls), measured when first
   /// asked for. It is part of every reported time and never subtracted.
@@ -224,6 +238,7 @@ private:
     std::string identity;
     std::shared_ptr<detail::BufferRegistry> registry = std::make_shared<detail::BufferRegistry>();
     detail::QuietGate gate;
+    detail::ConditionsWatch watch;
     std::mutex measuring;
     std::optional<double> overhead;
     Device measured;

@@ -134,6 +134,11 @@ public:
 private:
   friend class CpuBackend;
 
+  // Processor time of the present runner; 0 without one. To be called with the mutex held.
+  [[nodiscard]] std::optional<double> runner_seconds() const noexcept {
+    return runner_ == nullptr ? 0 : runner_->cpu_seconds();
+  }
+
   // Starts a runner and has it load the program.
   [[nodiscard]] RunStatus start(const detail::RunnerSetup& setup, Deadline deadline) {
     runner_ = std::make_unique<detail::Runner>(setup);

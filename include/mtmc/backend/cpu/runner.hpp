@@ -170,6 +170,9 @@ public:
     return reply;
   }
 
+  /// See `ChildProcess::cpu_seconds`.
+  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return child_.cpu_seconds(); }
+
 private:
   static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline) {
     std::array<int, 2> ends{};
