@@ -44,10 +44,17 @@ struct ReferenceResult {
   /// The same results without the reference's own rounding errors, f64, from its twin in double precision
   /// (evaluator/double_truth.hpp); empty for outputs that have none, or altogether.
   std::vector<std::vector<std::byte>> truths{};
+  /// By how much the tolerance of each output is widened because the reference itself errs so much in this
+  /// case; at least 1. As many as there are truths.
+  std::vector<double> widenings{};
 
   /// Whether the truth about a buffer is known.
   [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept {
     return buffer < truths.size() && !truths[buffer].empty();
+  }
+  /// How much wider than usual the tolerance of a buffer is in this case.
+  [[nodiscard]] double widening(std::size_t buffer) const noexcept {
+    return has_truth(buffer) ? widenings[buffer] : 1;
   }
   /// What candidates are compared with: the truth where it is known, else what the reference computed in the
   /// output's own type.
