@@ -28,7 +28,7 @@ namespace mtmc {
 
 /// How many tolerances the reference may be off by the truth and still confirm it. Rounding errors in sums of
 /// many equal terms do not walk at random but in step: on mostly zero inputs a layer norm that adds one term
-/// after the other was off by 1.7 tolerances (measured), and more careful candidates would be refused for its
+/// after the other was off by 1.7 tolerances (measured), and more careful candidates could be refused for its
 /// errors. A twin that computes something else is off by thousands.
 inline constexpr double farthest_truth = 4;
 
