@@ -56,6 +56,9 @@ public:
   using Program = CpuProgram;
   using Buffer = CpuBuffer;
 
+  /// A program lives in a process of its own, in which nothing but its own buffers is mapped.
+  static constexpr bool isolates_programs = true;
+
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cpu";
   /// Its options have `temporary_folder` and `device_lock_folder`, which a worker fills in.
@@ -226,7 +229,7 @@ private:
                  std::to_string(detail::runner_protocol::magic & 0xffff);
       for (const auto& entry : runner.environment) identity += ' ' + entry;
       for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
-        for (const auto& name : *allowed) identity += "; allows " + name;
+        for (const auto& entry : *allowed) identity += "; allows " + entry;
       runner.sandbox = options.locks.sandbox;
       runner.freeze = options.locks.freeze;
       if (options.locks != CpuLocks{})
