@@ -1,6 +1,7 @@
 #pragma once
 /// Which contents were shown to whom, and what the reference made of them.
 
+#include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
 #include <mtmc/support/philox.hpp>
 
