@@ -145,8 +145,8 @@ struct TimedRun {
 /// apart itself (`DeviceLock`), as it alone knows what disturbs them.
 ///
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
-/// `HasGuardPages`), `conditions()` (see `ReportsConditions`), and device-side `fill`, `compare`, `hash` and
-/// `flush`.
+/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), and
+/// device-side `fill`, `compare`, `hash` and `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -310,6 +310,13 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
 template <class B>
 concept HasGuardPages = requires(const B& backend) {
   { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
+};
+
+/// A backend on which times depend on where on the device a program runs: the timings from one call of
+/// `choose_place()` to the next take place on the same part of it, so that they can be compared.
+template <class B>
+concept ChoosesPlace = requires(B& backend) {
+  {backend.choose_place()};
 };
 
 /// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was

@@ -180,6 +180,7 @@ private:
     }
     const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
+    if constexpr (ChoosesPlace<B>) judge_.backend().choose_place();
     std::optional<Refusal> refusal;
     if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
     if (incumbent_ != nullptr && !refusal) time_incumbent(times, cases, inputs, poison, limit);

@@ -180,7 +180,9 @@ private:
                                  ") does not fit the type of its parameter in `" + launch.entry + '`');
   }
 
-  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, Deadline deadline, double& seconds) {
+  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, int processor, Deadline deadline,
+                             double& seconds) {
+    runner_->keep_to(processor);
     const auto reply = runner_->go(deadline, seconds);
     if (!reply.status.finished()) return give_up(reply.status);
     return reply.accepted ? reply.status : misfit(group, reply);
