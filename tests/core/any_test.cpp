@@ -146,6 +146,7 @@ TEST_CASE("a backend's programs and buffers go through its twin") {
   CHECK(got == std::array{std::byte{7}, std::byte{2}});
   const std::array group{plan, plan};
   CHECK(backend.time(*compiled.program, group, true, Deadline::max()).seconds == 2);
+  CHECK_FALSE(backend.conditions().others_seconds); // it cannot tell
   AnyBackend::Program none;
   CHECK_THROWS_AS((void)backend.run(none, plan, Deadline::max()), Error);
 }

@@ -270,6 +270,18 @@ TEST_CASE("CpuBackend keeps every promise") {
   CHECK(report.device == backend.device().name);
 }
 
+TEST_CASE("guard pages that are none are found") {
+  struct Boastful : CpuBackend {
+    // Behind 64 bytes there are more, up to the end of the page.
+    [[nodiscard]] std::size_t guard_page_bytes() const { return 64; }
+  } backend;
+  const auto report = test::check_backend(backend, test::cpp_probe());
+  REQUIRE(report.find("run.guard_page") != nullptr);
+  CHECK(report.find("run.guard_page")->outcome == test::ConformanceOutcome::failed);
+  CHECK(report.find("run.guard_page")->message.find("behind the last page") != std::string::npos);
+  CHECK(report.count(test::ConformanceOutcome::failed) == 1);
+}
+
 TEST_CASE("each broken promise fails the check that is about it, and no other") {
   using Expected = std::vector<std::pair<std::string, std::string>>;
   const std::vector<std::pair<Fault, Expected>> all{

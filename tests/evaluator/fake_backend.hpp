@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -69,9 +70,14 @@ struct World {
   /// Entries of timed groups, in order.
   std::vector<std::string> timed;
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
-  std::vector<mtmc::Diagnostic> screened;
+  /// What the screen says of a text.
+  std::map<std::string, std::vector<mtmc::Diagnostic>> screened;
+  /// Writes a kernel anew in double precision; without it nothing is written.
+  std::function<std::optional<mtmc::Kernel>(const mtmc::Kernel&)> in_double;
   /// What measuring the read bandwidth again gives.
   double bandwidth_now = 0;
+  /// What a reading of the counters says, by how many groups have been timed; may be empty.
+  std::function<mtmc::Conditions(int)> conditions;
 };
 
 class Backend {
@@ -96,7 +102,14 @@ public:
   explicit Backend(std::shared_ptr<World> world) : world_(std::move(world)) {}
 
   [[nodiscard]] const mtmc::Device& device() const { return world_->device; }
-  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return world_->screened; }
+  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel& kernel) const {
+    const auto found = world_->screened.find(kernel.source);
+    return found == world_->screened.end() ? std::vector<mtmc::Diagnostic>{} : found->second;
+  }
+
+  [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
+    return world_->in_double ? world_->in_double(kernel) : std::nullopt;
+  }
 
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {
@@ -119,6 +132,9 @@ public:
     return result;
   }
 
+  [[nodiscard]] mtmc::Conditions conditions() const {
+    return world_->conditions ? world_->conditions(world_->timed_groups) : mtmc::Conditions{};
+  }
   [[nodiscard]] double measure_read_bandwidth() const { return world_->bandwidth_now; }
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {

@@ -65,6 +65,13 @@ TEST_CASE("the distributions look as documented") {
   for (const float value : filled<float>(many, DataType::f32, Distribution::small_integers))
     integers.insert(value);
   CHECK(integers == std::set<float>{-2, -1, 0, 1, 2});
+
+  for (const std::size_t count : {std::size_t{10'000}, many}) {
+    const auto zeros = filled<float>(count, DataType::f32, Distribution::mostly_zero);
+    const auto others = std::count_if(zeros.begin(), zeros.end(), [](float v) { return v != 0; });
+    CHECK(others >= 1);
+    CHECK(others <= 25);
+  }
 }
 
 TEST_CASE("content depends on key, stream and place alone") {
@@ -73,6 +80,7 @@ TEST_CASE("content depends on key, stream and place alone") {
     CHECK(once == filled<float>(1000, DataType::f32, distribution));
     CHECK(once != filled<float>(1000, DataType::f32, distribution, 8));
     CHECK(once != filled<float>(1000, DataType::f32, distribution, 7, std::nullopt, 1));
+    if (distribution == Distribution::mostly_zero) continue; // how many are not zero depends on the number
     const auto longer = filled<float>(3000, DataType::f32, distribution);
     CHECK(std::equal(once.begin(), once.end(), longer.begin()));
   }

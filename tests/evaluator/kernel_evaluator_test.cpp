@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "fake_backend.hpp"
@@ -214,7 +215,7 @@ TEST_CASE("no content is shown twice to a candidate, except for the second poiso
     CHECK(times <= 2);
     repeated += times == 2 ? 1 : 0;
   }
-  CHECK(repeated <= 3 * 4);
+  CHECK(repeated <= 3 * 5);
   CHECK(shown.size() > 20);
 }
 
@@ -330,17 +331,16 @@ TEST_CASE("results that differ between two runs on the same inputs are refused")
   CHECK(bench
             .judge({[](const Call& call) {
               rows(call);
-              if (call.earlier % 2 == 1)
-                call.buffer<float>("C")[0] = std::nextafter(call.buffer<float>("C")[0], 1e9f);
+              if (call.earlier % 2 == 1) call.buffer<float>("C")[0] *= 1.0000001f;
             }})
             .verdict == Verdict::correct);
 }
 
 TEST_CASE("a kernel that starts to cheat when it is timed is still caught") {
   Bench bench;
-  const auto answer = bench.judge({[](const Call& call) {
+  const auto answer = bench.judge({[world = bench.world](const Call& call) {
     rows(call);
-    if (call.earlier > 30) call.buffer<float>("C")[0] += 1;
+    if (world->timed_groups > 4) call.buffer<float>("C")[0] += 1;
   }});
   CHECK(answer.verdict == Verdict::wrong_result);
   CHECK(answer.diagnostics.front().message.find("in a timed run") != std::string::npos);
@@ -432,13 +432,161 @@ TEST_CASE("a screen of the backend refuses before anything is compiled") {
   auto evaluator = bench.evaluator();
   evaluator.prepare(bench.work, {});
   const int compilations = bench.world->compilations;
-  bench.world->screened.push_back({.line = 3, .message = "no inline assembly", .remedy = "use intrinsics"});
+  bench.world->screened[kernel("honest").source] = {
+      {.line = 3, .message = "no inline assembly", .remedy = "use intrinsics"}};
   const auto answer =
       evaluator.evaluate({bench.work, kernel("honest"), bench.work.kernel, Purpose::explore, {}}, {});
   CHECK(answer.verdict == Verdict::refused);
   CHECK(answer.rule == refusal_rule::screen);
   CHECK(answer.diagnostics.front().line == 3);
   CHECK(bench.world->compilations == compilations);
+}
+
+TEST_CASE("each lock holds what the others let pass") {
+  // Right, but for what it does besides; passes as soon as that one lock is off.
+  int timed_groups = 0;
+  const auto verdict = [&](auto besides, auto take_off) {
+    Bench bench;
+    take_off(bench.options.locks);
+    return bench
+        .judge({[&](const Call& call) {
+                  timed_groups = bench.world->timed_groups;
+                  besides(call);
+                },
+                0.5e-3})
+        .verdict;
+  };
+  const auto check = [&](Verdict right, auto besides, auto lock) {
+    CHECK(verdict(besides, [](EvaluatorLocks&) {}) == right);
+    CHECK(verdict(besides, [lock](EvaluatorLocks& locks) { locks.*lock = false; }) == Verdict::correct);
+  };
+  SUBCASE("red zones") {
+    check(
+        Verdict::out_of_bounds,
+        [](const Call& call) {
+          rows(call);
+          *call.buffer<float>("C").end() = 1;
+        },
+        &EvaluatorLocks::red_zones);
+  }
+  SUBCASE("inputs unchanged") {
+    check(
+        Verdict::input_modified,
+        [](const Call& call) {
+          rows(call);
+          for (const char* name : {"A", "b"})
+            for (float& value : call.buffer<float>(name)) value = -value;
+        },
+        &EvaluatorLocks::inputs_unchanged);
+  }
+  SUBCASE("same bits") {
+    check(
+        Verdict::nondeterministic,
+        [](const Call& call) {
+          rows(call);
+          float& first = call.buffer<float>("C")[0];
+          if (call.earlier % 2 == 1) first *= 1.0000001f;
+        },
+        &EvaluatorLocks::same_bits);
+  }
+  SUBCASE("distributions") {
+    check(
+        Verdict::wrong_result,
+        [](const Call& call) {
+          rows(call);
+          for (const float value : call.buffer<const float>("A"))
+            if (value > 4) call.buffer<float>("C")[0] = 0;
+        },
+        &EvaluatorLocks::distributions);
+  }
+  SUBCASE("sizes") {
+    check(
+        Verdict::wrong_result,
+        [](const Call& call) {
+          rows(call);
+          if (call.scalar("K") == 5) call.buffer<float>("C")[0] += 1;
+        },
+        &EvaluatorLocks::sizes);
+  }
+  SUBCASE("timed results") {
+    check(
+        Verdict::wrong_result,
+        [&](const Call& call) {
+          rows(call);
+          if (timed_groups > 4) call.buffer<float>("C")[0] += 1;
+        },
+        &EvaluatorLocks::timed_results);
+  }
+  SUBCASE("precision") {
+    check(
+        Verdict::low_precision,
+        [](const Call& call) {
+          rows(call);
+          for (float& value : call.buffer<float>("C")) value = bfloat16_to_float(float_to_bfloat16(value));
+        },
+        &EvaluatorLocks::precision);
+  }
+}
+
+TEST_CASE("inputs are looked at after timed runs, too") {
+  Bench bench;
+  const auto answer = bench.judge({[world = bench.world](const Call& call) {
+                                     rows(call);
+                                     if (world->timed_groups > 4) call.buffer<float>("b")[0] = 0;
+                                   },
+                                   0.5e-3});
+  CHECK(answer.verdict == Verdict::input_modified);
+}
+
+TEST_CASE("what lies in and around buffers is never the same twice") {
+  Bench bench;
+  std::set<std::vector<float>> outputs;
+  std::set<std::vector<float>> zones;
+  int calls = 0;
+  bool equal = false;
+  const auto answer = bench.judge({[&](const Call& call) {
+                                     const auto c = call.buffer<float>("C");
+                                     const std::vector<float> before(c.begin(), c.end());
+                                     if (!std::isnan(before[0]))
+                                       equal = !outputs.insert(before).second || equal;
+                                     for (const char* name : {"A", "b", "C"}) {
+                                       const float* const end = call.buffer<float>(name).end().base();
+                                       zones.insert({end, end + 16});
+                                     }
+                                     ++calls;
+                                     rows(call);
+                                   },
+                                   0.5e-3});
+  CHECK(answer.correct());
+  CHECK_FALSE(equal);
+  CHECK(calls > 30);
+  CHECK(outputs.size() > 15);
+  CHECK(static_cast<int>(zones.size()) == 3 * calls);
+}
+
+TEST_CASE("one of the second runs takes place in a fresh process") {
+  for (const bool fresh : {true, false}) {
+    Bench bench;
+    bench.options.locks.fresh_process = fresh;
+    int restarts = 0;
+    int calls = 0;
+    CHECK(bench
+              .judge({[&](const Call& call) {
+                        if (call.earlier == 0) ++restarts;
+                        ++calls;
+                        rows(call);
+                      },
+                      0.5e-3})
+              .correct());
+    CHECK(calls > 20);
+    CHECK(restarts == (fresh ? 2 : 1));
+  }
+}
+
+TEST_CASE("an identity says that locks are off") {
+  Bench bench;
+  bench.options.locks.precision = false;
+  CHECK(bench.evaluator().identity().find("without all of its locks") != std::string::npos);
 }
 
 TEST_CASE("scratch buffers are poisoned before every call and guarded") {
@@ -611,6 +759,13 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
     CHECK(bench.refusal_of_task().find(
               "[mtmc.task.005] the start kernel does not compile: line 1: 'missing'") == 0);
   }
+  SUBCASE("the start kernel is one that no candidate may be") {
+    Bench bench;
+    bench.world->screened[bench.work.kernel.source] = {
+        {.line = 2, .message = "the header <thread> is not allowed", .remedy = "use OpenMP"}};
+    CHECK(bench.refusal_of_task().find("[mtmc.task.005] the start kernel does what no kernel may: line 2: "
+                                       "the header <thread> is not allowed") == 0);
+  }
   SUBCASE("the start kernel crashes") {
     Bench bench;
     bench.world->kernels["start"].outcome = RunOutcome::faulted;
@@ -762,12 +917,12 @@ TEST_CASE("the same seed judges on the same inputs; without one every evaluator 
   const auto first_value = [](std::optional<std::uint64_t> seed) {
     Bench bench;
     bench.options.seed = seed;
-    float value = 0;
+    std::optional<float> value;
     (void)bench.judge({[&](const Call& call) {
-      if (call.earlier == 0) value = call.buffer<const float>("A")[0];
+      if (!value) value = call.buffer<const float>("A")[0];
       rows(call);
     }});
-    return value;
+    return value.value();
   };
   CHECK(first_value(7) == first_value(7));
   CHECK(first_value(7) != first_value(8));

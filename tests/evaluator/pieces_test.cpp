@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,8 +47,8 @@ WrongResult describe(const ProblemLayout& where, const std::vector<float>& got,
   const auto comparison = compare_output(got_bytes, wanted_bytes, DataType::f32, tolerance);
   REQUIRE_FALSE(comparison.right());
   const std::vector<std::vector<std::byte>> inputs{bytes(input), {}};
-  return describe_wrong_result(where, 1, got_bytes, wanted_bytes, inputs, tolerance, comparison,
-                               Poison::all_ones);
+  return describe_wrong_result(where, 1, got_bytes, {wanted_bytes, DataType::f32}, inputs, tolerance,
+                               comparison, Poison{});
 }
 
 std::vector<float> ramp(std::size_t count) {
@@ -133,10 +134,38 @@ TEST_CASE("a check plan covers every size with two distributions and uses each d
   // Its timed runs are on normal inputs.
   for (const auto& check : plan_checks(std::vector{slow_and_timed, tiny}))
     CHECK((check.size == 1 || check.distribution != Distribution::normal));
-  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 4);
+  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 5);
   covers({tiny});
   covers({tiny, tiny, tiny, tiny, tiny});
   CHECK(plan_checks({}).empty());
+}
+
+TEST_CASE("a check plan puts second runs next to missing pages and one of them in a fresh process") {
+  const SizeCost tiny{1e-5, 1e3};
+  const SizeCost medium{5e-3, 4e6};
+  const SizeCost slow{0.5, 8e6};
+  const auto plan = plan_checks(std::vector{slow, medium, tiny});
+  std::map<std::size_t, std::vector<BufferGuard>> guards;
+  for (const auto& check : plan) {
+    CHECK((check.twice || check.guard == BufferGuard::red_zones));
+    if (check.guard != BufferGuard::red_zones) guards[check.size].push_back(check.guard);
+  }
+  CHECK(guards[0].empty());
+  CHECK(guards[1] == std::vector{BufferGuard::page_behind});
+  CHECK(guards[2] == std::vector{BufferGuard::page_behind, BufferGuard::page_before});
+  CHECK(std::count_if(plan.begin(), plan.end(), [](const auto& check) { return check.fresh_process; }) == 1);
+  const auto last = std::find_if(plan.rbegin(), plan.rend(), [](const auto& check) { return check.twice; });
+  CHECK(last->fresh_process);
+}
+
+TEST_CASE("a check plan leaves out what it is told to") {
+  SizeCost tiny{1e-5, 1e3};
+  SizeCost other = tiny;
+  other.checked = false;
+  for (const auto& check : plan_checks(std::vector{other, tiny})) CHECK(check.size == 1);
+  const auto normal = plan_checks(std::vector{tiny, tiny}, {.distributions = false});
+  CHECK(normal.size() == 2);
+  for (const auto& check : normal) CHECK(check.distribution == Distribution::normal);
 }
 
 TEST_CASE("no case of a book repeats, and every candidate starts at the first") {
@@ -150,6 +179,10 @@ TEST_CASE("no case of a book repeats, and every candidate starts at the first") 
           keys.insert(book.key_of({size, distribution, timed, serial}));
   CHECK(static_cast<int>(keys.size()) == cases);
   CHECK(CaseBook(2, 1000).key_of({}) != book.key_of({}));
+  const CaseBook stale(1, 1000, false);
+  CHECK(stale.key_of({1, Distribution::normal, true, 7}) ==
+        stale.key_of({1, Distribution::normal, false, 0}));
+  CHECK(stale.key_of({1, Distribution::normal, true, 7}) != stale.key_of({2, Distribution::normal, true, 7}));
 
   CHECK(book.next_check("a") == 0);
   CHECK(book.next_check("a") == 1);
@@ -184,16 +217,17 @@ TEST_CASE("a book keeps results up to its limit, the latest always") {
 
 TEST_CASE("red zones see every single byte on both sides, and how far it is away") {
   fake::Backend backend(std::make_shared<fake::World>());
-  const RedZonePattern pattern(99, 65536);
-  auto buffer = allocate_guarded(backend, guard_layout(100), pattern);
+  const auto around = guard_layout(100);
+  GuardedBuffer<fake::Backend> buffer{backend.allocate(around.total()), around, 0, 3};
+  renew_red_zones(backend, buffer, 99);
   CHECK(buffer.layout.front % 64 == 0);
   CHECK(buffer.layout.front >= 4096);
   CHECK(buffer.layout.back >= 4096);
-  CHECK_FALSE(find_red_zone_damage(backend, buffer, pattern));
+  CHECK_FALSE(find_red_zone_damage(backend, buffer));
   for (std::size_t at = 0; at < buffer.layout.total(); ++at) {
     auto& byte = buffer.memory.data()[at];
     byte = ~byte;
-    const auto damage = find_red_zone_damage(backend, buffer, pattern);
+    const auto damage = find_red_zone_damage(backend, buffer);
     byte = ~byte;
     if (at < buffer.layout.front) {
       REQUIRE(damage);
@@ -210,17 +244,51 @@ TEST_CASE("red zones see every single byte on both sides, and how far it is away
   CHECK(guard_layout(10 << 20).front == 65536);
 }
 
+TEST_CASE("a buffer can begin or end where its pages do") {
+  for (const std::size_t page : {4096u, 65536u})
+    for (const std::size_t bytes : {1u, 63u, 64u, 4096u, 100'000u, 5'000'000u}) {
+      CAPTURE(bytes);
+      const auto usual = guard_layout(bytes, 4096, BufferGuard::red_zones, page);
+      const auto before = guard_layout(bytes, 4096, BufferGuard::page_before, page);
+      const auto behind = guard_layout(bytes, 4096, BufferGuard::page_behind, page);
+      for (const auto& layout : {usual, before, behind}) {
+        CHECK(layout.bytes == bytes);
+        CHECK(layout.total() % page == 0);
+        CHECK(layout.front % 64 == 0);
+      }
+      CHECK(std::min(usual.front, usual.back) >= 4096);
+      CHECK(before.front == 0);
+      CHECK(before.back >= 4096);
+      CHECK(behind.front >= 4032);
+      CHECK(behind.back < 64);
+    }
+}
+
+TEST_CASE("noise does not depend on how it is written, only on key and stream") {
+  fake::Backend backend(std::make_shared<fake::World>());
+  constexpr std::size_t bytes = 600'001;
+  auto buffer = backend.allocate(bytes + 2);
+  std::memset(buffer.data(), 1, bytes + 2);
+  fill_with_noise(backend, buffer, 1, bytes, 5, 6);
+  std::vector<std::uint32_t> whole(bytes / 4 + 1);
+  philox_fill(whole, 5, 0, 6);
+  CHECK(std::memcmp(buffer.data() + 1, whole.data(), bytes) == 0);
+  CHECK(buffer.data()[0] == std::byte{1});
+  CHECK(buffer.data()[bytes + 1] == std::byte{1});
+}
+
 TEST_CASE("filling writes exactly the bytes asked for, with or without the backend's help") {
   fake::Backend backend(std::make_shared<fake::World>());
   auto buffer = backend.allocate(1 << 20);
   std::memset(buffer.data(), 1, 1 << 20);
-  fill_buffer(backend, buffer, 100, 700'000, byte_of(Poison::alternating));
+  fill_buffer(backend, buffer, 100, 700'000, std::byte{0xff});
   CHECK(buffer.data()[99] == std::byte{1});
   CHECK(buffer.data()[700'100] == std::byte{1});
   CHECK(std::all_of(buffer.data() + 100, buffer.data() + 700'100,
-                    [](std::byte b) { return b == std::byte{0xa5}; }));
+                    [](std::byte b) { return b == std::byte{0xff}; }));
   const std::vector<std::byte> content(buffer.data() + 90, buffer.data() + 110);
-  CHECK(count_poisoned(content, 1, Poison::alternating) == 10);
+  CHECK(count_poisoned(content, 1, {}) == 10);
+  CHECK(count_poisoned(content, 1, {.noise = 1}) == 0);
 }
 
 TEST_CASE("replacing an element always changes it, inside its range") {

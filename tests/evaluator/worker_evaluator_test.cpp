@@ -80,7 +80,7 @@ TEST_CASE("a worker's answer is the judge's answer") {
   WorkerEvaluator evaluator{fake_workers()};
   CHECK(evaluator.device().name == "fake");
   CHECK(evaluator.device().compute_units == 4);
-  CHECK(evaluator.identity() == "kernel_evaluator 1");
+  CHECK(evaluator.identity() == "kernel_evaluator " + std::to_string(protocol_version));
   CHECK(evaluator.concurrency_limit() == 1);
   evaluator.prepare(worker_tasks::rows(), {});
 
@@ -106,7 +106,7 @@ TEST_CASE("it is an evaluator like any other, also type-erased") {
   evaluator.prepare(task, {});
   CHECK(evaluator.evaluate({task, kernel("honest"), std::nullopt, {}, {}}, {}).correct());
   CHECK(evaluator.concurrency_limit() == 1);
-  CHECK(evaluator.identity() == "kernel_evaluator 1");
+  CHECK(evaluator.identity() == "kernel_evaluator " + std::to_string(protocol_version));
 }
 
 TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next one is judged at once") {
@@ -120,6 +120,8 @@ TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next o
     CHECK(answer.rule == "worker");
     REQUIRE(answer.diagnostics.size() == 1);
     CHECK_FALSE(answer.diagnostics[0].remedy.empty());
+    CHECK(answer.environment.at("device") == "fake");
+    CHECK(answer.environment.contains("protocol"));
     CHECK(judge(evaluator, "honest").correct());
   }
 }

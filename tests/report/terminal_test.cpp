@@ -170,6 +170,26 @@ TEST_CASE("a run without tokens, without success, with an error") {
         "\n");
 }
 
+TEST_CASE("what disturbed the timings is said once, at the end") {
+  auto played = stage();
+  int timings = 0;
+  played.evaluator.twist = [&](const mtmc::EvaluationRequest&, mtmc::Evaluation& evaluation) {
+    if (!evaluation.correct()) return;
+    // Not one of them takes as long as another.
+    evaluation.cost.total = ++timings;
+    if (timings == 1) return; // the start kernel
+    evaluation.environment["disturbed_by"] = timings == 2 ? "drift others_busy" : "others_busy";
+    evaluation.environment["others_busy"] = timings == 2 ? "1.20" : "0.80";
+  };
+  const auto text = plain(played);
+  // Start, alpha, gamma, and best against start; alpha's second look is no draft of its own.
+  CHECK(text.find(
+            "  disturbed 3 of 4 timings by others (0.9 processors busy on average), 1 by drift; ratios are "
+            "of pairs and stand, seconds are uncertain\n  ended by") != std::string::npos);
+  played = stage();
+  CHECK(plain(played).find("disturbed") == std::string::npos);
+}
+
 TEST_CASE("no line is wider than it may be") {
   for (int width = 20; width <= 140; width += 7) {
     CAPTURE(width);

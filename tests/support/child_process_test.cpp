@@ -236,3 +236,20 @@ TEST_CASE("a program that cannot start is an error with reason and remedy") {
   CHECK(contains(start_error({.arguments = {"true", std::string(3'000'000, 'x')}}), "too long"));
   CHECK_FALSE(processes::has_children());
 }
+
+TEST_CASE("the processor time of a running process can be asked for, until it has been reaped") {
+  ChildProcess child{{.arguments = {"/bin/sh", "-c", "while :; do :; done"}}};
+  double seconds = 0;
+  // Each look may find it no further; in the end it has worked.
+  for (int i = 0; i < 10000 && seconds < 0.02; ++i) {
+    const auto now = child.cpu_seconds();
+    REQUIRE(now);
+    CHECK(*now >= seconds);
+    seconds = *now;
+    ::usleep(1000);
+  }
+  CHECK(seconds >= 0.02);
+  child.kill_group();
+  REQUIRE(child.wait(10s));
+  CHECK_FALSE(child.cpu_seconds());
+}

@@ -223,6 +223,7 @@ public:
                                 Deadline deadline) {
       return table_->time(held(), program, group, cold, deadline);
     }
+    [[nodiscard]] Conditions conditions() { return table_->conditions(held()); }
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
 
@@ -236,6 +237,7 @@ public:
       void (*download)(void*, Buffer&, std::size_t, std::span<std::byte>);
       RunStatus (*run)(void*, Program&, const LaunchPlan&, Deadline);
       TimedRun (*time)(void*, Program&, std::span<const LaunchPlan>, bool, Deadline);
+      Conditions (*conditions)(void*);
     };
 
     template <class B> [[nodiscard]] static B& as(void* held) { return *static_cast<B*>(held); }
@@ -280,7 +282,8 @@ public:
         },
         [](void* held, Program& program, std::span<const LaunchPlan> group, bool cold, Deadline deadline) {
           return as<B>(held).time(program_of<B>(program), group, cold, deadline);
-        }};
+        },
+        [](void* held) { return conditions_of(as<B>(held)); }};
 
     [[nodiscard]] void* held() const { return detail::held_or_throw(held_, "AnyBackend"); }
 

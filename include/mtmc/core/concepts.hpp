@@ -5,6 +5,7 @@
 /// sentence what to add.
 
 #include <mtmc/core/action.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -134,8 +136,17 @@ struct TimedRun {
 /// `std::uint64_t handle() const`, the value that the evaluator writes into `BoundBuffer::handle`. `run`
 /// calls all launches of a plan whose buffers are bound, in order, and waits. `time` does so for every plan
 /// of a group, back to back, and reports seconds; with `cold` it evicts the buffers of the group from all
-/// caches before. A backend may also offer `screen(kernel)`, `resources(program)`, and device-side `fill`,
-/// `compare`, `hash` and `flush`.
+/// caches before. `upload` and `download` throw std::out_of_range for bytes outside the buffer.
+///
+/// `compile` answers `timed_out` after its deadline and when its caller asks to stop; a compiler that lives
+/// in this process and cannot be interrupted is asked before and after. It may be called from several threads
+/// at once, also while something runs, unless the backend limits itself (`max_concurrency`); `run` and `time`
+/// are called by one thread at a time. A backend that several processes may use at once keeps their timings
+/// apart itself (`DeviceLock`), as it alone knows what disturbs them.
+///
+/// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
+/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), and
+/// device-side `fill`, `compare`, `hash` and `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -292,6 +303,30 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
   evaluator.prepare(task, stop);
 };
 
+/// A backend around whose allocations there is no memory for programs: `guard_page_bytes()` is the size of
+/// its pages, and a program that touches a byte before the first of an allocation, or after its last rounded
+/// up to whole pages, ends its run `faulted`. The evaluator then lets some checks take place where a buffer
+/// ends (or begins) at such a page.
+template <class B>
+concept HasGuardPages = requires(const B& backend) {
+  { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
+};
+
+/// A backend on which times depend on where on the device a program runs: the timings from one call of
+/// `choose_place()` to the next take place on the same part of it, so that they can be compared.
+template <class B>
+concept ChoosesPlace = requires(B& backend) {
+  {backend.choose_place()};
+};
+
+/// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was
+/// disturbed. Called before and after a timing, never within; it should take a millisecond at most. Throws
+/// nothing: what cannot be read is absent.
+template <class B>
+concept ReportsConditions = requires(B& backend) {
+  { backend.conditions() } -> std::same_as<Conditions>;
+};
+
 /// A part that names itself and its settings in one line; goes into cache keys and reports.
 template <class T>
 concept HasIdentity = requires(const T& part) {
@@ -313,6 +348,16 @@ concept HasConcurrencyLimit = requires(const T& part) {
 /// What `concurrency_limit_of` answers for a part that declares nothing.
 inline constexpr int unlimited_concurrency = 1 << 20;
 
+/// A backend that can write a kernel anew with every `float` made a `double`, in its text and its launch
+/// lines, so that the same function is computed without f32's rounding errors. Integers and constants stay
+/// what they are. Nothing where types alone do not do it: where the kernel looks at the bits of a float, say.
+/// An evaluator may run such a twin of the task's own kernel to learn the true results; it uses them only
+/// where the kernel itself confirms them, so a twin may turn out not to compile or to compute something else.
+template <class B>
+concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
+  { backend.in_double_precision(kernel) } -> std::same_as<std::optional<Kernel>>;
+};
+
 /// How many calls of a part may run at once: its own declaration, or no limit.
 template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const T& part) {
   if constexpr (HasConcurrencyLimit<T>)
@@ -321,6 +366,14 @@ template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const
     return T::max_concurrency;
   else
     return unlimited_concurrency;
+}
+
+/// A backend's counters, or a reading of nothing if it has none.
+template <class B> [[nodiscard]] Conditions conditions_of([[maybe_unused]] B& backend) {
+  if constexpr (ReportsConditions<B>)
+    return backend.conditions();
+  else
+    return {};
 }
 
 /// A part's identity, or nothing if it has none.

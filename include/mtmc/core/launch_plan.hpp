@@ -37,7 +37,8 @@ struct ScratchBuffer {
 struct BoundBuffer {
   /// What `Backend::Buffer::handle()` gave: a device pointer, a mapping's number, a `cl_mem`.
   std::uint64_t handle = 0;
-  /// Bytes from the start of that allocation to the first element.
+  /// Bytes from the start of that allocation to the first element: a multiple of 4096 as the evaluator binds
+  /// it, on backends with guard pages of 64.
   std::int64_t offset = 0;
   /// Bytes of the content.
   std::int64_t bytes = 0;
@@ -56,7 +57,8 @@ struct LaunchArgument {
   DataType type = DataType::f32;
   /// Whether the kernel may write the buffer.
   bool writable = false;
-  /// Value of an integer scalar.
+  /// Value of an integer scalar. Expressions of launch lines are i64 whatever the kernel's parameter is: the
+  /// backend converts to that, and a value that does not fit is `RunOutcome::launch_failed`.
   std::int64_t integer = 0;
   /// Value of a floating scalar.
   double real = 0;
@@ -89,7 +91,7 @@ struct Launch {
   /// Blocks of the grid and threads of a block in x, y, z; all 1 without `<<<...>>>`.
   std::array<std::int64_t, 3> grid{1, 1, 1};
   std::array<std::int64_t, 3> block{1, 1, 1};
-  /// Dynamic shared memory in bytes.
+  /// Dynamic shared memory in bytes (OpenCL: that of a `__local` pointer behind all arguments).
   std::int64_t shared_bytes = 0;
   std::vector<LaunchArgument> arguments{};
   /// 1-based line of the launch line in the kernel's text.

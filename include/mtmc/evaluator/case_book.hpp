@@ -1,6 +1,7 @@
 #pragma once
 /// Which contents were shown to whom, and what the reference made of them.
 
+#include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,16 +29,37 @@ struct CaseId {
   friend auto operator<=>(const CaseId&, const CaseId&) = default;
 };
 
+/// What an output is compared with: elements of a type that may be wider than the output's own.
+struct WantedContent {
+  std::span<const std::byte> content;
+  DataType type = DataType::f32;
+};
+
 /// What the reference computed for a case.
 struct ReferenceResult {
   /// In the order of `ProblemLayout::buffers`; empty for inputs.
   std::vector<std::vector<std::byte>> contents;
   /// `output_scale` of each.
   std::vector<double> scales;
+  /// The same results without the reference's own rounding errors, f64, from its twin in double precision
+  /// (evaluator/double_truth.hpp); empty for outputs that have none, or altogether.
+  std::vector<std::vector<std::byte>> truths{};
+
+  /// Whether the truth about a buffer is known.
+  [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept {
+    return buffer < truths.size() && !truths[buffer].empty();
+  }
+  /// What candidates are compared with: the truth where it is known, else what the reference computed in the
+  /// output's own type.
+  [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const noexcept {
+    if (has_truth(buffer)) return {truths[buffer], DataType::f64};
+    return {contents[buffer], type};
+  }
 
   [[nodiscard]] std::int64_t bytes() const noexcept {
     std::int64_t total = 0;
-    for (const auto& content : contents) total += static_cast<std::int64_t>(content.size());
+    for (const auto* list : {&contents, &truths})
+      for (const auto& content : *list) total += static_cast<std::int64_t>(content.size());
     return total;
   }
 };
@@ -48,16 +71,19 @@ struct ReferenceResult {
 /// again. Inputs are not stored, since their keys bring them back.
 class CaseBook {
 public:
-  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first.
-  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes)
-      : master_key_(master_key), largest_bytes_(largest_bytes) {}
+  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first. Without
+  /// `fresh`, all cases of a size and distribution have the same contents.
+  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true)
+      : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh) {}
 
   /// Key of a case's inputs.
   [[nodiscard]] std::uint64_t key_of(const CaseId& id) const noexcept {
+    const auto serial = fresh_ ? id.serial : 0;
+    const bool timed = fresh_ && id.timed;
     const auto words =
-        philox4x32({static_cast<std::uint32_t>(id.serial), static_cast<std::uint32_t>(id.serial >> 32),
+        philox4x32({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32),
                     static_cast<std::uint32_t>(id.size),
-                    static_cast<std::uint32_t>(id.distribution) * 2 + (id.timed ? 1 : 0)},
+                    static_cast<std::uint32_t>(id.distribution) * 2 + (timed ? 1 : 0)},
                    {static_cast<std::uint32_t>(master_key_), static_cast<std::uint32_t>(master_key_ >> 32)});
     return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
   }
@@ -111,6 +137,7 @@ private:
 
   std::uint64_t master_key_;
   std::int64_t largest_bytes_;
+  bool fresh_;
   std::int64_t bytes_ = 0;
   std::uint64_t age_ = 0;
   std::map<CaseId, Kept> results_;

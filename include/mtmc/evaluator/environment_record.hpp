@@ -1,6 +1,7 @@
 #pragma once
 /// What an evaluation was taken with, so that its numbers can be understood later.
 
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/evaluation.hpp>
 
@@ -12,9 +13,9 @@
 
 namespace mtmc {
 
-/// Protocol version, device, compiler and other software, clock, compute units, and the load of the host over
-/// the last minute (runnable processes).
-[[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
+/// Protocol version, device, compiler and other software, clock, compute units: what can be said of a device
+/// from anywhere.
+[[nodiscard]] inline std::map<std::string, std::string> device_record(const Device& device) {
   std::map<std::string, std::string> record;
   record["protocol"] = std::to_string(protocol_version);
   record["device"] = device.name;
@@ -24,8 +25,17 @@ namespace mtmc {
   std::array<char, 40> text{};
   if (device.clock_hz > 0) {
     std::snprintf(text.data(), text.size(), "%.0f", device.clock_hz / 1e6);
-    record["clock_mhz"] = text.data();
+    record[environment_key::clock] = text.data();
   }
+  return record;
+}
+
+/// The same on the host of the device: with the load of the last minute (runnable processes).
+/// `KernelEvaluator` adds `truth`: "f64" where checks at cheap sizes compare f32 results with those of the
+/// reference in double precision, "own precision: <why>" where with those of the reference as it is.
+[[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
+  auto record = device_record(device);
+  std::array<char, 40> text{};
   double load = 0;
   if (::getloadavg(&load, 1) == 1) {
     std::snprintf(text.data(), text.size(), "%.2f", load);

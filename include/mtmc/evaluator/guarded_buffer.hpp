@@ -1,6 +1,7 @@
 #pragma once
-/// Buffers between two red zones that nobody may write.
+/// Buffers with something around them that a kernel must not touch.
 
+#include <mtmc/evaluator/poison.hpp>
 #include <mtmc/support/philox.hpp>
 
 #include <algorithm>
@@ -13,8 +14,18 @@
 
 namespace mtmc {
 
+/// What lies next to the content of a buffer.
+enum class BufferGuard {
+  /// Red zones on both sides: writes are seen afterwards.
+  red_zones,
+  /// No memory before the first byte, a red zone behind the last: reads before the buffer crash, too.
+  page_before,
+  /// No memory behind the last byte, or at most 63 bytes behind it, a red zone before the first.
+  page_behind
+};
+
 /// Where things lie in one allocation: red zone, content, red zone. The content starts at a multiple of 64
-/// bytes from the start of the allocation, and the second red zone starts with the very next byte after it.
+/// bytes from the start of the allocation, the second red zone with the very next byte after it.
 struct GuardLayout {
   std::size_t front = 0;
   std::size_t bytes = 0;
@@ -24,35 +35,32 @@ struct GuardLayout {
 };
 
 /// Red zones of at least `smallest` bytes on both sides, larger (a sixteenth of the content, at most 64 KiB)
-/// for larger buffers, since a wrong index then misses by more.
-[[nodiscard]] inline GuardLayout guard_layout(std::size_t bytes, std::size_t smallest = 4096) noexcept {
-  constexpr std::size_t page = 4096;
+/// for larger buffers, since a wrong index then misses by more. The allocation is whole pages of `page`
+/// bytes, so that no byte of its last page goes unwatched.
+[[nodiscard]] inline GuardLayout guard_layout(std::size_t bytes, std::size_t smallest = 4096,
+                                              BufferGuard guard = BufferGuard::red_zones,
+                                              std::size_t page = 4096) noexcept {
   constexpr std::size_t largest = 65536;
+  constexpr std::size_t alignment = 64;
+  const auto whole_pages = [&](std::size_t size) { return (size + page - 1) / page * page; };
   const std::size_t wanted = std::clamp(bytes / 16, std::min(smallest, largest), std::max(smallest, largest));
-  const std::size_t zone = (wanted + page - 1) / page * page;
-  return {zone, bytes, zone};
+  const std::size_t zone = whole_pages(wanted);
+  if (guard == BufferGuard::page_behind) {
+    const std::size_t total = whole_pages(bytes + zone);
+    const std::size_t front = (total - bytes) / alignment * alignment;
+    return {front, bytes, total - front - bytes};
+  }
+  const std::size_t front = guard == BufferGuard::page_before ? 0 : zone;
+  return {front, bytes, whole_pages(front + bytes + zone) - front - bytes};
 }
 
-/// Random bytes that red zones are filled with, the same for all buffers of one judge.
-class RedZonePattern {
-public:
-  RedZonePattern(std::uint64_t key, std::size_t bytes) : words_((bytes + 3) / 4) {
-    philox_fill(words_, key, 0, 0x9ed);
-  }
-
-  /// The first `bytes` of the pattern, at most its length.
-  [[nodiscard]] std::span<const std::byte> first(std::size_t bytes) const noexcept {
-    return std::as_bytes(std::span(words_)).first(std::min(bytes, 4 * words_.size()));
-  }
-
-private:
-  std::vector<std::uint32_t> words_;
-};
-
-/// A buffer of a backend with its red zones.
+/// A buffer of a backend with its red zones, whose random bytes are others in each call.
 template <class B> struct GuardedBuffer {
   typename B::Buffer memory;
   GuardLayout layout;
+  /// Key of the bytes in the red zones, and which of its streams: 2 * `place` before, 2 * `place` + 1 behind.
+  std::uint64_t key = 0;
+  std::uint64_t place = 0;
 };
 
 /// What happened to a red zone.
@@ -63,47 +71,33 @@ struct RedZoneDamage {
   std::size_t distance = 0;
 };
 
-/// Allocates a buffer and writes its red zones.
-template <class B>
-[[nodiscard]] GuardedBuffer<B> allocate_guarded(B& backend, const GuardLayout& layout,
-                                                const RedZonePattern& pattern) {
-  GuardedBuffer<B> buffer{backend.allocate(layout.total()), layout};
-  const auto write = [&](std::size_t start, std::size_t bytes) {
-    for (std::size_t done = 0; done < bytes;) {
-      const auto piece = pattern.first(bytes - done);
-      backend.upload(buffer.memory, start + done, piece);
-      done += piece.size();
-    }
-  };
-  write(0, layout.front);
-  write(layout.front + layout.bytes, layout.back);
-  return buffer;
+/// Writes both red zones anew.
+template <class B> void renew_red_zones(B& backend, GuardedBuffer<B>& buffer, std::uint64_t key) {
+  const auto& layout = buffer.layout;
+  buffer.key = key;
+  fill_with_noise(backend, buffer.memory, 0, layout.front, key, 2 * buffer.place);
+  fill_with_noise(backend, buffer.memory, layout.front + layout.bytes, layout.back, key,
+                  2 * buffer.place + 1);
 }
 
 /// Looks at every byte of both red zones. Nothing if they are whole.
 template <class B>
-[[nodiscard]] std::optional<RedZoneDamage> find_red_zone_damage(B& backend, GuardedBuffer<B>& buffer,
-                                                                const RedZonePattern& pattern) {
+[[nodiscard]] std::optional<RedZoneDamage> find_red_zone_damage(B& backend, GuardedBuffer<B>& buffer) {
   const auto& layout = buffer.layout;
-  std::vector<std::byte> zone(std::max(layout.front, layout.back));
-  const auto differs = [&](std::size_t i) {
-    const auto whole = pattern.first(zone.size());
-    return zone[i] != whole[i % whole.size()];
+  std::vector<std::uint32_t> wanted;
+  std::vector<std::byte> got;
+  const auto whole = [&](std::size_t offset, std::size_t bytes, std::uint64_t stream) {
+    wanted.resize((bytes + 3) / 4);
+    got.resize(bytes);
+    philox_fill(wanted, buffer.key, 0, stream);
+    backend.download(buffer.memory, offset, std::span(got));
+    return bytes == 0 || std::memcmp(got.data(), wanted.data(), bytes) == 0;
   };
-  const auto equal = [&](std::size_t bytes) {
-    for (std::size_t done = 0; done < bytes;) {
-      const auto piece = pattern.first(bytes - done);
-      if (std::memcmp(zone.data() + done, piece.data(), piece.size()) != 0) return false;
-      done += piece.size();
-    }
-    return true;
-  };
-  backend.download(buffer.memory, 0, std::span(zone).first(layout.front));
-  if (!equal(layout.front))
+  const auto differs = [&](std::size_t i) { return got[i] != std::as_bytes(std::span(wanted))[i]; };
+  if (!whole(0, layout.front, 2 * buffer.place))
     for (std::size_t i = layout.front; i-- > 0;)
       if (differs(i)) return RedZoneDamage{true, layout.front - 1 - i};
-  backend.download(buffer.memory, layout.front + layout.bytes, std::span(zone).first(layout.back));
-  if (!equal(layout.back))
+  if (!whole(layout.front + layout.bytes, layout.back, 2 * buffer.place + 1))
     for (std::size_t i = 0; i < layout.back; ++i)
       if (differs(i)) return RedZoneDamage{false, i};
   return std::nullopt;

@@ -7,7 +7,9 @@
 #include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/check_plan.hpp>
 #include <mtmc/evaluator/comparison.hpp>
+#include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
 #include <mtmc/evaluator/tolerance.hpp>
 #include <mtmc/evaluator/wrong_result.hpp>
@@ -23,6 +25,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,15 +48,17 @@ template <class B> struct Contestant {
   std::string id;
   /// One for each size of the task.
   std::vector<LaunchPlan> plans;
-  /// By size and place in a timed group. Outlive the program, which may have them mapped.
-  std::map<std::pair<std::size_t, std::size_t>, Slot<B>> slots;
+  /// By size, place in a timed group, and what lies next to the buffers. Outlive the program, which may have
+  /// them mapped.
+  std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot<B>> slots;
   std::shared_ptr<typename B::Program> program;
 };
 
 /// Everything that is known of a task once it is prepared, shared by all candidates.
 template <class B> struct PreparedTask {
-  PreparedTask(const Task& of, std::uint64_t key, std::int64_t reference_bytes)
-      : task(of), book(key, reference_bytes) {}
+  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options)
+      : task(of), book(key, options.reference_bytes, options.locks.fresh_inputs),
+        precise(options.locks.precision) {}
 
   Task task;
   /// Contents that are not generated, read once.
@@ -67,13 +72,24 @@ template <class B> struct PreparedTask {
   /// For each buffer, how much each distribution amplifies a rounding error.
   std::vector<std::array<double, all_distributions.size()>> amplification;
   CaseBook book;
+  /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
+  const bool precise;
   /// The kernel that defines what is right.
   std::shared_ptr<Contestant<B>> reference;
+  /// The reference in double precision, if its results are the truth about this task; else null.
+  std::unique_ptr<DoubleTwin<B>> twin;
+  /// What the twin is or why there is none, as `environment["truth"]` has it.
+  std::string truth = "own precision";
   /// Compiled incumbents, the one used last at the end.
   std::vector<std::shared_ptr<Contestant<B>>> incumbents;
   /// Held while the task is being prepared, and while `incumbents` is changed.
   std::mutex lock;
   bool ready = false;
+
+  /// What the checks of a size cost.
+  [[nodiscard]] SizeCost cost(std::size_t size) const {
+    return {seconds[size], layouts[size].bytes(), task.sizes[size].weight > 0};
+  }
 
   /// What is allowed of one buffer's errors in one case.
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, double scale) const {
@@ -81,8 +97,19 @@ template <class B> struct PreparedTask {
     const Conditioning conditioning{terms[id.size][buffer],
                                     amplification[buffer][static_cast<std::size_t>(id.distribution)]};
     const bool given = task.tolerance.has_value() && is_floating(type);
-    const double relative = given ? *task.tolerance : relative_tolerance(type, conditioning);
+    constexpr double coarse = 1e-2;
+    const double relative = given                           ? *task.tolerance
+                            : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
+                                                            : coarse;
     return {relative, scale, lower_precision_factor(type, relative, conditioning)};
+  }
+
+  /// Distribution of one argument in a case: its own, but of the inputs of a case that is mostly zero every
+  /// other one is normal, in turn over the sizes and evaluations, or most products would be zero.
+  [[nodiscard]] static Distribution distribution_of(const CaseId& id, std::size_t argument) noexcept {
+    const bool dense =
+        id.distribution == Distribution::mostly_zero && (id.size + id.serial + argument) % 2 == 1;
+    return dense ? Distribution::normal : id.distribution;
   }
 
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
@@ -101,8 +128,8 @@ template <class B> struct PreparedTask {
         continue;
       }
       contents[i].resize(buffer.bytes);
-      generate_input(task, task.arguments[buffer.argument], layout.size, id.distribution, book.key_of(id),
-                     buffer.argument, contents[i]);
+      generate_input(task, task.arguments[buffer.argument], layout.size, distribution_of(id, buffer.argument),
+                     book.key_of(id), buffer.argument, contents[i]);
     }
     return contents;
   }
@@ -129,13 +156,15 @@ namespace detail {
 /// caller sees to it that only one judge at a time uses the device.
 template <class B> class Judge {
 public:
-  Judge(B& backend, const KernelEvaluatorOptions& options, const RedZonePattern& pattern,
-        std::stop_token stop)
-      : backend_(backend), options_(options), pattern_(pattern), stop_(std::move(stop)) {}
+  Judge(B& backend, const KernelEvaluatorOptions& options, SecretKeys& keys, std::stop_token stop)
+      : backend_(backend), options_(options), keys_(keys), stop_(std::move(stop)) {}
 
   [[nodiscard]] B& backend() noexcept { return backend_; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const RedZonePattern& pattern() const noexcept { return pattern_; }
+  [[nodiscard]] const EvaluatorLocks& locks() const noexcept { return options_.locks; }
+
+  /// Random bytes that no earlier buffer held.
+  [[nodiscard]] Poison noise() noexcept { return {keys_.next()}; }
 
   /// Throws `Error` (`mtmc.evaluator.003`) if the caller has asked to stop.
   void heed_stop() const {
@@ -157,15 +186,39 @@ public:
 
   /// The buffers a contestant uses at a size, allocated when first needed.
   [[nodiscard]] Slot<B>& slot(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
-                              std::size_t place = 0) {
-    const auto key = std::pair(size, place);
+                              std::size_t place = 0, BufferGuard guard = BufferGuard::red_zones) {
+    const auto key = std::tuple(size, place, guard);
     auto found = contestant.slots.find(key);
     if (found == contestant.slots.end())
       found = contestant.slots
-                  .emplace(key, make_slot(backend_, prepared.layouts[size], contestant.plans[size], pattern_,
-                                          options_.red_zone_bytes))
+                  .emplace(key, make_slot(backend_, prepared.layouts[size], contestant.plans[size],
+                                          options_.red_zone_bytes, guard))
                   .first;
     return found->second;
+  }
+
+  /// A guard as the backend and the locks have it.
+  [[nodiscard]] BufferGuard possible(BufferGuard guard) const {
+    return locks().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
+  }
+
+  /// Readies a slot for a call.
+  void load(Slot<B>& buffers, const ProblemLayout& layout, const BufferContents& inputs, const Poison& poison,
+            Refill refill = Refill::all) {
+    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill);
+  }
+
+  /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
+  [[nodiscard]] std::optional<Refusal> damage(Slot<B>& buffers, const ProblemLayout& layout,
+                                              const BufferContents* inputs) {
+    return find_damage(backend_, buffers, layout, inputs, locks());
+  }
+
+  /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
+  /// next call takes place in a fresh one. For others a new compilation is a new program.
+  void start_afresh(Contestant<B>& contestant) {
+    if constexpr (requires { contestant.program->retire(); })
+      if (locks().fresh_process) contestant.program->retire();
   }
 
   /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
@@ -203,23 +256,26 @@ public:
     double seconds = 0;
   };
 
-  /// One call on given inputs, from the loading to a look at everything it may have touched.
+  /// One call on given inputs, from the loading to a look at everything it may have touched. A crash next to
+  /// a guard page is taken for an access outside of the buffers, so be sure that the kernel runs without.
   [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
-                          const BufferContents& inputs, Poison poison, double limit,
-                          Refill refill = Refill::all) {
+                          const BufferContents& inputs, const Poison& poison, double limit,
+                          Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones) {
     heed_stop();
     const auto& layout = prepared.layouts[size];
-    auto& buffers = slot(prepared, contestant, size);
-    load_slot(backend_, buffers, layout, inputs, poison, refill);
+    auto& buffers = slot(prepared, contestant, size, 0, guard);
+    load(buffers, layout, inputs, poison, refill);
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
     outcome.seconds = detail::seconds_since(start);
     if (!status.finished()) {
-      outcome.refusal = run_refusal(status, layout.size, limit);
+      outcome.refusal = guard != BufferGuard::red_zones && status.outcome == RunOutcome::faulted
+                            ? guard_page_refusal(guard, layout.size)
+                            : run_refusal(status, layout.size, limit);
       return outcome;
     }
-    outcome.refusal = find_damage(backend_, buffers, layout, &inputs, pattern_);
+    outcome.refusal = damage(buffers, layout, &inputs);
     if (!outcome.refusal) outcome.results = download_results(backend_, buffers, layout);
     return outcome;
   }
@@ -229,30 +285,59 @@ public:
   [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask<B>& prepared, const CaseId& id,
                                                                  const BufferContents& inputs) {
     if (auto known = prepared.book.find(id)) return known;
-    auto outcome =
-        call(prepared, *prepared.reference, id.size, inputs, Poison::all_ones, options_.start_seconds);
+    auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
     if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
     // Where programs share an address space, the answer must not lie there while a candidate runs.
     if constexpr (!isolates_programs<B>)
       forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
-    return keep_reference(prepared, id, std::move(outcome.results));
+    return keep_reference(prepared, id, std::move(outcome.results), id.timed ? nullptr : &inputs);
   }
 
-  /// Takes over results of the reference that were computed elsewhere (in a timed run).
+  /// Takes over results of the reference that were computed elsewhere (in a timed run). With `inputs` the
+  /// truth is added where the task has one and the size is cheap.
   std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                        BufferContents results) {
+                                                        BufferContents results,
+                                                        const BufferContents* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
     for (std::size_t i = 0; i < results.size(); ++i)
       result->scales.push_back(output_scale(results[i], prepared.layouts[id.size].buffers[i].type));
     result->contents = std::move(results);
+    if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
+      (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
     prepared.book.keep(id, result);
     return result;
+  }
+
+  /// Adds the truth about all f32 results of a case, where those of the reference lie so near to it that an
+  /// honest candidate will, too. False if one of the reference's is wrong by the truth, or if the twin fails:
+  /// then the twin computes something else.
+  bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
+                 const BufferContents& inputs, ReferenceResult& known) {
+    heed_stop();
+    const auto& layout = prepared.layouts[id.size];
+    auto results =
+        run_double_twin(backend_, twin, layout, id.size, inputs, keys_.next(), options_.red_zone_bytes,
+                        locks(), detail::deadline_in(options_.start_seconds));
+    if (!results) return false;
+    if constexpr (!isolates_programs<B>)
+      forget_results(backend_, twin.slots.at(id.size), twin.layouts[id.size]);
+    known.truths.assign(layout.buffers.size(), {});
+    bool confirmed = true;
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_written() || buffer.type != DataType::f32) continue;
+      const auto found = compare_output(known.contents[i], buffer.type, (*results)[i], DataType::f64,
+                                        prepared.tolerance(id, i, known.scales[i]));
+      confirmed = confirmed && found.right();
+      if (found.right() && found.largest_error <= nearest_truth) known.truths[i] = std::move((*results)[i]);
+    }
+    return confirmed;
   }
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
   [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
                                                const BufferContents& results, const ReferenceResult& wanted,
-                                               const BufferContents& inputs, Poison poison,
+                                               const BufferContents& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
@@ -271,7 +356,9 @@ public:
     if (prepared.task.compare)
       return ask_hook(prepared.task, layout.buffers[buffer], layout.size, content, wanted.contents[buffer])
           .empty();
-    return compare_output(content, wanted.contents[buffer], layout.buffers[buffer].type,
+    const auto type = layout.buffers[buffer].type;
+    const auto right = wanted.wanted(buffer, type);
+    return compare_output(content, type, right.content, right.type,
                           prepared.tolerance(id, buffer, wanted.scales[buffer]))
         .right();
   }
@@ -298,7 +385,7 @@ private:
   [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
                                                       std::size_t i, const std::vector<std::byte>& got,
                                                       const ReferenceResult& wanted,
-                                                      const BufferContents& inputs, Poison poison,
+                                                      const BufferContents& inputs, const Poison& poison,
                                                       ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
     const auto& buffer = layout.buffers[i];
@@ -313,12 +400,12 @@ private:
                      "Compare with the original kernel");
     }
     const auto tolerance = prepared.tolerance(id, i, wanted.scales[i]);
-    const auto found = compare_output(got, wanted.contents[i], buffer.type, tolerance);
+    const auto right = wanted.wanted(i, buffer.type);
+    const auto found = compare_output(got, buffer.type, right.content, right.type, tolerance);
     tally.checked += found.checked;
     tally.largest_error = std::max(tally.largest_error, found.largest_error);
     if (found.right()) return std::nullopt;
-    const auto words =
-        describe_wrong_result(layout, i, got, wanted.contents[i], inputs, tolerance, found, poison);
+    const auto words = describe_wrong_result(layout, i, got, right, inputs, tolerance, found, poison);
     if (looks_like_lower_precision(found, tolerance))
       return refusal(Verdict::low_precision, refusal_rule::precision,
                      words.message + place +
@@ -343,7 +430,7 @@ private:
 
   B& backend_;
   const KernelEvaluatorOptions& options_;
-  const RedZonePattern& pattern_;
+  SecretKeys& keys_;
   std::stop_token stop_;
 };
 

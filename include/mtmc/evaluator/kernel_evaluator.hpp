@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/plausibility.hpp>
 #include <mtmc/evaluator/task_preparation.hpp>
+#include <mtmc/evaluator/timing_conditions.hpp>
 #include <mtmc/evaluator/timing_stage.hpp>
 #include <mtmc/support/os_random.hpp>
 
@@ -56,9 +57,10 @@ public:
   [[nodiscard]] B& backend() noexcept { return state_->backend; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return state_->options; }
 
-  /// For cache keys: protocol version, and what the backend says of itself.
+  /// For cache keys: protocol version, locks that are off, and what the backend says of itself.
   [[nodiscard]] std::string identity() const {
     auto text = "kernel_evaluator " + std::to_string(protocol_version);
+    if (state_->options.locks != EvaluatorLocks{}) text += " without all of its locks";
     if (const auto of_backend = identity_of(state_->backend); !of_backend.empty()) text += ", " + of_backend;
     return text;
   }
@@ -71,9 +73,10 @@ public:
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
     const auto start = std::chrono::steady_clock::now();
     const auto task = prepared(request.task, stop);
-    Judge<B> judge(state_->backend, state_->options, state_->pattern, stop);
+    Judge<B> judge(state_->backend, state_->options, state_->keys, stop);
     Evaluation evaluation;
     evaluation.environment = environment_record(device());
+    evaluation.environment["truth"] = task->truth;
     for (const auto& layout : task->layouts) {
       evaluation.sizes.emplace_back();
       evaluation.sizes.back().size = layout.size;
@@ -82,11 +85,11 @@ public:
     std::shared_ptr<Contestant<B>> candidate;
     auto refusal = judge.screen(request.candidate);
     if (!refusal) refusal = compile(judge, *task, request.candidate, candidate, evaluation);
-    if (!refusal && request.purpose == Purpose::promote) start_afresh(*candidate);
     if (!refusal) {
       auto incumbent = request.incumbent ? incumbent_for(judge, *task, *request.incumbent) : nullptr;
       {
         const std::scoped_lock device(state_->device_lock);
+        if (request.purpose == Purpose::promote) judge.start_afresh(*candidate);
         refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
       }
       if (!refusal && request.purpose == Purpose::promote) keep_incumbent(*task, candidate);
@@ -110,12 +113,13 @@ private:
   struct State {
     State(B b, const KernelEvaluatorOptions& o)
         : backend(std::move(b)), options(o), master_key(options.seed ? *options.seed : random_key_from_os()),
-          pattern(options.seed ? ~*options.seed : random_key_from_os(), 65536) {}
+          keys(options.seed ? ~*options.seed : random_key_from_os()) {}
 
     B backend;
     const KernelEvaluatorOptions options;
     const std::uint64_t master_key;
-    const RedZonePattern pattern;
+    /// Of red zones and poisons.
+    SecretKeys keys;
     std::once_flag measured;
     /// Held by whoever runs kernels.
     std::mutex device_lock;
@@ -128,15 +132,6 @@ private:
     std::mutex compile_lock;
   };
   using Program = typename B::Program;
-
-  /// A second look is taken in a fresh process, for backends whose programs keep one (`Program::retire()`
-  /// ends it). For others a new compilation is a new program.
-  void start_afresh(Contestant<B>& candidate) {
-    if constexpr (requires { candidate.program->retire(); }) {
-      const std::scoped_lock device(state_->device_lock);
-      candidate.program->retire();
-    }
-  }
 
   /// Step 2: launch lines and compiler.
   [[nodiscard]] std::optional<Refusal> compile(Judge<B>& judge, const PreparedTask<B>& task,
@@ -226,11 +221,16 @@ private:
 
     start = std::chrono::steady_clock::now();
     TimingStage<B> timing(judge, task, candidate, incumbent, seconds);
+    const auto before = conditions_of(state_->backend);
     refusal = timing.run(purpose, until);
+    auto met = conditions_between(before, conditions_of(state_->backend));
     record_times(task, timing, evaluation);
     for (const auto& times : timing.times())
       if (!refusal)
         refusal = check_plausibility(judge, task, times.size, evaluation.sizes[times.size].seconds);
+    for (const auto& times : timing.times())
+      add_times(met, times.incumbent.empty() ? times.candidate : times.incumbent);
+    record_conditions(met, !refusal, evaluation);
     evaluation.cost.time = detail::seconds_since(start);
     return refusal;
   }
@@ -241,19 +241,21 @@ private:
                                                      Contestant<B>& candidate, Deadline until,
                                                      std::vector<double>& seconds, Evaluation& evaluation) {
     std::vector<SizeCost> costs;
+    const auto& locks = state_->options.locks;
     for (std::size_t i = 0; i < task.layouts.size(); ++i)
       // Timed runs do not show captured content as it is, so they replace no check.
       costs.push_back({task.seconds[i], task.layouts[i].bytes(),
-                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i])});
+                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i]),
+                       locks.sizes || &task.task.sizes[i] == task.task.main_size()});
     const auto serial = task.book.next_check(candidate.id);
-    for (const auto& check : plan_checks(costs)) {
+    for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)
         return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
                        "the evaluation's time was over before all checks were done",
                        "Make the kernel faster; it is far slower than the kernel it started from");
       const CaseId id{check.size, check.distribution, false, serial};
       ComparisonTally tally;
-      auto refusal = check_case(judge, task, candidate, id, check.twice, seconds[check.size], tally);
+      auto refusal = check_case(judge, task, candidate, id, check, seconds[check.size], tally);
       add_tally(evaluation.sizes[check.size], tally);
       if (refusal) return refusal;
     }
@@ -261,25 +263,28 @@ private:
   }
 
   [[nodiscard]] std::optional<Refusal> check_case(Judge<B>& judge, PreparedTask<B>& task,
-                                                  Contestant<B>& candidate, const CaseId& id, bool twice,
-                                                  double& seconds, ComparisonTally& tally) {
+                                                  Contestant<B>& candidate, const CaseId& id,
+                                                  const PlannedCheck& check, double& seconds,
+                                                  ComparisonTally& tally) {
     const auto inputs = task.inputs(id);
     const double limit = judge.launch_limit(task, id.size);
-    auto first = judge.call(task, candidate, id.size, inputs, Poison::all_ones, limit);
+    auto first = judge.call(task, candidate, id.size, inputs, Poison{}, limit);
     if (first.refusal) return first.refusal;
     seconds = first.seconds;
     const auto wanted = judge.reference(task, id, inputs);
-    if (auto wrong = judge.compare(task, id, first.results, *wanted, inputs, Poison::all_ones, tally))
-      return wrong;
+    if (auto wrong = judge.compare(task, id, first.results, *wanted, inputs, Poison{}, tally)) return wrong;
     // Where the start kernel is slow, a candidate may still be fast enough to be run again.
     constexpr double fast = 50e-3;
-    if (!twice && seconds > fast) return std::nullopt;
-    auto second =
-        judge.call(task, candidate, id.size, inputs, Poison::alternating, limit, Refill::inout_only);
+    if (!check.twice && seconds > fast) return std::nullopt;
+    if (check.fresh_process) judge.start_afresh(candidate);
+    const auto guard = judge.possible(check.guard);
+    const auto poison = judge.noise();
+    auto second = judge.call(task, candidate, id.size, inputs, poison, limit,
+                             guard == BufferGuard::red_zones ? Refill::inout_only : Refill::all, guard);
     if (second.refusal) return second.refusal;
     seconds = std::min(seconds, second.seconds);
-    if (task.task.atomics)
-      return judge.compare(task, id, second.results, *wanted, inputs, Poison::alternating, tally);
+    if (task.task.atomics || !judge.locks().same_bits)
+      return judge.compare(task, id, second.results, *wanted, inputs, poison, tally);
     return compare_bits(task.layouts[id.size], first.results, second.results);
   }
 
@@ -323,7 +328,6 @@ private:
   static void record_times(const PreparedTask<B>& task, const TimingStage<B>& timing,
                            Evaluation& evaluation) {
     double weights = 0;
-    double drift = 1;
     for (const auto& times : timing.times()) {
       auto& size = evaluation.sizes[times.size];
       add_tally(size, timing.tally(times.size));
@@ -331,9 +335,6 @@ private:
       size.seconds = median(times.candidate);
       weights += times.weight;
       evaluation.seconds += times.weight * size.seconds;
-      const auto& steady = times.incumbent.empty() ? times.candidate : times.incumbent;
-      if (const double here = drift_of(steady); std::abs(std::log(here)) > std::abs(std::log(drift)))
-        drift = here;
       if (!timing.compared()) continue;
       size.incumbent_seconds = median(times.incumbent);
       const auto logarithms = times.logarithms();
@@ -342,7 +343,6 @@ private:
       size.speed_up = speed_up_of(interval);
     }
     if (weights > 0) evaluation.seconds /= weights;
-    evaluation.environment["drift"] = detail::number(std::round(drift * 1000) / 1000);
     if (timing.compared()) {
       evaluation.speed_up = speed_up_of(timing.answer().interval);
       evaluation.comparison = timing.answer().decision == TimingDecision::faster   ? Comparison::faster
@@ -433,7 +433,7 @@ private:
                                   {static_cast<std::uint32_t>(state_->master_key),
                                    static_cast<std::uint32_t>(state_->master_key >> 32)});
     tasks.push_back(std::make_shared<PreparedTask<B>>(
-        task, static_cast<std::uint64_t>(words[1]) << 32 | words[0], state_->options.reference_bytes));
+        task, static_cast<std::uint64_t>(words[1]) << 32 | words[0], state_->options));
     if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
     return tasks.back();
   }
@@ -446,7 +446,7 @@ private:
     // A preparation that failed half-way, or was cancelled, starts again from nothing.
     entry->layouts.clear();
     entry->incumbents.clear();
-    Judge<B> judge(state_->backend, state_->options, state_->pattern, std::move(stop));
+    Judge<B> judge(state_->backend, state_->options, state_->keys, std::move(stop));
     TaskPreparation<B>(judge, *entry).run();
     entry->ready = true;
     return entry;

@@ -7,6 +7,38 @@
 
 namespace mtmc {
 
+/// The locks of the trust protocol that can be taken off one by one, to show what each of them holds.
+/// Comparison with the reference, deadlines and the backend's own locks are not among them. Never take one
+/// off where candidates are not trusted.
+struct EvaluatorLocks {
+  /// Outputs and scratch buffers hold other values before each run.
+  bool poison = true;
+  /// Writes next to a buffer are found.
+  bool red_zones = true;
+  /// Some runs take place where there is no memory next to the buffers, on backends that can do so.
+  bool guard_pages = true;
+  /// Writes to inputs are found.
+  bool inputs_unchanged = true;
+  /// Two runs on the same inputs must give the same bits.
+  bool same_bits = true;
+  /// One of the second runs, and all of a promotion, take place in a fresh process.
+  bool fresh_process = true;
+  /// Inputs of all distributions; else normal ones only.
+  bool distributions = true;
+  /// All sizes are checked; else the main one only.
+  bool sizes = true;
+  /// Each case has contents of its own; else all cases of a size and distribution have the same.
+  bool fresh_inputs = true;
+  /// Results of timed runs are compared, too.
+  bool timed_results = true;
+  /// Errors may be as large as honest rounding makes them; else 1 % of the output's scale.
+  bool precision = true;
+  /// No call may be faster than its inputs can be read.
+  bool plausibility = true;
+
+  friend bool operator==(const EvaluatorLocks&, const EvaluatorLocks&) = default;
+};
+
 /// Settings of the trust protocol. The defaults are meant for real work; a test may make them smaller.
 struct KernelEvaluatorOptions {
   /// Probability with which the interval of a speed-up covers the true one. From (0.5, 1).
@@ -55,6 +87,7 @@ struct KernelEvaluatorOptions {
   /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
   /// system. Never set it where candidates are not trusted.
   std::optional<std::uint64_t> seed{};
+  EvaluatorLocks locks{};
 
   friend bool operator==(const KernelEvaluatorOptions&, const KernelEvaluatorOptions&) = default;
 };

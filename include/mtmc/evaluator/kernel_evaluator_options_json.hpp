@@ -6,7 +6,8 @@
 
 namespace mtmc::detail {
 
-/// Every field may be missing; the names are those of the members.
+/// Every field may be missing; the names are those of the members. `locks` have no JSON form, so that no file
+/// can take one off.
 inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   const KernelEvaluatorOptions defaults;
   visit.optional("confidence", noun.confidence, defaults.confidence);

@@ -59,8 +59,8 @@ template <class B>
     for (const bool up : {true, false}) {
       for (std::size_t place = first; place < end; ++place)
         replace_element(inputs[i], buffer.type, place, range, up);
-      const auto outcome = judge.call(prepared, *prepared.reference, size, inputs, Poison::all_ones,
-                                      judge.options().start_seconds);
+      const auto outcome =
+          judge.call(prepared, *prepared.reference, size, inputs, Poison{}, judge.options().start_seconds);
       if (outcome.refusal) Judge<B>::throw_reference_error(prepared.task, *outcome.refusal);
       for (std::size_t o = 0; o < layout.buffers.size(); ++o)
         moved = moved || (layout.buffers[o].is_written() && outcome.results[o] != plain->contents[o]);
@@ -78,7 +78,8 @@ template <class B>
                                                         std::size_t size, double seconds) {
   double bandwidth = judge.backend().device().measured.read_bandwidth;
   const double bytes = prepared.layouts[size].input_bytes();
-  if (!judge.options().cold || !(seconds > 0) || !(bandwidth > 0)) return std::nullopt;
+  if (!judge.locks().plausibility || !judge.options().cold || !(seconds > 0) || !(bandwidth > 0))
+    return std::nullopt;
   constexpr double share =
       MeasuresBandwidthAgain<B> ? plausible_share_of_fresh_ceiling : plausible_share_of_old_ceiling;
   if (seconds >= share * bytes / bandwidth) return std::nullopt;

@@ -1,40 +1,44 @@
 #pragma once
 /// What buffers hold before a call writes them.
 
+#include <mtmc/support/philox.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace mtmc {
 
-/// Two contents that a kernel cannot both produce by accident. Whatever a kernel leaves unwritten, or
-/// computes from memory that nobody wrote, differs between a run on one and a run on the other.
-enum class Poison {
-  /// All bits set: NaN in every floating-point format, -1 or the largest number as an integer.
-  all_ones,
-  /// 0xA5 in every byte: a tiny negative number (-2.9e-16 as f32).
-  alternating
+/// Content of outputs and scratch buffers before a call. Whatever a kernel leaves unwritten, or computes from
+/// memory that nobody wrote, differs between a run on one poison and a run on another.
+struct Poison {
+  /// Key of random bytes, as memory holds them outside of a judge; nothing = all bits set, which is NaN in
+  /// every floating-point format, and -1 or the largest number as an integer.
+  std::optional<std::uint64_t> noise{};
 };
 
-/// The byte that a poison repeats.
-[[nodiscard]] constexpr std::byte byte_of(Poison poison) noexcept {
-  return poison == Poison::all_ones ? std::byte{0xff} : std::byte{0xa5};
-}
-
-/// Elements of `width` bytes that still hold the poison.
+/// Elements of `width` bytes that still hold the poison. 0 for random bytes, which cannot be told from a
+/// result.
 [[nodiscard]] inline std::int64_t count_poisoned(std::span<const std::byte> content, std::size_t width,
-                                                 Poison poison) noexcept {
+                                                 const Poison& poison) noexcept {
+  if (poison.noise) return 0;
   std::int64_t count = 0;
   for (std::size_t i = 0; i + width <= content.size(); i += width) {
     bool whole = true;
-    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == byte_of(poison);
+    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == std::byte{0xff};
     count += whole ? 1 : 0;
   }
   return count;
 }
+
+namespace detail {
+/// Small enough for the nearer caches, large enough that the calls do not count.
+inline constexpr std::size_t fill_chunk = std::size_t{1} << 18;
+} // namespace detail
 
 /// Writes one byte to a part of a backend's buffer: by the backend's own `fill` if it has one, else by
 /// uploads.
@@ -44,11 +48,22 @@ void fill_buffer(B& backend, typename B::Buffer& buffer, std::size_t offset, std
   if constexpr (requires { backend.fill(buffer, offset, bytes, value); }) {
     backend.fill(buffer, offset, bytes, value);
   } else {
-    // Small enough for the nearer caches, large enough that the calls do not count.
-    constexpr std::size_t chunk = std::size_t{1} << 18;
-    const std::vector<std::byte> block(std::min(bytes, chunk), value);
-    for (std::size_t done = 0; done < bytes; done += chunk)
-      backend.upload(buffer, offset + done, std::span(block).first(std::min(chunk, bytes - done)));
+    const std::vector<std::byte> block(std::min(bytes, detail::fill_chunk), value);
+    for (std::size_t done = 0; done < bytes; done += detail::fill_chunk)
+      backend.upload(buffer, offset + done,
+                     std::span(block).first(std::min(detail::fill_chunk, bytes - done)));
+  }
+}
+
+/// Writes random bytes to a part of a backend's buffer. Equal `key` and `stream` give equal bytes.
+template <class B>
+void fill_with_noise(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
+                     std::uint64_t key, std::uint64_t stream) {
+  std::vector<std::uint32_t> words((std::min(bytes, detail::fill_chunk) + 3) / 4);
+  for (std::size_t done = 0; done < bytes; done += detail::fill_chunk) {
+    philox_fill(words, key, done / 16, stream);
+    backend.upload(buffer, offset + done,
+                   std::as_bytes(std::span(words)).first(std::min(detail::fill_chunk, bytes - done)));
   }
 }
 

@@ -1,13 +1,17 @@
 #pragma once
 /// One set of guarded buffers, bound to a launch plan.
 
+#include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/evaluator/guarded_buffer.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
 #include <mtmc/evaluator/refusal.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -38,14 +42,27 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 
 } // namespace detail
 
-/// Allocates the buffers of a plan and binds them.
+/// Bytes of the pages that a backend keeps away from programs around each of its allocations; 0 if it does
+/// not.
+template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]] const B& backend) {
+  if constexpr (HasGuardPages<B>)
+    return backend.guard_page_bytes();
+  else
+    return 0;
+}
+
+/// Allocates the buffers of a plan and binds them. A guard page needs a backend that has them.
 template <class B>
 [[nodiscard]] Slot<B> make_slot(B& backend, const ProblemLayout& layout, const LaunchPlan& plan,
-                                const RedZonePattern& pattern, std::size_t red_zone_bytes) {
+                                std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones) {
   Slot<B> slot;
   slot.plan = plan;
+  constexpr std::size_t usual_page = 4096;
+  const std::size_t page = std::max(usual_page, guard_page_bytes_of(backend));
+  std::uint64_t place = 0;
   const auto add = [&](std::vector<GuardedBuffer<B>>& buffers, const std::string& name, std::size_t bytes) {
-    buffers.push_back(allocate_guarded(backend, guard_layout(bytes, red_zone_bytes), pattern));
+    const auto around = guard_layout(bytes, red_zone_bytes, guard, page);
+    buffers.push_back({backend.allocate(around.total()), around, 0, place++});
     const auto& added = buffers.back();
     detail::bind_buffer(slot.plan, name,
                         {static_cast<std::uint64_t>(added.memory.handle()),
@@ -64,20 +81,40 @@ enum class Refill {
   inout_only
 };
 
-/// Readies a slot for a call: inputs get their contents, outputs and scratch buffers the poison.
+namespace detail {
+
+template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, const Poison& poison) {
+  // Apart from the streams of the red zones.
+  constexpr std::uint64_t contents = std::uint64_t{1} << 32;
+  const auto& layout = buffer.layout;
+  if (poison.noise)
+    fill_with_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
+                    contents + buffer.place);
+  else
+    fill_buffer(backend, buffer.memory, layout.front, layout.bytes, std::byte{0xff});
+}
+
+} // namespace detail
+
+/// Readies a slot for a call: inputs get their contents, outputs and scratch buffers the poison, red zones
+/// new bytes. `locks` may leave out the latter two.
 template <class B>
 void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const BufferContents& inputs,
-               Poison poison, Refill refill = Refill::all) {
+               const Poison& poison, std::uint64_t red_zone_key, const EvaluatorLocks& locks,
+               Refill refill = Refill::all) {
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     auto& buffer = slot.buffers[i];
     const auto role = layout.buffers[i].role;
-    if (role == ArgumentRole::output)
-      fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, byte_of(poison));
-    else if (refill == Refill::all || role == ArgumentRole::inout)
+    if (locks.red_zones) renew_red_zones(backend, buffer, red_zone_key);
+    if (role == ArgumentRole::output && locks.poison)
+      detail::poison_buffer(backend, buffer, poison);
+    else if (role == ArgumentRole::inout || (role == ArgumentRole::input && refill == Refill::all))
       backend.upload(buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs[i]));
   }
-  for (auto& buffer : slot.scratch)
-    fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, byte_of(poison));
+  for (auto& buffer : slot.scratch) {
+    if (locks.red_zones) renew_red_zones(backend, buffer, red_zone_key);
+    if (locks.poison) detail::poison_buffer(backend, buffer, poison);
+  }
 }
 
 /// Contents of all results after a call; empty for inputs.
@@ -97,29 +134,27 @@ template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemL
   for (std::size_t i = 0; i < slot.buffers.size(); ++i)
     if (layout.buffers[i].is_written())
       fill_buffer(backend, slot.buffers[i].memory, slot.buffers[i].layout.front, slot.buffers[i].layout.bytes,
-                  byte_of(Poison::all_ones));
+                  std::byte{0xff});
 }
 
-/// Looks for writes where none are allowed: all red zones, and, where `inputs` are given, every byte of every
-/// input.
+/// Looks for writes where none are allowed, as far as `locks` say so: all red zones, and, where `inputs` are
+/// given, every byte of every input.
 template <class B>
 [[nodiscard]] std::optional<Refusal> find_damage(B& backend, Slot<B>& slot, const ProblemLayout& layout,
-                                                 const BufferContents* inputs,
-                                                 const RedZonePattern& pattern) {
-  for (std::size_t i = 0; i < slot.buffers.size(); ++i)
-    if (const auto damage = find_red_zone_damage(backend, slot.buffers[i], pattern))
+                                                 const BufferContents* inputs, const EvaluatorLocks& locks) {
+  for (std::size_t i = 0; i < slot.buffers.size() && locks.red_zones; ++i)
+    if (const auto damage = find_red_zone_damage(backend, slot.buffers[i]))
       return red_zone_refusal(layout.buffers[i].name, *damage, layout.size);
-  for (std::size_t i = 0; i < slot.scratch.size(); ++i)
-    if (const auto damage = find_red_zone_damage(backend, slot.scratch[i], pattern))
+  for (std::size_t i = 0; i < slot.scratch.size() && locks.red_zones; ++i)
+    if (const auto damage = find_red_zone_damage(backend, slot.scratch[i]))
       return red_zone_refusal("scratch buffer " + slot.plan.scratch[i].name, *damage, layout.size);
-  if (inputs == nullptr) return std::nullopt;
-  constexpr std::size_t chunk = std::size_t{1} << 18;
+  if (inputs == nullptr || !locks.inputs_unchanged) return std::nullopt;
   std::vector<std::byte> seen;
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     if (layout.buffers[i].role != ArgumentRole::input) continue;
     const std::span<const std::byte> wanted((*inputs)[i]);
-    for (std::size_t done = 0; done < wanted.size(); done += chunk) {
-      const std::size_t piece = std::min(chunk, wanted.size() - done);
+    for (std::size_t done = 0; done < wanted.size(); done += detail::fill_chunk) {
+      const std::size_t piece = std::min(detail::fill_chunk, wanted.size() - done);
       seen.resize(piece);
       backend.download(slot.buffers[i].memory, slot.buffers[i].layout.front + done, std::span(seen));
       if (std::memcmp(seen.data(), wanted.data() + done, piece) != 0)

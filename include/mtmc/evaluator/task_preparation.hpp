@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ public:
     measure_amplification();
     measure_terms();
     if (task().reference) check_start_kernel();
+    find_truth();
     check_mutants();
   }
 
@@ -58,6 +60,7 @@ private:
     prepared_.captured = read_captured_inputs(task(), prepared_.layouts);
     const auto sizes = task().sizes.size();
     const auto buffers = prepared_.layouts.front().buffers.size();
+    prepared_.twin.reset();
     prepared_.seconds.assign(sizes, 0);
     prepared_.terms.assign(sizes, std::vector<double>(buffers, 1));
     std::array<double, all_distributions.size()> ones{};
@@ -117,10 +120,10 @@ private:
     for (const auto size : ascending()) {
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
-      auto once = own_call(size, inputs, Poison::all_ones);
+      auto once = own_call(size, inputs, Poison{});
       prepared_.seconds[size] = once.seconds;
       if (first || once.seconds < 5 * cheap_seconds) {
-        const auto twice = own_call(size, inputs, Poison::alternating);
+        const auto twice = own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
         if (!task().atomics) require_same_bits(size, once.results, twice.results);
       }
@@ -130,7 +133,7 @@ private:
   }
 
   [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const BufferContents& inputs,
-                                                 Poison poison) {
+                                                 const Poison& poison) {
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
     if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
@@ -159,7 +162,7 @@ private:
     const auto order = ascending();
     std::size_t best = order.front();
     for (const auto size : order)
-      if (prepared_.seconds[size] <= cheap_seconds && prepared_.layouts[size].bytes() <= 0x1p24) best = size;
+      if (is_medium(prepared_.cost(size))) best = size;
     return best;
   }
 
@@ -176,7 +179,7 @@ private:
       const auto plain = judge_.reference(prepared_, id, inputs);
       for (std::size_t i = 0; i < inputs.size(); ++i)
         perturb_last_place(inputs[i], layout.buffers[i].type, prepared_.book.key_of(id) + i);
-      const auto moved = own_call(size, inputs, Poison::all_ones);
+      const auto moved = own_call(size, inputs, Poison{});
       for (std::size_t i = 0; i < layout.buffers.size(); ++i)
         if (layout.buffers[i].is_written())
           prepared_.amplification[i][d] =
@@ -198,7 +201,7 @@ private:
     const auto part = influence_of_inputs(typical, true);
     for (std::size_t size = 0; size < task().sizes.size(); ++size) {
       const auto& layout = prepared_.layouts[size];
-      const bool cheap = prepared_.seconds[size] <= cheap_seconds && layout.bytes() <= 0x1p24;
+      const bool cheap = is_medium(prepared_.cost(size));
       auto terms = size == typical ? whole : influence_of_inputs(size, !cheap);
       for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
         const auto& buffer = layout.buffers[i];
@@ -231,7 +234,7 @@ private:
         const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
         const auto before = inputs[i];
         replace_element(inputs[i], buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
-        const auto moved = own_call(size, inputs, Poison::all_ones);
+        const auto moved = own_call(size, inputs, Poison{});
         inputs[i] = before;
         const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
         if (any) break;
@@ -273,12 +276,11 @@ private:
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
       const auto wanted = judge_.reference(prepared_, id, inputs);
-      auto outcome =
-          judge_.call(prepared_, *start, size, inputs, Poison::alternating, judge_.options().start_seconds);
+      const auto poison = judge_.noise();
+      auto outcome = judge_.call(prepared_, *start, size, inputs, poison, judge_.options().start_seconds);
       ComparisonTally tally;
       if (!outcome.refusal)
-        outcome.refusal =
-            judge_.compare(prepared_, id, outcome.results, *wanted, inputs, Poison::alternating, tally);
+        outcome.refusal = judge_.compare(prepared_, id, outcome.results, *wanted, inputs, poison, tally);
       if (outcome.refusal) {
         const auto& first = outcome.refusal->diagnostics.front();
         throw Error(error_id::task_start_kernel,
@@ -288,6 +290,67 @@ private:
       prepared_.seconds[size] = std::max(prepared_.seconds[size], outcome.seconds);
     }
     prepared_.incumbents.push_back(std::move(start));
+  }
+
+  /// Compiles the reference in double precision and sees whether it confirms that it is the truth, in every
+  /// case tried so far at the cheap sizes. From here on these cases are compared with it.
+  void find_truth() {
+    std::unique_ptr<DoubleTwin<B>> twin;
+    auto reason = reason_against_truth(task());
+    if (reason.empty()) reason = compile_twin(twin);
+    std::vector<std::pair<CaseId, std::shared_ptr<ReferenceResult>>> found;
+    for (const auto size : ascending()) {
+      if (!reason.empty() || !is_medium(prepared_.cost(size))) continue;
+      for (const auto distribution : all_distributions) {
+        const CaseId id{size, distribution, false, 0};
+        const auto known = prepared_.book.find(id);
+        if (!known) continue;
+        const auto inputs = prepared_.inputs(id);
+        auto with_truth = std::make_shared<ReferenceResult>(*known);
+        if (!judge_.add_truth(prepared_, *twin, id, inputs, *with_truth) ||
+            !start_kernel_agrees(id, inputs, *with_truth)) {
+          reason = "the twin disagrees (" + std::string(to_string(distribution)) + " inputs)";
+          break;
+        }
+        found.emplace_back(id, std::move(with_truth));
+      }
+    }
+    if (reason.empty() && found.empty()) reason = "no cheap size";
+    prepared_.truth = reason.empty() ? "f64" : "own precision: " + reason;
+    if (!reason.empty()) return;
+    prepared_.twin = std::move(twin);
+    for (auto& [id, result] : found) prepared_.book.keep(id, std::move(result));
+  }
+
+  /// Why there is no twin, or an empty answer.
+  [[nodiscard]] std::string compile_twin(std::unique_ptr<DoubleTwin<B>>& twin) {
+    if constexpr (!GivesDoubleTwin<B>) {
+      return "the backend writes no twins";
+    } else {
+      const auto kernel = judge_.backend().in_double_precision(prepared_.reference->kernel);
+      if (!kernel) return "the kernel needs more than other types";
+      auto made = std::make_unique<DoubleTwin<B>>();
+      const auto wide = in_double_precision(task());
+      for (const auto& size : task().sizes) made->layouts.push_back(layout_of(wide, size));
+      made->plans = judge_.plans_of(wide, *kernel);
+      for (auto& plan : made->plans) round_scalars(task(), plan);
+      CompileResult<typename B::Program> result;
+      made->program = judge_.compile(prepared_, *kernel, made->plans, result)->program;
+      if (!made->program) return "the twin does not compile";
+      twin = std::move(made);
+      return {};
+    }
+  }
+
+  /// Where the start kernel is not the reference: whether it is right by the truth, too.
+  [[nodiscard]] bool start_kernel_agrees(const CaseId& id, const BufferContents& inputs,
+                                         const ReferenceResult& wanted) {
+    if (prepared_.incumbents.empty()) return true;
+    const auto outcome = judge_.call(prepared_, *prepared_.incumbents.back(), id.size, inputs, Poison{},
+                                     judge_.options().start_seconds);
+    ComparisonTally unused;
+    return !outcome.refusal &&
+           !judge_.compare(prepared_, id, outcome.results, wanted, inputs, Poison{}, unused);
   }
 
   void check_mutants() {
@@ -332,6 +395,7 @@ private:
   }
 
   [[nodiscard]] bool accepts_lower_precision() const {
+    if (!judge_.locks().precision) return true;
     double least = 1;
     for (const auto& argument : task().arguments)
       if (argument.role != ArgumentRole::scalar && is_floating(argument.type))

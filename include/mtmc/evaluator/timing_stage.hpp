@@ -178,8 +178,9 @@ private:
       cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
       inputs.push_back(prepared_.inputs(cases.back()));
     }
-    const auto poison = rounds_ % 2 == 0 ? Poison::all_ones : Poison::alternating;
+    const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
+    if constexpr (ChoosesPlace<B>) judge_.backend().choose_place();
     std::optional<Refusal> refusal;
     if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
     if (incumbent_ != nullptr && !refusal) time_incumbent(times, cases, inputs, poison, limit);
@@ -189,19 +190,20 @@ private:
   }
 
   [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times,
-                              const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+                              const std::vector<BufferContents>& inputs, const Poison& poison, double limit) {
     std::vector<LaunchPlan> group;
     for (std::size_t i = 0; i < times.group; ++i) {
       auto& slot = judge_.slot(prepared_, contestant, times.size, i);
-      load_slot(judge_.backend(), slot, prepared_.layouts[times.size], inputs[i], poison);
+      judge_.load(slot, prepared_.layouts[times.size], inputs[i], poison);
       group.push_back(slot.plan);
     }
     return judge_.backend().time(*contestant.program, group, judge_.options().cold,
                                  detail::deadline_in(limit));
   }
 
-  [[nodiscard]] std::optional<Refusal>
-  time_candidate(SizeTimes& times, const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+  [[nodiscard]] std::optional<Refusal> time_candidate(SizeTimes& times,
+                                                      const std::vector<BufferContents>& inputs,
+                                                      const Poison& poison, double limit) {
     const auto timed = time(candidate_, times, inputs, poison, limit);
     if (!timed.status.finished()) return run_refusal(timed.status, prepared_.layouts[times.size].size, limit);
     times.candidate.push_back(timed.seconds / static_cast<double>(times.group));
@@ -212,12 +214,12 @@ private:
   [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
                                                        const std::vector<CaseId>& cases,
                                                        const std::vector<BufferContents>& inputs,
-                                                       Poison poison) {
+                                                       const Poison& poison) {
     const auto& layout = prepared_.layouts[times.size];
     for (std::size_t i = 0; i < times.group; ++i) {
       auto& slot = judge_.slot(prepared_, candidate_, times.size, i);
-      // The inputs are this candidate's own copies, so a change could fool nobody; the checks have looked.
-      if (auto damage = find_damage(judge_.backend(), slot, layout, nullptr, judge_.pattern())) return damage;
+      if (auto damage = judge_.damage(slot, layout, &inputs[i])) return damage;
+      if (!judge_.locks().timed_results) continue;
       const auto results = download_results(judge_.backend(), slot, layout);
       const auto wanted = judge_.reference(prepared_, cases[i], inputs[i]);
       if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted, inputs[i], poison,
@@ -230,7 +232,7 @@ private:
   }
 
   void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases,
-                      const std::vector<BufferContents>& inputs, Poison poison, double limit) {
+                      const std::vector<BufferContents>& inputs, const Poison& poison, double limit) {
     const auto timed = time(*incumbent_, times, inputs, poison, limit);
     const auto& layout = prepared_.layouts[times.size];
     if (!timed.status.finished()) {
@@ -242,7 +244,8 @@ private:
     incumbent_seconds_[times.size] = times.incumbent.back();
     for (std::size_t i = 0; i < times.group && incumbent_ != nullptr; ++i) {
       auto& slot = judge_.slot(prepared_, *incumbent_, times.size, i);
-      auto problem = find_damage(judge_.backend(), slot, layout, nullptr, judge_.pattern());
+      // The incumbent has been judged: its inputs are not looked at.
+      auto problem = judge_.damage(slot, layout, nullptr);
       auto results = download_results(judge_.backend(), slot, layout);
       // Where programs share an address space, the answer must not lie there while the candidate runs.
       if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), slot, layout);

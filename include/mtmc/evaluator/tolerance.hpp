@@ -54,6 +54,12 @@ struct Conditioning {
   }
 }
 
+/// Relative spacing of the coarsest format that a kernel for this type may be tempted to read its inputs in:
+/// bf16 for f32, else that of `lower_epsilon`.
+[[nodiscard]] constexpr double coarsest_epsilon(DataType type) noexcept {
+  return type == DataType::f32 ? epsilon_of(DataType::bf16) : lower_epsilon(type);
+}
+
 /// The relative error allowed for results of a type; 0 for integers, which must be exact.
 ///
 /// Rounding errors of an honest kernel that adds `terms` numbers in whatever order walk at random: measured
@@ -72,13 +78,16 @@ struct Conditioning {
   return std::min((base + walk) * std::max(1.0, conditioning.amplification), lower_epsilon(type) / 4);
 }
 
-/// How far arithmetic in the next lower precision goes beyond an allowed relative error: two of its epsilons
-/// for rounded inputs, 0.7 * sqrt(terms) of them for an accumulator (both measured), a tenth at most.
+/// How far arithmetic in a lower precision goes beyond an allowed relative error, a tenth at most. Measured:
+/// two epsilons of the next lower precision for results and 0.7 * sqrt(terms) of them for an accumulator;
+/// inputs rounded or cut off to the coarsest format, two of its epsilons, however many there are. A term left
+/// out of 512 shows as 0.06 of the output's scale, four times as much.
 [[nodiscard]] inline double lower_precision_factor(DataType type, double relative,
                                                    const Conditioning& conditioning) noexcept {
   if (!is_floating(type) || !(relative > 0)) return 1;
-  const double typical = lower_epsilon(type) * (2 + 0.7 * std::sqrt(std::max(1.0, conditioning.terms))) *
-                         std::max(1.0, conditioning.amplification);
+  const double accumulated = lower_epsilon(type) * (2 + 0.7 * std::sqrt(std::max(1.0, conditioning.terms)));
+  const double typical =
+      std::max(accumulated, 2 * coarsest_epsilon(type)) * std::max(1.0, conditioning.amplification);
   return std::max(1.0, std::min(typical, 0.1) / relative);
 }
 

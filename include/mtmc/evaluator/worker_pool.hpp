@@ -3,6 +3,7 @@
 
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/evaluator/environment_record.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker_options.hpp>
 #include <mtmc/evaluator/worker_process.hpp>
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,13 +105,24 @@ public:
   }
 
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
-    if (auto refused = refuse_text(request.candidate)) return std::move(*refused);
-    Job job{.kind = Job::Kind::evaluate, .task = known(request.task), .request = &request};
-    run(job, std::move(stop));
-    return std::move(*job.answer);
+    auto answer = refuse_text(request.candidate);
+    if (!answer) {
+      Job job{.kind = Job::Kind::evaluate, .task = known(request.task), .request = &request};
+      run(job, std::move(stop));
+      answer = std::move(job.answer);
+    }
+    if (answer->environment.empty()) answer->environment = known_environment();
+    return std::move(*answer);
   }
 
 private:
+  /// The environment record of an answer that no worker gave.
+  [[nodiscard]] std::map<std::string, std::string> known_environment() {
+    const std::scoped_lock lock(mutex_);
+    if (greeting_) return device_record(greeting_->device);
+    return {{"protocol", std::to_string(protocol_version)}};
+  }
+
   struct Job {
     enum class Kind { greet, prepare, evaluate };
     Kind kind = Kind::greet;

@@ -2,6 +2,7 @@
 /// A wrong result in words: where, how much, and what the pattern of the wrong elements suggests.
 
 #include <mtmc/core/data_type.hpp>
+#include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
@@ -82,8 +83,8 @@ struct WrongElements {
 
 [[nodiscard]] inline WrongElements gather_wrong_elements(const BufferLayout& buffer,
                                                          std::span<const std::byte> got,
-                                                         std::span<const std::byte> wanted,
-                                                         const Tolerance& tolerance, Poison poison) {
+                                                         const WantedContent& wanted,
+                                                         const Tolerance& tolerance, const Poison& poison) {
   WrongElements facts;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
@@ -91,10 +92,11 @@ struct WrongElements {
   const std::size_t width = size_of(buffer.type);
   for (std::int64_t place = 0; place < buffer.elements; ++place) {
     const auto offset = static_cast<std::size_t>(place) * width;
-    const bool same = std::memcmp(got.data() + offset, wanted.data() + offset, width) == 0;
-    if (same) continue;
+    if (wanted.type == buffer.type &&
+        std::memcmp(got.data() + offset, wanted.content.data() + offset, width) == 0)
+      continue;
     const double value = element_value(got, buffer.type, place);
-    const double want = element_value(wanted, buffer.type, place);
+    const double want = element_value(wanted.content, wanted.type, place);
     if (is_floating(buffer.type) && element_error(value, want, tolerance) <= 1) continue;
     ++facts.count;
     facts.poisoned += count_poisoned(got.subspan(offset, width), width, poison);
@@ -142,15 +144,15 @@ struct WrongElements {
 /// order of `layout.buffers` and empty where there was none; `poison` is what outputs held.
 [[nodiscard]] inline WrongResult
 describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span<const std::byte> got,
-                      std::span<const std::byte> wanted, std::span<const std::vector<std::byte>> inputs,
-                      const Tolerance& tolerance, const ComparisonResult& comparison, Poison poison) {
+                      const WantedContent& wanted, std::span<const std::vector<std::byte>> inputs,
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   const auto& buffer = layout.buffers[output];
   const auto facts = detail::gather_wrong_elements(buffer, got, wanted, tolerance, poison);
   WrongResult result;
   const auto place = std::max<std::int64_t>(comparison.first_wrong, 0);
   result.message = detail::element_name(buffer, place) + " is " +
                    detail::number(detail::element_value(got, buffer.type, place)) + " but should be " +
-                   detail::number(detail::element_value(wanted, buffer.type, place)) + "; " +
+                   detail::number(detail::element_value(wanted.content, wanted.type, place)) + "; " +
                    std::to_string(comparison.wrong) + " of " + std::to_string(comparison.total) +
                    " elements are wrong";
   if (is_floating(buffer.type) && std::isfinite(comparison.largest_error))

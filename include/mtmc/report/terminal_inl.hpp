@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/describe.hpp>
 #include <mtmc/loop/result.hpp>
+#include <mtmc/report/disturbances.hpp>
 #include <mtmc/report/terminal.hpp>
 #include <mtmc/report/terminal_text.hpp>
 
@@ -98,6 +99,9 @@ public:
     } else {
       text += label("best") + bold("1.00x") + dim("  the start kernel: nothing faster was proven") + '\n';
     }
+    if (const auto disturbed = detail::disturbances_text(result); !disturbed.empty())
+      text +=
+          label("disturbed") + detail::one_line(disturbed, room(label_width + 2), options_.unicode) + '\n';
     text += label("ended by") + ending_text(result) + '\n';
     if (result.usage.tokens() > 0 || result.usage.cost > 0)
       text += label("spent") + spent_text(result.usage) + '\n';

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <time.h>
 #include <unistd.h>
 #include <utility>
 
@@ -142,6 +143,16 @@ public:
     // WNOWAIT keeps the ended process as a zombie, and so its id from being given to another group.
     const int result = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
     return result == 0 && info.si_pid == 0;
+  }
+
+  /// Processor time, user and system, that all threads of the process have used so far, to the microsecond;
+  /// without its descendants. Nothing once it has been reaped, or where the system does not tell.
+  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept {
+    clockid_t clock{};
+    timespec time{};
+    if (pid_ < 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+      return std::nullopt;
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
 
   /// Kills every process of the group at once. Does nothing if the child has been reaped.

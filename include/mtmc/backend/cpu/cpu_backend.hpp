@@ -8,9 +8,11 @@
 #include <mtmc/backend/cpu/cache_eviction.hpp>
 #include <mtmc/backend/cpu/ceilings_probe.hpp>
 #include <mtmc/backend/cpu/compilation_cache.hpp>
+#include <mtmc/backend/cpu/conditions.hpp>
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
+#include <mtmc/backend/cpu/double_precision.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
@@ -29,12 +31,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sched.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -51,6 +55,9 @@ class CpuBackend {
 public:
   using Program = CpuProgram;
   using Buffer = CpuBuffer;
+
+  /// A program lives in a process of its own, in which nothing but its own buffers is mapped.
+  static constexpr bool isolates_programs = true;
 
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cpu";
@@ -82,6 +89,11 @@ public:
     return detail::screen_text(kernel.source, state_->options.allowed_headers);
   }
 
+  /// The kernel with every `float` made a `double` (backend/cpu/double_precision.hpp), or nothing.
+  [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
+    return detail::in_double_precision(kernel);
+  }
+
   /// Compiles a kernel for the launches of `options.plan`. The same text with the same launches gives the
   /// same program as long as somebody holds it, and is not compiled again while it is among the last
   /// `CpuBackendOptions::cached_programs`. A stop request counts as `timed_out`. Throws `Error`
@@ -94,6 +106,11 @@ public:
     if (result.diagnostics.empty()) compile_valid(kernel, options, stop, result);
     result.seconds = seconds_since(begin);
     return result;
+  }
+
+  /// Around each buffer a runner has a page of this many bytes that nothing can touch.
+  [[nodiscard]] std::size_t guard_page_bytes() const {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   }
 
   /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
@@ -121,7 +138,7 @@ public:
     const auto hold = quietly([&] { return state_->gate.work(); });
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
-    return execute(program, {&plan, 1}, false, later(deadline, begin), seconds);
+    return execute(program, {&plan, 1}, false, anywhere, later(deadline, begin), seconds);
   }
 
   /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
@@ -134,9 +151,21 @@ public:
     const auto hold = quietly([&] { return state_->gate.time(); });
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
-    result.status = execute(program, group, cold, later(deadline, begin), result.seconds);
+    const auto before = state_->watch.read(program.runner_seconds());
+    result.status = execute(program, group, cold, state_->place, later(deadline, begin), result.seconds);
+    // The processor time of a runner that is lost is not known.
+    if (result.status.finished()) state_->watch.add(before, state_->watch.read(program.runner_seconds()));
     return result;
   }
+
+  /// What timed groups met so far on the processors that this process may use. Others are all but the runner
+  /// and the thread that called `time`: threads of this process, too.
+  [[nodiscard]] Conditions conditions() { return state_->watch.conditions(); }
+
+  /// From now on kernels without threads are timed on the processor that this thread runs on. The system
+  /// keeps each process where it was, so of two that take turns one may be on a busy processor for as long as
+  /// they are compared.
+  void choose_place() { state_->place = ::sched_getcpu(); }
 
   /// Seconds that `time` reports for a kernel that does nothing (median of 101 calls), measured when first
   /// asked for. It is part of every reported time and never subtracted.
@@ -200,7 +229,7 @@ private:
                  std::to_string(detail::runner_protocol::magic & 0xffff);
       for (const auto& entry : runner.environment) identity += ' ' + entry;
       for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
-        for (const auto& name : *allowed) identity += "; allows " + name;
+        for (const auto& entry : *allowed) identity += "; allows " + entry;
       runner.sandbox = options.locks.sandbox;
       runner.freeze = options.locks.freeze;
       if (options.locks != CpuLocks{})
@@ -218,12 +247,16 @@ private:
     std::string identity;
     std::shared_ptr<detail::BufferRegistry> registry = std::make_shared<detail::BufferRegistry>();
     detail::QuietGate gate;
+    detail::ConditionsWatch watch;
     std::mutex measuring;
     std::optional<double> overhead;
+    /// The processor of timed kernels without threads.
+    std::atomic<int> place = -1;
     Device measured;
     std::atomic<const Device*> device = &discovered;
   };
 
+  static constexpr int anywhere = -1;
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
   static constexpr std::chrono::seconds preparation_patience{10};
 
@@ -288,7 +321,7 @@ private:
   }
 
   [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold,
-                                  Deadline deadline, double& seconds) {
+                                  int processor, Deadline deadline, double& seconds) {
     detail::BoundGroup group;
     if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
       return detail::launch_failed(std::move(*reason));
@@ -302,7 +335,7 @@ private:
     // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.
     for (const auto& [handle, memory] : group.buffers) memory->settle();
     if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-    return program.go(group, later(deadline, begin), seconds);
+    return program.go(group, processor, later(deadline, begin), seconds);
   }
 
   /// Compiles a kernel of this library's own, which must succeed.

@@ -134,6 +134,11 @@ public:
 private:
   friend class CpuBackend;
 
+  // Processor time of the present runner; 0 without one. To be called with the mutex held.
+  [[nodiscard]] std::optional<double> runner_seconds() const noexcept {
+    return runner_ == nullptr ? 0 : runner_->cpu_seconds();
+  }
+
   // Starts a runner and has it load the program.
   [[nodiscard]] RunStatus start(const detail::RunnerSetup& setup, Deadline deadline) {
     runner_ = std::make_unique<detail::Runner>(setup);
@@ -175,7 +180,9 @@ private:
                                  ") does not fit the type of its parameter in `" + launch.entry + '`');
   }
 
-  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, Deadline deadline, double& seconds) {
+  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, int processor, Deadline deadline,
+                             double& seconds) {
+    runner_->keep_to(processor);
     const auto reply = runner_->go(deadline, seconds);
     if (!reply.status.finished()) return give_up(reply.status);
     return reply.accepted ? reply.status : misfit(group, reply);

@@ -125,16 +125,25 @@ namespace mtmc::detail {
   return quota > 0 && period > 0 ? static_cast<int>((quota + period - 1) / period) : 0;
 }
 
-/// Processors this process may use: its affinity, and no more than its container's quota.
-[[nodiscard]] inline int usable_cores() {
-  int cores = 0;
-  for (std::size_t processors = 1024; cores == 0 && processors <= (std::size_t{1} << 18); processors *= 2) {
-    cpu_set_t* const set = CPU_ALLOC(processors);
+/// Numbers of the processors this process may use by its affinity, ascending; none if the system does not
+/// tell.
+[[nodiscard]] inline std::vector<int> usable_processors() {
+  std::vector<int> numbers;
+  for (std::size_t most = 1024; numbers.empty() && most <= (std::size_t{1} << 18); most *= 2) {
+    cpu_set_t* const set = CPU_ALLOC(most);
     if (set == nullptr) break;
-    const auto bytes = CPU_ALLOC_SIZE(processors);
-    if (::sched_getaffinity(0, bytes, set) == 0) cores = CPU_COUNT_S(bytes, set);
+    const auto bytes = CPU_ALLOC_SIZE(most);
+    if (::sched_getaffinity(0, bytes, set) == 0)
+      for (std::size_t number = 0; number < most; ++number)
+        if (CPU_ISSET_S(number, bytes, set)) numbers.push_back(static_cast<int>(number));
     CPU_FREE(set);
   }
+  return numbers;
+}
+
+/// Processors this process may use: its affinity, and no more than its container's quota.
+[[nodiscard]] inline int usable_cores() {
+  auto cores = static_cast<int>(usable_processors().size());
   if (cores == 0) cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   int quota = 0;
   if (const auto version2 = read_system_file("/sys/fs/cgroup/cpu.max"); !version2.empty()) {

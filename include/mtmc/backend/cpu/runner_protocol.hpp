@@ -11,7 +11,10 @@
 ///
 ///     command    payload                                        reply
 ///     load       bytes of the path, the path                    ok; refused with the loader's message
-///     map        mapping, bytes; one descriptor beside it       ok; refused with errno as first number
+///     map        mapping, bytes; one descriptor beside it       ok, and there is no memory on the pages
+///     before
+///                                                               and behind; refused with errno as first
+///                                                               number
 ///     unmap      mapping                                        ok
 ///     prepare    1 = forget earlier launches, their number,     ok; refused
 ///                launches

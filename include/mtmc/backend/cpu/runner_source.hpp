@@ -229,10 +229,17 @@ void load(const uint64_t* payload) {
   reply(status_ok, 0, 0, "");
 }
 
+// Before and behind each mapping lies a page that nobody can touch.
+size_t guard_bytes = 4096;
+
 // The pages are the judge's already; MAP_POPULATE enters them into this process's page table, so that no page
 // fault is left for a timed call.
 void map(const uint64_t* payload, int descriptor) {
-  void* base = mmap(nullptr, payload[1], PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+  void* around = mmap(nullptr, payload[1] + 2 * guard_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* base = MAP_FAILED;
+  if (around != MAP_FAILED)
+    base = mmap(static_cast<char*>(around) + guard_bytes, payload[1], PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_POPULATE | MAP_FIXED, descriptor, 0);
   const int error = errno;
   if (descriptor >= 0) close(descriptor);
   if (base == MAP_FAILED) return reply(status_refused, static_cast<uint64_t>(error), 0, "");
@@ -257,7 +264,7 @@ void forget_calls() {
 void unmap(const uint64_t* payload) {
   forget_calls();
   if (Mapping* mapping = find_mapping(payload[0])) {
-    munmap(mapping->base, mapping->bytes);
+    munmap(mapping->base - guard_bytes, mapping->bytes + 2 * guard_bytes);
     *mapping = mappings.items[--mappings.count];
   }
   reply(status_ok, 0, 0, "");
@@ -339,6 +346,7 @@ extern "C" int shm_unlink(const char*) { return 0; }
 int main(int argument_count, char** arguments) {
   if (argument_count != 4) return 64;
   sandbox = arguments[3][0] == '1';
+  guard_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   threads_folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   die_with_the_judge();
   be_the_first_victim();

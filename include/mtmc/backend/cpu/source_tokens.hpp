@@ -1,5 +1,6 @@
 #pragma once
-/// The tokens of a C++ text as its compiler sees them, for screening: spelling and line, nothing of grammar.
+/// The tokens of a C++ text as its compiler sees them, for screening and rewriting: spelling and place,
+/// nothing of grammar.
 
 #include <mtmc/support/text.hpp>
 
@@ -21,6 +22,9 @@ struct SourceToken {
   int line = 1;
   /// Whether it is the first one of its (spliced) line.
   bool starts_line = false;
+  /// Bytes of the text it takes up: from `begin` to before `end`.
+  std::size_t begin = 0;
+  std::size_t end = 0;
 
   [[nodiscard]] bool is(std::string_view text) const noexcept {
     return kind != Kind::text && kind != Kind::header && spelling == text;
@@ -42,6 +46,7 @@ public:
     token.starts_line = starts_line_;
     starts_line_ = false;
     const char c = peek();
+    token.begin = token.end = at_;
     if (c == '\0') return token;
     if (begins_name(c)) {
       token.kind = SourceToken::Kind::name;
@@ -61,6 +66,7 @@ public:
       token.kind = SourceToken::Kind::punctuation;
       token.spelling = take_punctuation();
     }
+    token.end = at_;
     return token;
   }
 
@@ -73,9 +79,11 @@ public:
     SourceToken token;
     token.kind = SourceToken::Kind::header;
     token.line = line_;
+    token.begin = at_;
     (void)take();
     while (peek() != close && peek() != '\n' && peek() != '\0') token.spelling += take();
     if (peek() == close) (void)take();
+    token.end = at_;
     return token;
   }
 

@@ -4,6 +4,8 @@
 #include <mtmc/evaluator/conformance/trial.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -62,6 +64,31 @@ template <class B> [[nodiscard]] Finding check_crash(Trial<B>& trial) {
   return check_recovery(trial);
 }
 
+/// For backends that have guard pages.
+template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
+  constexpr std::size_t n = 1000;
+  const auto& text = trial.probe().vector_add;
+  const auto page = static_cast<std::size_t>(trial.backend().guard_page_bytes());
+  if (page == 0) return not_tried("it has none on this machine");
+  BoundPlan<B> bound(trial.backend(), trial.plan(text, n));
+  const std::size_t bytes = (n * sizeof(float) + page - 1) / page * page;
+  const auto end = trial.backend().allocate(bytes);
+  for (const std::size_t beyond : {std::size_t{0}, std::size_t{1}}) {
+    const std::size_t inside = (n - beyond) * sizeof(float);
+    for (auto& argument : bound.plan().launches.front().arguments)
+      if (argument.name == "C")
+        argument.bound = {static_cast<std::uint64_t>(end.handle()), static_cast<std::int64_t>(bytes - inside),
+                          static_cast<std::int64_t>(inside)};
+    const auto status = trial.backend().run(*trial.fresh_program(text), bound.plan(), soon());
+    if (status.outcome != (beyond == 0 ? RunOutcome::finished : RunOutcome::faulted))
+      return unexpected(beyond == 0 ? "a run up to the last byte of a page to finish"
+                                    : "a write of four bytes behind the last page to be faulted",
+                        in_words(status),
+                        "guard_page_bytes() promises that there is no memory next to an allocation");
+  }
+  return check_recovery(trial);
+}
+
 } // namespace detail
 
 /// What `run` and `time` do with kernels that do not end well.
@@ -70,6 +97,9 @@ template <class B> void check_failures(Trial<B>& trial) {
               {"run.result"}, [&] { return detail::check_never_ends(trial); });
   trial.check("run.crashes", "a kernel that crashes is faulted or device_lost, and the backend lives on",
               {"run.result"}, [&] { return detail::check_crash(trial); });
+  if constexpr (HasGuardPages<B>)
+    trial.check("run.guard_page", "a kernel that leaves an allocation whose pages are guarded is faulted",
+                {"run.offsets"}, [&] { return detail::check_guard_page(trial); });
 }
 
 } // namespace mtmc::test

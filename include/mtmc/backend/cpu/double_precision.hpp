@@ -1,0 +1,241 @@
+#pragma once
+/// A kernel in C++ with every `float` made a `double`: the same function without f32's rounding errors.
+
+#include <mtmc/backend/cpu/source_tokens.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/core/launch_lines.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// Functions of <cmath> whose name ends in an f for float, and whose double form is the same name without it.
+inline constexpr std::string_view float_functions[] = {
+    "acosf",      "acoshf",    "asinf",      "asinhf",  "atan2f",  "atanf",   "atanhf",   "cbrtf",
+    "ceilf",      "copysignf", "cosf",       "coshf",   "erfcf",   "erff",    "exp2f",    "expf",
+    "expm1f",     "fabsf",     "fdimf",      "floorf",  "fmaf",    "fmaxf",   "fminf",    "fmodf",
+    "frexpf",     "hypotf",    "ilogbf",     "ldexpf",  "lgammaf", "llrintf", "llroundf", "log10f",
+    "log1pf",     "log2f",     "logbf",      "logf",    "lrintf",  "lroundf", "modff",    "nanf",
+    "nearbyintf", "powf",      "remainderf", "remquof", "rintf",   "roundf",  "scalblnf", "scalbnf",
+    "sinf",       "sinhf",     "sqrtf",      "tanf",    "tanhf",   "tgammaf", "truncf"};
+
+/// Names that look at the bits or the spacing of floats, lay vectors of them out in bytes, or are other
+/// formats: with `double` in place of `float` they mean something else.
+inline constexpr std::string_view names_bound_to_float[] = {"FLT_DIG",
+                                                            "FLT_EVAL_METHOD",
+                                                            "FLT_MANT_DIG",
+                                                            "FLT_MAX_10_EXP",
+                                                            "FLT_MAX_EXP",
+                                                            "FLT_MIN_10_EXP",
+                                                            "FLT_MIN_EXP",
+                                                            "FLT_DECIMAL_DIG",
+                                                            "asm",
+                                                            "bfloat16_t",
+                                                            "bit_cast",
+                                                            "float_t",
+                                                            "memcpy",
+                                                            "memmove",
+                                                            "nextafter",
+                                                            "nextafterf",
+                                                            "nexttoward",
+                                                            "nexttowardf",
+                                                            "reinterpret_cast",
+                                                            "simd",
+                                                            "start_lifetime_as",
+                                                            "union",
+                                                            "vector_size",
+                                                            "__vector_size__",
+                                                            "ext_vector_type"};
+
+/// Words of integer types, besides the names that end in `_t`.
+inline constexpr std::string_view integer_types[] = {"byte",  "char",   "int",     "long",
+                                                     "short", "signed", "unsigned"};
+
+/// Macros that are constants of type float: they keep their value.
+inline constexpr std::string_view float_constants[] = {
+    "FLT_EPSILON", "FLT_MAX", "FLT_MIN", "FLT_TRUE_MIN", "HUGE_VALF", "INFINITY", "NAN", "FLT_DENORM_MIN"};
+
+/// Takes the text of a kernel apart and puts it together again with other types.
+class DoubleTwinWriter {
+public:
+  /// The new text, or nothing where other types would not be enough.
+  [[nodiscard]] std::optional<std::string> write(std::string_view text) {
+    collect(text);
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      if (!translate(i)) return std::nullopt;
+    std::string result;
+    std::size_t done = 0;
+    for (const auto& edit : edits_) {
+      result.append(text.substr(done, edit.begin - done)).append(edit.spelling);
+      done = edit.end;
+    }
+    return result.append(text.substr(done));
+  }
+
+private:
+  struct Edit {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::string spelling;
+  };
+
+  [[nodiscard]] static bool is_among(std::string_view name, std::span<const std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  /// All tokens but the names of headers, which are no code.
+  void collect(std::string_view text) {
+    SourceTokens source(text);
+    for (auto token = source.next(); token.kind != SourceToken::Kind::end; token = source.next()) {
+      const bool directive = token.starts_line && token.is("#") && !source.at_line_start();
+      tokens_.push_back(std::move(token));
+      if (!directive) continue;
+      tokens_.push_back(source.next());
+      if (tokens_.back().is("include")) header(source.next_header());
+    }
+  }
+  void header(const SourceToken& name) {
+    // Vectors of floats have half as many elements when these are doubles.
+    bool vectors = name.kind != SourceToken::Kind::header;
+    for (const std::string_view part : {"intrin", "arm_neon", "arm_sve", "simd", "stdfloat"})
+      vectors = vectors || name.spelling.find(part) != std::string::npos;
+    refused_ = refused_ || vectors;
+  }
+
+  [[nodiscard]] bool token_is(std::size_t i, std::string_view spelling) const {
+    return i < tokens_.size() && tokens_[i].is(spelling);
+  }
+
+  /// Notes what becomes of a token. False where the text cannot be translated.
+  [[nodiscard]] bool translate(std::size_t& i) {
+    const auto& token = tokens_[i];
+    if (refused_ || token.is("##")) return false;
+    if (token.kind == SourceToken::Kind::number) return translate_number(token);
+    if (token.is("(") && is_integer_pointer_cast(i)) return false;
+    if (token.kind != SourceToken::Kind::name) return true;
+    const std::string_view name = token.spelling;
+    if (is_bound_to_float(name)) return is_order_to_compiler(i, name);
+    if (name == "numeric_limits" && token_is(i + 1, "<") && token_is(i + 2, "float")) return limits(i);
+    if (name == "float") {
+      replace(token, "double");
+    } else if (is_among(name, float_constants)) {
+      replace(token, "double(" + token.spelling + ")");
+    } else if (is_among(without_builtin(name), float_functions)) {
+      replace(token, token.spelling.substr(0, name.size() - 1));
+    } else if (name == "__builtin_inff" || name == "__builtin_huge_valf") {
+      replace(token, token.spelling.substr(0, name.size() - 1));
+    }
+    return true;
+  }
+
+  /// Whether a name that is bound to float means something else: `#pragma omp simd` is an order to the
+  /// compiler.
+  [[nodiscard]] bool is_order_to_compiler(std::size_t i, std::string_view name) const {
+    if (name != "simd") return false;
+    while (i > 0 && !tokens_[i].starts_line) --i;
+    return token_is(i, "#") && token_is(i + 1, "pragma");
+  }
+
+  [[nodiscard]] static std::string_view without_builtin(std::string_view name) {
+    constexpr std::string_view prefix = "__builtin_";
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  }
+
+  [[nodiscard]] static bool is_bound_to_float(std::string_view name) {
+    // `__m128`, `_mm256_add_ps`, `__builtin_ia32_addps`, `float32x4_t`, `_Float16`, `std::float32_t`.
+    for (const std::string_view start : {"__m128", "__m256", "__m512", "_mm", "__builtin_ia32", "_Float",
+                                         "__fp16", "__bf16", "float16", "float32", "float64", "__float"})
+      if (name.starts_with(start)) return true;
+    return is_among(name, names_bound_to_float) || name == "__builtin_bit_cast" ||
+           name == "__builtin_memcpy" || name == "__asm__" || name == "__asm";
+  }
+
+  /// `(int*)`, `(unsigned const*)`: most likely on the address of a float.
+  [[nodiscard]] bool is_integer_pointer_cast(std::size_t i) const {
+    bool integer = false;
+    for (++i; token_is(i, "::") || (i < tokens_.size() && tokens_[i].kind == SourceToken::Kind::name); ++i)
+      integer =
+          integer || is_among(tokens_[i].spelling, integer_types) || tokens_[i].spelling.ends_with("_t");
+    return integer && token_is(i, "*") && token_is(i + 1, ")");
+  }
+
+  [[nodiscard]] bool translate_number(const SourceToken& token) {
+    const std::string_view text = token.spelling;
+    if (text.find('_') != std::string_view::npos)
+      return false; // a literal operator, of which nothing is known
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    const bool real = text.find_first_of(hexadecimal ? "pP" : ".eE") != std::string_view::npos;
+    // C++23's suffixes f16, f32, bf16 among them.
+    if (real && !text.ends_with('f') && !text.ends_with('F'))
+      return text.find_first_of("fF", hexadecimal ? text.find_first_of("pP") : 0) == std::string_view::npos;
+    if (real) replace(token, "double(" + token.spelling + ")");
+    return true;
+  }
+
+  /// `std::numeric_limits<float>::lowest()` keeps its value; what is known of the format at compile time
+  /// (digits, exponents) does not survive.
+  [[nodiscard]] bool limits(std::size_t& i) {
+    if (!token_is(i + 3, ">") || !token_is(i + 4, "::") || !token_is(i + 6, "(") || !token_is(i + 7, ")"))
+      return false;
+    auto first = i;
+    if (first >= 2 && token_is(first - 1, "::") && token_is(first - 2, "std")) first -= 2;
+    if (first >= 1 && token_is(first - 1, "::")) --first;
+    edits_.push_back({tokens_[first].begin, tokens_[first].begin, "double("});
+    edits_.push_back({tokens_[i + 7].end, tokens_[i + 7].end, ")"});
+    i += 7;
+    return true;
+  }
+
+  void replace(const SourceToken& token, std::string spelling) {
+    edits_.push_back({token.begin, token.end, std::move(spelling)});
+  }
+
+  std::vector<SourceToken> tokens_;
+  std::vector<Edit> edits_;
+  bool refused_ = false;
+};
+
+/// Makes the f32 of scratch lines f64. Nothing if there are 16-bit formats, or the lines are malformed.
+[[nodiscard]] inline std::optional<Kernel> with_double_scratch(Kernel kernel) {
+  LaunchLines lines;
+  try {
+    lines = parse_launch_lines(kernel);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  std::size_t at = 0;
+  int line = 1;
+  for (const auto& scratch : lines.scratch) {
+    if (is_floating(scratch.type) && size_of(scratch.type) == 2) return std::nullopt;
+    if (scratch.type != DataType::f32) continue;
+    for (; line < scratch.line; ++line) at = kernel.source.find('\n', at) + 1;
+    const auto type = kernel.source.find("f32", kernel.source.find(':', at));
+    kernel.source.replace(type, 3, "f64");
+  }
+  return kernel;
+}
+
+/// The same kernel with `float` made `double`, f-suffixed functions their double forms, and f32 scratch
+/// buffers f64. Constants keep the value they had: `0.1f` becomes `double(0.1f)`, and so do INFINITY, FLT_MAX
+/// and `numeric_limits<float>::lowest()`; integers stay. Lines keep their numbers. Nothing for what types
+/// alone do not translate: bits of floats (casts of pointers, unions, memcpy, nextafter), vectors of floats
+/// and intrinsics, 16-bit formats, assembly, pasted tokens, other languages than C++.
+///
+/// It goes by tokens, so a kernel may still be beyond it (a constant that rounds on purpose, a function with
+/// both a float and a double form): whoever uses the twin has to see whether it compiles and agrees.
+[[nodiscard]] inline std::optional<Kernel> in_double_precision(const Kernel& kernel) {
+  if (kernel.language.name != languages::cpp.name) return std::nullopt;
+  auto text = DoubleTwinWriter{}.write(kernel.source);
+  if (!text) return std::nullopt;
+  return with_double_scratch({kernel.language, std::move(*text), {}});
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,50 @@
+#pragma once
+/// What a timing met on the machine, besides the kernel that was timed.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mtmc {
+
+/// A reading of a device's and its host's counters, as a backend offers it with `conditions()`. Two readings
+/// are compared: what is said to grow never runs backwards. What a machine does not tell is absent, or empty.
+///
+/// A backend that can tell counts only while it times, because what is done between two timed groups disturbs
+/// nothing; one that cannot counts all the time.
+struct Conditions {
+  /// Grows: wall-clock seconds over which the counters were watched. 0 = they are not.
+  double watched_seconds = 0;
+  /// Processors of the host that were watched.
+  int processors = 0;
+  /// Grows: processor seconds that everything but the timed kernel and the thread that waits for it used on
+  /// the watched processors.
+  std::optional<double> others_seconds{};
+  /// Grows: processor seconds that a hypervisor gave to others while a watched processor had work to do.
+  std::optional<double> stolen_seconds{};
+  /// Grows: variance, in seconds squared, that the counters' coarseness gives each of the two above.
+  double counter_variance = 0;
+  /// Grows: how often the clock was lowered for heat or power, by what was in want: "core", "package", ...
+  std::map<std::string, std::int64_t> throttle_events{};
+  /// The clock at the moment of the reading.
+  std::optional<double> clock_hz{};
+};
+
+/// Keys of `Evaluation::environment` that say what the timing met. Numbers are written as text.
+namespace environment_key {
+/// Second half of the times over the first half, at the size where it is furthest from 1.
+inline constexpr const char* drift = "drift";
+/// Average number of processors that others kept busy while the kernels were timed.
+inline constexpr const char* others_busy = "others_busy";
+/// Share of the processors' time that the hypervisor took.
+inline constexpr const char* steal = "steal";
+/// How often the clock was lowered for heat or power.
+inline constexpr const char* throttled = "throttled";
+/// Megahertz: at the end of the timing where that is known, else of the data sheet.
+inline constexpr const char* clock = "clock_mhz";
+/// Which of the above were bad enough for a warning, by name, with blanks between; absent if none was.
+inline constexpr const char* disturbed_by = "disturbed_by";
+} // namespace environment_key
+
+} // namespace mtmc

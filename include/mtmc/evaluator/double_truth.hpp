@@ -1,0 +1,114 @@
+#pragma once
+/// The true results of a task, from its own kernel run in double precision.
+///
+/// The reference computes in f32 as candidates do, so a comparison with it sees the sum of two rounding
+/// errors. Where the backend can write the reference anew with doubles, its twin has practically none. A twin
+/// that computes something else (a kernel that rounds on purpose, say) is found out by the reference itself:
+/// results of the twin count only where those of the reference agree with them.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/task.hpp>
+#include <mtmc/evaluator/comparison.hpp>
+#include <mtmc/evaluator/problem_layout.hpp>
+#include <mtmc/evaluator/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// How much of the tolerance the reference's own error may use up in a case that is judged by the truth: an
+/// honest candidate may err twice as much. Cases in which the reference is worse (measured: up to 0.4 with
+/// sparse inputs to a softmax or layer norm that adds one term after the other) are judged by the reference,
+/// whose errors most candidates share.
+inline constexpr double nearest_truth = 0.5;
+
+/// The reference of a task in double precision, ready to run: the same arguments with f64 in place of f32.
+template <class B> struct DoubleTwin {
+  /// One for each size, as are the plans.
+  std::vector<ProblemLayout> layouts;
+  std::vector<LaunchPlan> plans;
+  /// By size. Outlive the program, which may have them mapped.
+  std::map<std::size_t, Slot<B>> slots;
+  std::shared_ptr<typename B::Program> program;
+};
+
+/// Why there can be no truth about any result of a task, in a few words; empty if there can.
+[[nodiscard]] inline std::string reason_against_truth(const Task& task) {
+  if (task.compare) return "the task compares by itself";
+  bool any = false;
+  for (const auto& argument : task.arguments) {
+    if (is_floating(argument.type) && size_of(argument.type) == 2) return "16-bit arguments";
+    const bool result = argument.role == ArgumentRole::output || argument.role == ArgumentRole::inout;
+    any = any || (result && argument.type == DataType::f32);
+  }
+  return any ? "" : "no f32 results";
+}
+
+/// The task with f64 in place of f32, for layouts and plans of the twin.
+[[nodiscard]] inline Task in_double_precision(Task task) {
+  for (auto& argument : task.arguments)
+    if (argument.type == DataType::f32) argument.type = DataType::f64;
+  return task;
+}
+
+/// Gives the f32 scalars of a task, in a plan for its twin, the values that the f32 kernel gets.
+inline void round_scalars(const Task& task, LaunchPlan& plan) {
+  for (auto& launch : plan.launches)
+    for (auto& argument : launch.arguments) {
+      const auto* const declared = task.find_argument(argument.name);
+      if (argument.kind == LaunchArgument::Kind::scalar && declared != nullptr &&
+          declared->type == DataType::f32)
+        argument.real = static_cast<double>(static_cast<float>(argument.real));
+    }
+}
+
+/// Contents for the twin: f32 as f64, everything else as it is.
+[[nodiscard]] inline BufferContents in_double_precision(const ProblemLayout& layout,
+                                                        const BufferContents& contents) {
+  BufferContents result(contents.size());
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    if (layout.buffers[i].type != DataType::f32) {
+      result[i] = contents[i];
+      continue;
+    }
+    result[i].resize(2 * contents[i].size());
+    for (std::size_t at = 0; at + sizeof(float) <= contents[i].size(); at += sizeof(float)) {
+      float narrow = 0;
+      std::memcpy(&narrow, contents[i].data() + at, sizeof narrow);
+      const auto wide = static_cast<double>(narrow);
+      std::memcpy(result[i].data() + 2 * at, &wide, sizeof wide);
+    }
+  }
+  return result;
+}
+
+/// Results of the twin on a case's inputs (those of the f32 kernel); nothing if it fails.
+template <class B>
+[[nodiscard]] std::optional<BufferContents>
+run_double_twin(B& backend, DoubleTwin<B>& twin, const ProblemLayout& layout, std::size_t size,
+                const BufferContents& inputs, std::uint64_t red_zone_key, std::size_t red_zone_bytes,
+                const EvaluatorLocks& locks, Deadline deadline) {
+  const auto& wide = twin.layouts[size];
+  auto found = twin.slots.find(size);
+  if (found == twin.slots.end())
+    found = twin.slots.emplace(size, make_slot(backend, wide, twin.plans[size], red_zone_bytes)).first;
+  auto& slot = found->second;
+  load_slot(backend, slot, wide, in_double_precision(layout, inputs), Poison{}, red_zone_key, locks);
+  const auto status = backend.run(*twin.program, slot.plan, deadline);
+  std::optional<BufferContents> results;
+  if (status.finished() && !find_damage(backend, slot, wide, nullptr, locks))
+    results = download_results(backend, slot, wide);
+  return results;
+}
+
+} // namespace mtmc

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <mtmc/support/philox.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace mtmc {
+
+/// An endless sequence of keys that nobody can foresee who does not know the first. May be used from several
+/// threads.
+class SecretKeys {
+public:
+  explicit SecretKeys(std::uint64_t master) noexcept : master_(master) {}
+
+  /// The next key; no key comes twice, but for a chance of one in 2^64.
+  [[nodiscard]] std::uint64_t next() noexcept {
+    const std::uint64_t serial = given_.fetch_add(1, std::memory_order_relaxed);
+    constexpr std::uint32_t stream = 0x5ec2e7;
+    const auto words =
+        philox4x32({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32), 0, stream},
+                   {static_cast<std::uint32_t>(master_), static_cast<std::uint32_t>(master_ >> 32)});
+    return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
+  }
+
+private:
+  const std::uint64_t master_;
+  std::atomic<std::uint64_t> given_{0};
+};
+
+} // namespace mtmc
