@@ -163,6 +163,9 @@ public:
     return reply;
   }
 
+  /// Whether code of the program has run.
+  [[nodiscard]] bool called() const noexcept { return called_; }
+
   /// Has the calls of a program without threads take place on one processor; negative = on any that this
   /// process may use. Programs with threads stay where these are bound, and so does one that has not been
   /// called yet, since it may be about to start them.
