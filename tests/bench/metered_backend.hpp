@@ -73,6 +73,16 @@ public:
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     timed(meter_->upload, [&] { backend_.upload(buffer, offset, content); });
   }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+              std::shared_ptr<const void> owner) {
+    timed(meter_->upload, [&] { backend_.upload(buffer, offset, content, std::move(owner)); });
+  }
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
+    timed(meter_->upload, [&] { backend_.fill(buffer, offset, bytes, value); });
+  }
+  [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    return timed(meter_->download, [&] { return backend_.view(buffer, offset, bytes); });
+  }
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
     timed(meter_->download, [&] { backend_.download(buffer, offset, target); });
   }

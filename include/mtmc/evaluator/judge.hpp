@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -115,8 +116,14 @@ template <class B> struct PreparedTask {
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
   /// inputs, and varied in all other cases.
   [[nodiscard]] BufferContents inputs(const CaseId& id) const {
+    BufferContents contents;
+    make_inputs(id, contents);
+    return contents;
+  }
+  /// The same in memory of another case of that size, which spares touching new memory.
+  void make_inputs(const CaseId& id, BufferContents& contents) const {
     const auto& layout = layouts[id.size];
-    BufferContents contents(layout.buffers.size());
+    contents.resize(layout.buffers.size());
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read()) continue;
@@ -131,7 +138,6 @@ template <class B> struct PreparedTask {
       generate_input(task, task.arguments[buffer.argument], layout.size, distribution_of(id, buffer.argument),
                      book.key_of(id), buffer.argument, contents[i]);
     }
-    return contents;
   }
 };
 
@@ -202,10 +208,10 @@ public:
     return locks().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
   }
 
-  /// Readies a slot for a call.
+  /// Readies a slot for a call. `owner`, if there is one, keeps the inputs until then.
   void load(Slot<B>& buffers, const ProblemLayout& layout, const BufferContents& inputs, const Poison& poison,
-            Refill refill = Refill::all) {
-    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill);
+            Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
+    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
   }
 
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
@@ -252,7 +258,7 @@ public:
   /// Outcome of one call.
   struct Call {
     std::optional<Refusal> refusal{};
-    BufferContents results{};
+    CallResults results{};
     double seconds = 0;
   };
 
@@ -260,11 +266,12 @@ public:
   /// a guard page is taken for an access outside of the buffers, so be sure that the kernel runs without.
   [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
                           const BufferContents& inputs, const Poison& poison, double limit,
-                          Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones) {
+                          Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones,
+                          const std::shared_ptr<const void>& owner = {}) {
     heed_stop();
     const auto& layout = prepared.layouts[size];
     auto& buffers = slot(prepared, contestant, size, 0, guard);
-    load(buffers, layout, inputs, poison, refill);
+    load(buffers, layout, inputs, poison, refill, owner);
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
@@ -276,7 +283,7 @@ public:
       return outcome;
     }
     outcome.refusal = damage(buffers, layout, &inputs);
-    if (!outcome.refusal) outcome.results = download_results(backend_, buffers, layout);
+    if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
     return outcome;
   }
 
@@ -287,10 +294,11 @@ public:
     if (auto known = prepared.book.find(id)) return known;
     auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
     if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
+    auto results = std::move(outcome.results).take();
     // Where programs share an address space, the answer must not lie there while a candidate runs.
     if constexpr (!isolates_programs<B>)
       forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
-    return keep_reference(prepared, id, std::move(outcome.results), id.timed ? nullptr : &inputs);
+    return keep_reference(prepared, id, std::move(results), id.timed ? nullptr : &inputs);
   }
 
   /// Takes over results of the reference that were computed elsewhere (in a timed run). With `inputs` the
@@ -336,7 +344,7 @@ public:
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
   [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
-                                               const BufferContents& results, const ReferenceResult& wanted,
+                                               const CallResults& results, const ReferenceResult& wanted,
                                                const BufferContents& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
@@ -383,7 +391,7 @@ private:
   }
 
   [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
-                                                      std::size_t i, const std::vector<std::byte>& got,
+                                                      std::size_t i, std::span<const std::byte> got,
                                                       const ReferenceResult& wanted,
                                                       const BufferContents& inputs, const Poison& poison,
                                                       ComparisonTally& tally) {
@@ -417,8 +425,8 @@ private:
   }
 
   [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
-                                            const ProblemSize& size, const std::vector<std::byte>& got,
-                                            const std::vector<std::byte>& wanted) {
+                                            const ProblemSize& size, std::span<const std::byte> got,
+                                            std::span<const std::byte> wanted) {
     try {
       return task.compare(task.arguments[buffer.argument], size, got, wanted);
     } catch (const std::exception& error) {

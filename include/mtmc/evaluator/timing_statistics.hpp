@@ -105,6 +105,9 @@ struct StoppingRule {
   double precision = 0.01;
   /// Whether "faster" is answer enough without precision; "slower" always is.
   bool stop_when_decided = true;
+  /// A candidate that is not found faster, and whose speed-up is at most this by the interval of a look, ends
+  /// there as undecided, however wide the interval is: 0 = only if the interval is precise. A logarithm.
+  double worthwhile = 0;
   /// Fewest pairs after which an overwhelming difference ends the timing; 0 = never. The interval then covers
   /// less than `confidence`, and says so.
   int overwhelming_pairs = 3;
@@ -150,7 +153,10 @@ struct TimingAnswer {
                          (decision == TimingDecision::faster && (rule.stop_when_decided || precise));
     const bool equal =
         decision == TimingDecision::undecided && answer.interval.half_width() <= rule.precision;
-    if (decided || equal || last || look + 1 == pairs.size()) answer.decision = decision;
+    // Looks and their errors are set before the first pair, so one more way to stop at a look costs nothing:
+    // the interval covers the true ratio as often as it says at every look, whatever is done there.
+    const bool worthless = decision == TimingDecision::undecided && answer.interval.high < rule.worthwhile;
+    if (decided || equal || worthless || last || look + 1 == pairs.size()) answer.decision = decision;
     return answer;
   }
   answer.error = rule.looks.error_left(count, rule.confidence);
