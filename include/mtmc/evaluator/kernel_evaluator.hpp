@@ -266,7 +266,7 @@ private:
                                                   Contestant<B>& candidate, const CaseId& id,
                                                   const PlannedCheck& check, double& seconds,
                                                   ComparisonTally& tally) {
-    const auto shared_inputs = std::make_shared<const BufferContents>(task.inputs(id));
+    const auto shared_inputs = task.shared_inputs(id);
     const auto& inputs = *shared_inputs;
     const double limit = judge.launch_limit(task, id.size);
     auto first = judge.call(task, candidate, id.size, inputs, Poison{}, limit, Refill::all,

@@ -176,13 +176,10 @@ private:
                      "the evaluation's time was over while the kernel was timed",
                      "Make the kernel faster; it is far slower than the kernel it started from");
     std::vector<CaseId> cases;
-    auto& inputs = inputs_[times.size];
-    inputs.resize(std::max(inputs.size(), times.group));
+    GroupInputs inputs;
     for (std::size_t i = 0; i < times.group; ++i) {
       cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
-      // The memory of the last pair, unless a backend has not got round to reading it.
-      if (inputs[i].use_count() != 1) inputs[i] = std::make_shared<BufferContents>();
-      prepared_.make_inputs(cases.back(), *inputs[i]);
+      inputs.push_back(prepared_.shared_inputs(cases.back()));
     }
     const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
@@ -195,7 +192,7 @@ private:
   }
 
   /// One for each call of a group.
-  using GroupInputs = std::vector<std::shared_ptr<BufferContents>>;
+  using GroupInputs = std::vector<std::shared_ptr<const BufferContents>>;
 
   [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times, const GroupInputs& inputs,
                               const Poison& poison, double limit) {
@@ -291,8 +288,6 @@ private:
   std::vector<double> incumbent_seconds_;
   std::vector<SizeTimes> times_;
   std::map<std::size_t, ComparisonTally> tallies_;
-  /// By size; the memory is used again in every pair.
-  std::map<std::size_t, std::vector<std::shared_ptr<BufferContents>>> inputs_;
   TimingAnswer answer_;
   std::size_t rounds_ = 0;
   std::string incumbent_failure_;
