@@ -277,6 +277,22 @@ TEST_CASE("noise does not depend on how it is written, only on key and stream") 
   CHECK(buffer.data()[bytes + 1] == std::byte{1});
 }
 
+TEST_CASE("repeated noise fills exactly its part, with bytes that key and stream decide") {
+  fake::Backend backend(std::make_shared<fake::World>());
+  constexpr std::size_t bytes = 600'001;
+  constexpr std::size_t period = std::size_t{1} << 18;
+  auto buffer = backend.allocate(bytes + 2);
+  std::memset(buffer.data(), 1, bytes + 2);
+  fill_with_repeated_noise(backend, buffer, 1, bytes, 5, 6);
+  std::vector<std::uint32_t> block(period / 4);
+  philox_fill(block, 5, 0, 6);
+  CHECK(std::memcmp(buffer.data() + 1, block.data(), period) == 0);
+  CHECK(std::memcmp(buffer.data() + 1 + period, block.data(), period) == 0);
+  CHECK(std::memcmp(buffer.data() + 1 + 2 * period, block.data(), bytes - 2 * period) == 0);
+  CHECK(buffer.data()[0] == std::byte{1});
+  CHECK(buffer.data()[bytes + 1] == std::byte{1});
+}
+
 TEST_CASE("filling writes exactly the bytes asked for, with or without the backend's help") {
   fake::Backend backend(std::make_shared<fake::World>());
   auto buffer = backend.allocate(1 << 20);

@@ -91,6 +91,7 @@ TEST_CASE("looks spend no more than the whole error probability") {
     CHECK(sign_test_rank(looks.pairs[look], looks.error_of(look, 0.95)) >= 1);
   }
   CHECK(spent == doctest::Approx(0.05));
+  CHECK(sign_test_rank(14, looks.error_of(1, 0.95)) == 3);
   CHECK(looks.error_left(7, 0.95) == doctest::Approx(0.05));
   CHECK(looks.error_left(8, 0.95) == doctest::Approx(0.05 - looks.error_of(0, 0.95)));
 }
