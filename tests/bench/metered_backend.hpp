@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -67,6 +68,12 @@ public:
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return timed(meter_->compile, [&] { return backend_.compile(kernel, options, std::move(stop)); });
   }
+  [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
+    return backend_.in_double_precision(kernel);
+  }
+  [[nodiscard]] std::size_t guard_page_bytes() const { return backend_.guard_page_bytes(); }
+  [[nodiscard]] mtmc::Conditions conditions() { return backend_.conditions(); }
+  void choose_place() { backend_.choose_place(); }
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
     return timed(meter_->allocate, [&] { return backend_.allocate(bytes); });
   }

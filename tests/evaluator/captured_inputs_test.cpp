@@ -394,7 +394,9 @@ TEST_CASE("files of every type are taken for arguments of that type and no other
       {"<i8", {DataType::i64}}, {"|u1", {DataType::u8}},  {"<u2", {DataType::u16, DataType::bf16}},
       {"<u4", {DataType::u32}}, {"<u8", {DataType::u64}}, {"|b1", {DataType::i8, DataType::u8}},
       {"<V2", {DataType::bf16}}};
-  for (const auto& [written, fitting] : table) {
+  for (const auto& entry : table) {
+    const std::string written = entry.first;
+    const auto& fitting = entry.second;
     NpyHeader header;
     detail::read_npy_type(written, header);
     for (const auto& facts : detail::data_type_facts) {

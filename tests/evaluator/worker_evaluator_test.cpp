@@ -3,6 +3,7 @@
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/evaluator/worker_verdicts.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
@@ -210,8 +211,13 @@ TEST_CASE("hooks are attached by the worker, by the task's name, or refused") {
   task.compare = {};
   task.generate = [](const Argument&, const ProblemSize&, std::uint64_t, std::span<std::byte>) {};
   const auto of_generate = error_of([&] { evaluator.prepare(task, {}); });
-  CHECK(of_generate.find("[mtmc.worker.004] the task has a hook (generate)") == 0);
-  CHECK(of_generate.find("task not known to the worker") != std::string::npos);
+  CHECK(of_generate.find("[mtmc.worker.004]") == 0);
+  CHECK(of_generate.find("generate") != std::string::npos);
+  // What a worker is told that attaches none at all.
+  const auto of_none = error_of([&] { detail::check_hooks(task, false); });
+  CHECK(of_none.find("[mtmc.worker.004] the task has a hook (generate)") == 0);
+  CHECK(of_none.find("task not known to the worker") != std::string::npos);
+  CHECK(of_none.find("attaches the hooks by the task's name") != std::string::npos);
 }
 
 TEST_CASE("captured inputs are read by the worker") {

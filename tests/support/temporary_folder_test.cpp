@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <string>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <system_error>
 #include <type_traits>
 #include <unistd.h>
@@ -112,6 +114,60 @@ TEST_CASE("a moved or released folder has one owner or none") {
   }
   CHECK(exists(released));
   CHECK(mtmc::detail::remove_tree(released.c_str()));
+}
+
+TEST_CASE("a claimed folder of a process that was killed goes with the next one") {
+  const TemporaryFolder base;
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    TemporaryFolder claimed{{.base = base.path(), .claimed = true}};
+    TemporaryFolder plain{{.base = base.path()}};
+    const auto paths = claimed.path() + plain.path();
+    if (::write(ends[1], paths.data(), paths.size()) < 0) ::_exit(1);
+    for (;;) ::pause();
+  }
+  std::string paths(2 * (base.path() + "/mtmc-123456").size(), ' ');
+  REQUIRE(::read(ends[0], paths.data(), paths.size()) == static_cast<ssize_t>(paths.size()));
+  const auto claimed = paths.substr(0, paths.size() / 2);
+  const auto plain = paths.substr(paths.size() / 2);
+
+  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  CHECK(exists(claimed)); // its process lives
+
+  ::kill(child, SIGKILL);
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  { const TemporaryFolder unclaimed{{.base = base.path()}}; }
+  CHECK(exists(claimed)); // nobody has looked
+  {
+    const TemporaryFolder other{{.base = base.path(), .prefix = "other-", .claimed = true}};
+    CHECK(exists(claimed)); // another prefix
+    const TemporaryFolder next{{.base = base.path(), .claimed = true}};
+    CHECK_FALSE(exists(claimed));
+    CHECK(exists(plain)); // never claimed
+    CHECK(exists(next.path()));
+    const TemporaryFolder third{{.base = base.path(), .claimed = true}};
+    CHECK(exists(next.path())); // of this very process
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("a claim moves with its folder, and a released folder is nobody's to remove") {
+  const TemporaryFolder base;
+  TemporaryFolder first{{.base = base.path(), .claimed = true}};
+  const TemporaryFolder second{std::move(first)};
+  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  CHECK(exists(second.path()));
+  std::string released;
+  {
+    TemporaryFolder folder{{.base = base.path(), .claimed = true}};
+    released = folder.release();
+  }
+  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  CHECK(exists(released));
 }
 
 TEST_CASE("a base that does not exist is an error that names it") {

@@ -145,8 +145,9 @@ struct TimedRun {
 /// apart itself (`DeviceLock`), as it alone knows what disturbs them.
 ///
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
-/// `HasGuardPages`), `conditions()` (see `ReportsConditions`), ways to save copies (see `ShowsBuffers` and
-/// `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and `flush`.
+/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), ways to
+/// save copies (see `ShowsBuffers` and `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and
+/// `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -328,6 +329,13 @@ template <class B>
 concept TakesSharedUploads = requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
                                       std::span<const std::byte> content, std::shared_ptr<const void> owner) {
   backend.upload(buffer, offset, content, owner);
+};
+
+/// A backend on which times depend on where on the device a program runs: the timings from one call of
+/// `choose_place()` to the next take place on the same part of it, so that they can be compared.
+template <class B>
+concept ChoosesPlace = requires(B& backend) {
+  {backend.choose_place()};
 };
 
 /// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was

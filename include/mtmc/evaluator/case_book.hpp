@@ -1,6 +1,7 @@
 #pragma once
 /// Which contents were shown to whom, and what the reference made of them.
 
+#include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -43,10 +44,17 @@ struct ReferenceResult {
   /// The same results without the reference's own rounding errors, f64, from its twin in double precision
   /// (evaluator/double_truth.hpp); empty for outputs that have none, or altogether.
   std::vector<std::vector<std::byte>> truths{};
+  /// By how much the tolerance of each output is widened because the reference itself errs so much in this
+  /// case; at least 1. As many as there are truths.
+  std::vector<double> widenings{};
 
   /// Whether the truth about a buffer is known.
   [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept {
     return buffer < truths.size() && !truths[buffer].empty();
+  }
+  /// How much wider than usual the tolerance of a buffer is in this case.
+  [[nodiscard]] double widening(std::size_t buffer) const noexcept {
+    return has_truth(buffer) ? widenings[buffer] : 1;
   }
   /// What candidates are compared with: the truth where it is known, else what the reference computed in the
   /// output's own type.
@@ -70,8 +78,9 @@ struct ReferenceResult {
 /// again. Inputs are not stored, since their keys bring them back.
 class CaseBook {
 public:
-  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first. Without
-  /// `fresh`, all cases of a size and distribution have the same contents.
+  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, those first that the
+  /// next candidate comes to last. Without `fresh`, all cases of a size and distribution have the same
+  /// contents.
   CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true)
       : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh) {}
 
@@ -101,16 +110,18 @@ public:
     return found == results_.end() ? nullptr : found->second.result;
   }
 
-  /// Keeps a result and drops the oldest ones that no longer fit; the new one always stays.
+  /// Keeps a result and drops others that no longer fit; the new one always stays. Every candidate begins at
+  /// serial 0, so the highest serials go first, or none would be left when the next one gets there; among
+  /// equals the oldest.
   void keep(const CaseId& id, std::shared_ptr<const ReferenceResult> result) {
     forget(id);
     bytes_ += result->bytes();
     results_[id] = {std::move(result), age_++};
     while (bytes_ > largest_bytes_ && results_.size() > 1) {
-      auto oldest = results_.begin();
+      auto last = results_.end();
       for (auto it = results_.begin(); it != results_.end(); ++it)
-        if (it->second.age < oldest->second.age) oldest = it;
-      forget(CaseId(oldest->first));
+        if (it->first != id && (last == results_.end() || goes_before(*it, *last))) last = it;
+      forget(CaseId(last->first));
     }
   }
 
@@ -126,6 +137,14 @@ private:
     std::shared_ptr<const ReferenceResult> result;
     std::uint64_t age = 0;
   };
+
+  /// Whether of two results the first is to be dropped before the second.
+  [[nodiscard]] static bool goes_before(const std::pair<const CaseId, Kept>& a,
+                                        const std::pair<const CaseId, Kept>& b) noexcept {
+    if (a.first.serial != b.first.serial) return a.first.serial > b.first.serial;
+    if (a.first.timed != b.first.timed) return a.first.timed;
+    return a.second.age < b.second.age;
+  }
 
   void forget(const CaseId& id) {
     const auto found = results_.find(id);

@@ -92,8 +92,10 @@ template <class B> struct PreparedTask {
     return {seconds[size], layouts[size].bytes(), task.sizes[size].weight > 0};
   }
 
-  /// What is allowed of one buffer's errors in one case.
-  [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, double scale) const {
+  /// What is allowed of one buffer's errors in one case, given what is known of its results. A widened
+  /// tolerance still refuses the next lower precision.
+  [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer,
+                                    const ReferenceResult& known) const {
     const auto type = layouts[id.size].buffers[buffer].type;
     const Conditioning conditioning{terms[id.size][buffer],
                                     amplification[buffer][static_cast<std::size_t>(id.distribution)]};
@@ -102,7 +104,9 @@ template <class B> struct PreparedTask {
     const double relative = given                           ? *task.tolerance
                             : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
                                                             : coarse;
-    return {relative, scale, lower_precision_factor(type, relative, conditioning)};
+    const double widened =
+        std::max(relative, std::min(relative * known.widening(buffer), lower_epsilon(type) / 4));
+    return {widened, known.scales[buffer], lower_precision_factor(type, widened, conditioning)};
   }
 
   /// Distribution of one argument in a case: its own, but of the inputs of a case that is mostly zero every
@@ -343,9 +347,8 @@ public:
     return result;
   }
 
-  /// Adds the truth about all f32 results of a case, where those of the reference lie so near to it that an
-  /// honest candidate will, too. False if one of the reference's is wrong by the truth, or if the twin fails:
-  /// then the twin computes something else.
+  /// Adds the truth about all f32 results of a case, where those of the reference are near enough to confirm
+  /// it. False if they are not for one, or if the twin fails: then it computes something else.
   bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
                  const BufferContents& inputs, ReferenceResult& known) {
     heed_stop();
@@ -357,14 +360,19 @@ public:
     if constexpr (!isolates_programs<B>)
       forget_results(backend_, twin.slots.at(id.size), twin.layouts[id.size]);
     known.truths.assign(layout.buffers.size(), {});
+    known.widenings.assign(layout.buffers.size(), 1);
     bool confirmed = true;
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_written() || buffer.type != DataType::f32) continue;
       const auto found = compare_output(known.contents[i], buffer.type, (*results)[i], DataType::f64,
-                                        prepared.tolerance(id, i, known.scales[i]));
-      confirmed = confirmed && found.right();
-      if (found.right() && found.largest_error <= nearest_truth) known.truths[i] = std::move((*results)[i]);
+                                        prepared.tolerance(id, i, known));
+      if (!(found.largest_error <= farthest_truth)) {
+        confirmed = false;
+        continue;
+      }
+      known.truths[i] = std::move((*results)[i]);
+      known.widenings[i] = widening_for(found.largest_error);
     }
     return confirmed;
   }
@@ -393,8 +401,7 @@ public:
           .empty();
     const auto type = layout.buffers[buffer].type;
     const auto right = wanted.wanted(buffer, type);
-    return compare_output(content, type, right.content, right.type,
-                          prepared.tolerance(id, buffer, wanted.scales[buffer]))
+    return compare_output(content, type, right.content, right.type, prepared.tolerance(id, buffer, wanted))
         .right();
   }
 
@@ -434,7 +441,7 @@ private:
       return refusal(Verdict::wrong_result, refusal_rule::reference, buffer.name + ": " + answer + place,
                      "Compare with the original kernel");
     }
-    const auto tolerance = prepared.tolerance(id, i, wanted.scales[i]);
+    const auto tolerance = prepared.tolerance(id, i, wanted);
     const auto right = wanted.wanted(i, buffer.type);
     const auto found = compare_output(got, buffer.type, right.content, right.type, tolerance);
     tally.checked += found.checked;

@@ -387,8 +387,7 @@ private:
       if (!buffer.is_written()) continue;
       for (std::int64_t place = 0; place < buffer.elements && !finite[i]; ++place)
         finite[i] = std::isfinite(detail::element_value(known.contents[i], buffer.type, place));
-      const KnownResult result{&layout, i, known.contents[i], inputs,
-                               prepared_.tolerance(id, i, known.scales[i])};
+      const KnownResult result{&layout, i, known.contents[i], inputs, prepared_.tolerance(id, i, known)};
       check.add(result, [&](const std::vector<std::byte>& content) {
         return judge_.is_right(prepared_, id, i, content, known);
       });

@@ -177,12 +177,14 @@ private:
                      "Make the kernel faster; it is far slower than the kernel it started from");
     std::vector<CaseId> cases;
     GroupInputs inputs;
+    wanted_.assign(times.group, nullptr);
     for (std::size_t i = 0; i < times.group; ++i) {
       cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
       inputs.push_back(prepared_.shared_inputs(cases.back()));
     }
     const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
+    if constexpr (ChoosesPlace<B>) judge_.backend().choose_place();
     std::optional<Refusal> refusal;
     if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
     if (incumbent_ != nullptr && !refusal) time_incumbent(times, cases, inputs, poison, limit);
@@ -223,9 +225,9 @@ private:
       auto& slot = judge_.slot(prepared_, candidate_, times.size, i);
       if (auto damage = judge_.damage(slot, layout, inputs[i].get())) return damage;
       if (!judge_.locks().timed_results) continue;
-      const auto wanted = judge_.reference(prepared_, cases[i], *inputs[i]);
+      if (wanted_[i] == nullptr) wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
       const CallResults results(judge_.backend(), slot, layout);
-      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted, *inputs[i], poison,
+      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted_[i], *inputs[i], poison,
                                       tallies_[times.size])) {
         wrong->diagnostics.front().message += " in a timed run";
         return wrong;
@@ -249,7 +251,7 @@ private:
       auto& slot = judge_.slot(prepared_, *incumbent_, times.size, i);
       // The incumbent has been judged: its inputs are not looked at.
       auto problem = judge_.damage(slot, layout, nullptr);
-      if (!problem) problem = look_at_incumbent(slot, layout, cases[i], *inputs[i], poison);
+      if (!problem) problem = look_at_incumbent(slot, layout, cases[i], *inputs[i], poison, wanted_[i]);
       // Where programs share an address space, the answer must not lie there while the candidate runs.
       if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), slot, layout);
       if (problem) drop_incumbent(*problem);
@@ -257,17 +259,19 @@ private:
   }
 
   /// The incumbent's results, which are the reference's if it is the reference; else they are compared.
+  /// `wanted` becomes the reference's.
   [[nodiscard]] std::optional<Refusal> look_at_incumbent(Slot<B>& slot, const ProblemLayout& layout,
                                                          const CaseId& id, const BufferContents& inputs,
-                                                         const Poison& poison) {
-    const bool is_reference = incumbent_ == prepared_.reference.get();
-    // Known from an earlier candidate.
-    if (is_reference && prepared_.book.find(id)) return std::nullopt;
-    if (is_reference) {
-      judge_.keep_reference(prepared_, id, CallResults(judge_.backend(), slot, layout).take());
+                                                         const Poison& poison,
+                                                         std::shared_ptr<const ReferenceResult>& wanted) {
+    if (incumbent_ == prepared_.reference.get()) {
+      // Known, perhaps, from an earlier candidate.
+      wanted = prepared_.book.find(id);
+      if (wanted == nullptr)
+        wanted = judge_.keep_reference(prepared_, id, CallResults(judge_.backend(), slot, layout).take());
       return std::nullopt;
     }
-    const auto wanted = judge_.reference(prepared_, id, inputs);
+    wanted = judge_.reference(prepared_, id, inputs);
     const CallResults results(judge_.backend(), slot, layout);
     ComparisonTally unused;
     return judge_.compare(prepared_, id, results, *wanted, inputs, poison, unused);
@@ -288,6 +292,8 @@ private:
   std::vector<double> incumbent_seconds_;
   std::vector<SizeTimes> times_;
   std::map<std::size_t, ComparisonTally> tallies_;
+  /// Of the pair under way, as far as they are known; the book may not have room for all.
+  std::vector<std::shared_ptr<const ReferenceResult>> wanted_;
   TimingAnswer answer_;
   std::size_t rounds_ = 0;
   std::string incumbent_failure_;

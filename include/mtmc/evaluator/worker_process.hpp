@@ -74,7 +74,8 @@ public:
   /// Starts the program. Throws ProcessStartError or std::system_error.
   explicit WorkerProcess(const WorkerSetup& setup)
       : setup_(setup), token_(random_worker_token()),
-        folder_({.base = setup.temporary_folder, .prefix = "mtmc-worker-"}), child_(start()) {}
+        folder_({.base = setup.temporary_folder, .prefix = "mtmc-worker-", .claimed = true}),
+        child_(start()) {}
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   ~WorkerProcess() { kill(); }

@@ -150,7 +150,7 @@ elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::
     if (!segment) break;
     if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0) result.code_bytes += segment->p_filesz;
   }
-  for (const std::uint32_t wanted : {SHT_SYMTAB, SHT_DYNSYM})
+  for (const auto wanted : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}})
     for (std::size_t i = 0; i < headers.size() && result.symbols.empty(); ++i)
       if (headers[i].sh_type == wanted) result.symbols = detail::elf_symbols(file, headers, i);
   return result;

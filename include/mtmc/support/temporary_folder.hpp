@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <cerrno>
@@ -8,9 +9,11 @@
 #include <stdlib.h>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace mtmc {
 
@@ -58,12 +61,60 @@ inline void remove_entries(int descriptor, int depth) noexcept {
   ::closedir(folder);
 }
 
+/// The file in a claimed folder that its process holds the lock of.
+inline constexpr const char* claim_name = ".claim";
+
+/// Claims an open folder. The lock is taken before the file gets its name, so that nobody finds it free. -1
+/// on failure.
+[[nodiscard]] inline int claim_folder(int folder) noexcept {
+  constexpr const char* unnamed = ".claiming";
+  const int file =
+      ::openat(folder, unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+  if (file < 0) return -1;
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && ::renameat(folder, unnamed, folder, claim_name) == 0)
+    return file;
+  ::close(file);
+  return -1;
+}
+
+/// Whether a folder was claimed by a process that is no more. The lock, if it was free, is given back.
+[[nodiscard]] inline bool is_abandoned(int base, const char* name) noexcept {
+  const int folder = ::openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return false;
+  struct stat status {};
+  bool abandoned = false;
+  if (::fstat(folder, &status) == 0 && status.st_uid == ::geteuid()) {
+    const int file = ::openat(folder, claim_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file >= 0) {
+      abandoned = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+      ::close(file);
+    }
+  }
+  ::close(folder);
+  return abandoned;
+}
+
 /// Removes a folder and all it contains; of a symbolic link neither the link nor what it points to. False if
 /// something stays behind.
 inline bool remove_tree(const char* path) noexcept {
   const int descriptor = open_for_removal(AT_FDCWD, path);
   if (descriptor >= 0) remove_entries(descriptor, 100);
   return ::rmdir(path) == 0;
+}
+
+/// Removes folders whose claims have ended; silently leaves what cannot be removed.
+inline void remove_abandoned(const std::string& base, const std::string& prefix) noexcept {
+  DIR* folder = ::opendir(base.c_str());
+  if (folder == nullptr) return;
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (name.size() == prefix.size() + 6 && name.starts_with(prefix) &&
+        is_abandoned(::dirfd(folder), entry->d_name))
+      names.emplace_back(name);
+  }
+  ::closedir(folder);
+  for (const auto& name : names) remove_tree((base + '/' + name).c_str());
 }
 
 } // namespace detail
@@ -75,6 +126,9 @@ struct TemporaryFolderOptions {
   std::string base = "/tmp";
   /// The beginning of its name; six random characters follow.
   std::string prefix = "mtmc-";
+  /// Whether it is claimed by a lock that ends with this process, at the cost of a descriptor, and folders of
+  /// this user and prefix whose claims have ended so (kill -9, a crash) are removed first.
+  bool claimed = false;
 };
 
 /// A new folder that only this user can enter, removed with all its content when the object goes. What cannot
@@ -84,15 +138,22 @@ public:
   /// Throws std::system_error, whose what() names the path, the reason and the remedy.
   explicit TemporaryFolder(const TemporaryFolderOptions& options = {})
       : path_{options.base + "/" + options.prefix + "XXXXXX"} {
+    if (options.claimed && !options.base.empty()) detail::remove_abandoned(options.base, options.prefix);
     if (options.base.empty() || ::mkdtemp(path_.data()) == nullptr)
       detail::throw_file_error("create a temporary folder in", options.base,
                                options.base.empty() ? ENOENT : errno);
+    if (!options.claimed) return;
+    const FileDescriptor folder{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    // Where locks do not work the folder is as good as one without a claim.
+    if (folder) claim_.reset(detail::claim_folder(folder.get()));
   }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_{other.release()} {}
+  TemporaryFolder(TemporaryFolder&& other) noexcept
+      : path_{std::exchange(other.path_, std::string{})}, claim_{std::move(other.claim_)} {}
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept {
     if (this != &other) {
       remove();
-      path_ = other.release();
+      path_ = std::exchange(other.path_, std::string{});
+      claim_ = std::move(other.claim_);
     }
     return *this;
   }
@@ -101,8 +162,12 @@ public:
   /// Its path, absolute if the base is, without a slash at the end; empty after a move or release.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// Leaves the folder to the caller, who gets its path: it is no longer removed.
-  [[nodiscard]] std::string release() noexcept { return std::exchange(path_, std::string{}); }
+  /// Leaves the folder to the caller, who gets its path: it is no longer removed, nor claimed.
+  [[nodiscard]] std::string release() noexcept {
+    if (claim_) ::unlink((path_ + '/' + detail::claim_name).c_str());
+    claim_.reset();
+    return std::exchange(path_, std::string{});
+  }
 
 private:
   void remove() noexcept {
@@ -110,6 +175,7 @@ private:
   }
 
   std::string path_;
+  FileDescriptor claim_;
 };
 
 } // namespace mtmc

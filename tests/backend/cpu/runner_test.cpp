@@ -1,5 +1,6 @@
 #include <array>
 #include <cerrno>
+#include <sched.h>
 #include <set>
 #include <sys/wait.h>
 #include <thread>
@@ -195,6 +196,63 @@ TEST_SUITE("runner") {
             "unsigned long reply[5] = {0x6d746d6300000002, 1, 0, 0, 0}; send(3, reply, sizeof reply, 0);") ==
         RunOutcome::faulted);
     CHECK(outcome("shutdown(3, SHUT_RDWR);") == RunOutcome::faulted);
+  }
+
+  TEST_CASE("a process that can map no more buffers is its kernel's fault, not the host's") {
+    auto& backend = bare_backend();
+    const Task task = vector_task("#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                                  "  while (dup(0) >= 0) {}\n  y[0] = n;\n}\n");
+    Bench bench(backend, task, 1024);
+    REQUIRE(bench.run().finished());
+    // Another buffer, for which a descriptor has to be sent.
+    const auto other = backend.allocate(4096);
+    for (auto& argument : bench.plan().launches.front().arguments)
+      if (argument.kind == LaunchArgument::Kind::buffer) argument.bound.handle = other.handle();
+    const auto status = bench.run();
+    CHECK(status.outcome == RunOutcome::faulted);
+    CHECK(status.message.find("no buffer can be mapped") != std::string::npos);
+    CHECK(bench.run().finished());
+  }
+
+  TEST_CASE("a sequential kernel is timed on the processor of the thread that chose the place") {
+    auto& backend = bare_backend();
+    Bench bench(backend, "#include <sched.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                         "  cpu_set_t set;\n  CPU_ZERO(&set);\n  sched_getaffinity(0, sizeof set, &set);\n"
+                         "  y[0] = CPU_COUNT(&set);\n  y[1] = sched_getcpu();\n}\n");
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    const auto processors = static_cast<float>(CPU_COUNT(&all));
+    REQUIRE(bench.run().finished());
+    CHECK(bench.of<float>("y")[0] == processors);
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (!CPU_ISSET(static_cast<std::size_t>(processor), &all)) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<std::size_t>(processor), &one);
+      REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+      backend.choose_place();
+      REQUIRE(::sched_setaffinity(0, sizeof all, &all) == 0);
+      REQUIRE(bench.time().status.finished());
+      CHECK(bench.of<float>("y")[0] == 1);
+      CHECK(bench.of<float>("y")[1] == static_cast<float>(processor));
+    }
+    // Untimed runs take place anywhere again.
+    REQUIRE(bench.run().finished());
+    CHECK(bench.of<float>("y")[0] == processors);
+  }
+
+  TEST_CASE("a kernel with threads is not kept to one processor") {
+    cpu_set_t all;
+    REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+    if (CPU_COUNT(&all) < 2) return;
+    auto& backend = bare_backend();
+    Bench bench(backend, "#include <sched.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                         "#pragma omp parallel for num_threads(2) schedule(static, 1)\n"
+                         "  for (int i = 0; i < 2; ++i) y[i] = sched_getcpu();\n}\n");
+    REQUIRE(bench.run().finished());
+    backend.choose_place();
+    REQUIRE(bench.time().status.finished());
+    CHECK(bench.of<float>("y")[0] != bench.of<float>("y")[1]);
   }
 
   TEST_CASE("an answer sent ahead does not serve for the next call") {

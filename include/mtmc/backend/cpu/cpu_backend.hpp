@@ -31,6 +31,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sched.h>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -54,6 +55,9 @@ class CpuBackend {
 public:
   using Program = CpuProgram;
   using Buffer = CpuBuffer;
+
+  /// A program lives in a process of its own, in which nothing but its own buffers is mapped.
+  static constexpr bool isolates_programs = true;
 
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cpu";
@@ -152,7 +156,7 @@ public:
     const auto hold = quietly([&] { return state_->gate.work(); });
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
-    return execute(program, {&plan, 1}, false, later(deadline, begin), seconds);
+    return execute(program, {&plan, 1}, false, anywhere, later(deadline, begin), seconds);
   }
 
   /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
@@ -166,7 +170,7 @@ public:
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
     const auto before = state_->watch.read(program.runner_seconds());
-    result.status = execute(program, group, cold, later(deadline, begin), result.seconds);
+    result.status = execute(program, group, cold, state_->place, later(deadline, begin), result.seconds);
     // The processor time of a runner that is lost is not known.
     if (result.status.finished()) state_->watch.add(before, state_->watch.read(program.runner_seconds()));
     return result;
@@ -175,6 +179,11 @@ public:
   /// What timed groups met so far on the processors that this process may use. Others are all but the runner
   /// and the thread that called `time`: threads of this process, too.
   [[nodiscard]] Conditions conditions() { return state_->watch.conditions(); }
+
+  /// From now on kernels without threads are timed on the processor that this thread runs on. The system
+  /// keeps each process where it was, so of two that take turns one may be on a busy processor for as long as
+  /// they are compared.
+  void choose_place() { state_->place = ::sched_getcpu(); }
 
   /// Seconds that `time` reports for a kernel that does nothing (median of 101 calls), measured when first
   /// asked for. It is part of every reported time and never subtracted.
@@ -238,7 +247,7 @@ private:
                  std::to_string(detail::runner_protocol::magic & 0xffff);
       for (const auto& entry : runner.environment) identity += ' ' + entry;
       for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
-        for (const auto& name : *allowed) identity += "; allows " + name;
+        for (const auto& entry : *allowed) identity += "; allows " + entry;
       runner.sandbox = options.locks.sandbox;
       runner.freeze = options.locks.freeze;
       if (options.locks != CpuLocks{})
@@ -259,10 +268,13 @@ private:
     detail::ConditionsWatch watch;
     std::mutex measuring;
     std::optional<double> overhead;
+    /// The processor of timed kernels without threads.
+    std::atomic<int> place = -1;
     Device measured;
     std::atomic<const Device*> device = &discovered;
   };
 
+  static constexpr int anywhere = -1;
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
   static constexpr std::chrono::seconds preparation_patience{10};
 
@@ -327,7 +339,7 @@ private:
   }
 
   [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold,
-                                  Deadline deadline, double& seconds) {
+                                  int processor, Deadline deadline, double& seconds) {
     detail::BoundGroup group;
     if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
       return detail::launch_failed(std::move(*reason));
@@ -341,7 +353,7 @@ private:
     // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.
     for (const auto& [handle, memory] : group.buffers) memory->settle();
     if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-    return program.go(group, later(deadline, begin), seconds);
+    return program.go(group, processor, later(deadline, begin), seconds);
   }
 
   /// Compiles a kernel of this library's own, which must succeed.

@@ -154,7 +154,12 @@ private:
     const auto mapped = runner_->map(group.buffers, deadline);
     if (!mapped.status.finished()) return give_up(mapped.status);
     if (!mapped.accepted) {
+      // Whoever's code has run there may have done anything to that process, and lie about it.
+      const bool is_fault = runner_->called();
       runner_.reset();
+      if (is_fault)
+        return {RunOutcome::faulted,
+                "the kernel left its process in a state in which no buffer can be mapped"};
       throw Error(error_id::backend_memory,
                   "a buffer cannot be mapped into the runner: " +
                       std::string(std::strerror(static_cast<int>(mapped.first))),
@@ -180,7 +185,9 @@ private:
                                  ") does not fit the type of its parameter in `" + launch.entry + '`');
   }
 
-  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, Deadline deadline, double& seconds) {
+  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, int processor, Deadline deadline,
+                             double& seconds) {
+    runner_->keep_to(processor);
     const auto reply = runner_->go(deadline, seconds);
     if (!reply.status.finished()) return give_up(reply.status);
     return reply.accepted ? reply.status : misfit(group, reply);

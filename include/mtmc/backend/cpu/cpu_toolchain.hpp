@@ -132,7 +132,7 @@ private:
 
   static TemporaryFolder make_folder(const CpuBackendOptions& options) {
     try {
-      return TemporaryFolder({.base = options.temporary_folder});
+      return TemporaryFolder({.base = options.temporary_folder, .claimed = true});
     } catch (const std::system_error& error) {
       throw Error(error_id::backend_runner, error.what(),
                   "Name a folder that this process can write to in CpuBackendOptions::temporary_folder");

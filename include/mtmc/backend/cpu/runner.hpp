@@ -20,11 +20,13 @@
 #include <memory>
 #include <optional>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <span>
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -161,11 +163,33 @@ public:
     return reply;
   }
 
+  /// Whether code of the program has run.
+  [[nodiscard]] bool called() const noexcept { return called_; }
+
+  /// Has the calls of a program without threads take place on one processor; negative = on any that this
+  /// process may use. Programs with threads stay where these are bound, and so does one that has not been
+  /// called yet, since it may be about to start them.
+  void keep_to(int processor) {
+    if (processor == kept_to_ || !called_) return;
+    struct stat threads {};
+    const auto folder = "/proc/" + std::to_string(child_.pid()) + "/task";
+    constexpr int entries_of_one_thread = 3; // the folder itself, its parent, the thread
+    if (::stat(folder.c_str(), &threads) != 0 || threads.st_nlink > entries_of_one_thread) return;
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    if (processor >= 0 && processor < CPU_SETSIZE)
+      CPU_SET(static_cast<std::size_t>(processor), &processors);
+    else if (::sched_getaffinity(0, sizeof processors, &processors) != 0)
+      return;
+    if (::sched_setaffinity(child_.pid(), sizeof processors, &processors) == 0) kept_to_ = processor;
+  }
+
   /// Makes the prepared calls, each after a look whether its values fit their parameters' types, and
   /// measures, with the judge's clock, the seconds from just before the runner learns of it to just after its
   /// answer is there.
   [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds) {
     auto reply = ask(runner_protocol::command_go, {}, deadline);
+    called_ = true;
     seconds = std::chrono::duration<double>(answered_ - asked_).count();
     return reply;
   }
@@ -303,6 +327,8 @@ private:
   bool freeze_ = true;
   std::vector<std::uint64_t> question_;
   std::uint64_t sequence_ = 0;
+  int kept_to_ = -1;
+  bool called_ = false;
   Clock::time_point asked_{};
   Clock::time_point answered_{};
   std::map<std::uint64_t, std::weak_ptr<const SharedMemory>> mapped_;
