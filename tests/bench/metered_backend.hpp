@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -67,11 +68,27 @@ public:
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return timed(meter_->compile, [&] { return backend_.compile(kernel, options, std::move(stop)); });
   }
+  [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
+    return backend_.in_double_precision(kernel);
+  }
+  [[nodiscard]] std::size_t guard_page_bytes() const { return backend_.guard_page_bytes(); }
+  [[nodiscard]] mtmc::Conditions conditions() { return backend_.conditions(); }
+  void choose_place() { backend_.choose_place(); }
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
     return timed(meter_->allocate, [&] { return backend_.allocate(bytes); });
   }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     timed(meter_->upload, [&] { backend_.upload(buffer, offset, content); });
+  }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+              std::shared_ptr<const void> owner) {
+    timed(meter_->upload, [&] { backend_.upload(buffer, offset, content, std::move(owner)); });
+  }
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
+    timed(meter_->upload, [&] { backend_.fill(buffer, offset, bytes, value); });
+  }
+  [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    return timed(meter_->download, [&] { return backend_.view(buffer, offset, bytes); });
   }
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
     timed(meter_->download, [&] { backend_.download(buffer, offset, target); });

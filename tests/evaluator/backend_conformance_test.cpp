@@ -38,6 +38,8 @@ enum class Fault {
   lost_byte,
   handle_moves,
   clips,
+  forgets_shared_upload,
+  view_of_the_start,
   program_in_spite_of_errors,
   errors_without_place,
   ignores_missing_entry,
@@ -181,6 +183,16 @@ public:
     const auto bytes = length(buffer, offset, target.size());
     if (bytes > 0) inner_.download(buffer.inner, offset, target.first(bytes));
   }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+              const std::shared_ptr<const void>& owner) {
+    if (owner != nullptr && fault_ == Fault::forgets_shared_upload && content.size() == 35'000) return;
+    upload(buffer, offset, content);
+  }
+  [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    if (length(buffer, offset, bytes) != bytes) return {};
+    const bool wrong = fault_ == Fault::view_of_the_start && buffer.bytes == 70'001;
+    return {buffer.inner.data() + (wrong ? 0 : offset), bytes};
+  }
 
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
     const std::scoped_lock lock(mutex_);
@@ -245,7 +257,7 @@ private:
   PhiloxEngine random_{7};
   std::mutex mutex_;
 };
-static_assert(check_backend<Wrapped>());
+static_assert(check_backend<Wrapped>() && ShowsBuffers<Wrapped> && TakesSharedUploads<Wrapped>);
 
 /// Names of the checks that fail, with what is said about them.
 std::map<std::string, std::string> failures_of(Fault fault) {
@@ -292,6 +304,8 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
       {Fault::lost_byte, {{"memory.round_trip", "in byte 4094 of a buffer"}}},
       {Fault::handle_moves, {{"memory.move", "the same handle after a move assignment"}}},
       {Fault::clips, {{"memory.out_of_range", "std::out_of_range from upload of 64 bytes at 4033"}}},
+      {Fault::forgets_shared_upload, {{"memory.shortcuts", "in byte 1003 of a buffer"}}},
+      {Fault::view_of_the_start, {{"memory.shortcuts", "a view of the bytes that a download gives"}}},
       {Fault::program_in_spite_of_errors, {{"compile.wrong", "no program from a text with an error"}}},
       {Fault::errors_without_place, {{"compile.wrong", "an error in line 2, got error in line 0"}}},
       {Fault::ignores_missing_entry, {{"compile.missing_entry", "got finished"}}},

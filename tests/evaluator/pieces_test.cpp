@@ -205,14 +205,39 @@ TEST_CASE("a book keeps results up to its limit, the latest always") {
   book.keep(id(1), result(400));
   CHECK(book.bytes() == 800);
   book.keep(id(2), result(400));
-  CHECK(book.find(id(0)) == nullptr);
-  CHECK(book.find(id(1)) != nullptr);
+  CHECK(book.find(id(2)) != nullptr);
+  CHECK(book.find(id(1)) == nullptr);
   CHECK(book.bytes() == 800);
   book.keep(id(3), result(5000));
   CHECK(book.find(id(3)) != nullptr);
-  CHECK(book.find(id(2)) == nullptr);
+  CHECK(book.find(id(0)) == nullptr);
   book.keep(id(3), result(10));
   CHECK(book.bytes() == 10);
+}
+
+TEST_CASE("a book that is full keeps what the next candidate comes to first") {
+  CaseBook book(1, 1000);
+  const auto result = std::make_shared<ReferenceResult>();
+  result->contents.emplace_back(100);
+  const auto id = [](bool timed, std::uint64_t serial) {
+    return CaseId{0, Distribution::normal, timed, serial};
+  };
+  // Two candidates, one after the other.
+  int found = 0;
+  for (int candidate = 0; candidate < 2; ++candidate) {
+    for (std::uint64_t check = 0; check < 2; ++check)
+      if (!book.find(id(false, check))) book.keep(id(false, check), result);
+    for (std::uint64_t pair = 0; pair < 14; ++pair) {
+      if (book.find(id(true, pair)))
+        ++found;
+      else
+        book.keep(id(true, pair), result);
+      CHECK(book.find(id(true, pair)) != nullptr);
+    }
+  }
+  CHECK(book.find(id(false, 1)) != nullptr);
+  CHECK(found >= 7);
+  CHECK(book.bytes() == 1000);
 }
 
 TEST_CASE("red zones see every single byte on both sides, and how far it is away") {
@@ -273,6 +298,22 @@ TEST_CASE("noise does not depend on how it is written, only on key and stream") 
   std::vector<std::uint32_t> whole(bytes / 4 + 1);
   philox_fill(whole, 5, 0, 6);
   CHECK(std::memcmp(buffer.data() + 1, whole.data(), bytes) == 0);
+  CHECK(buffer.data()[0] == std::byte{1});
+  CHECK(buffer.data()[bytes + 1] == std::byte{1});
+}
+
+TEST_CASE("repeated noise fills exactly its part, with bytes that key and stream decide") {
+  fake::Backend backend(std::make_shared<fake::World>());
+  constexpr std::size_t bytes = 600'001;
+  constexpr std::size_t period = std::size_t{1} << 18;
+  auto buffer = backend.allocate(bytes + 2);
+  std::memset(buffer.data(), 1, bytes + 2);
+  fill_with_repeated_noise(backend, buffer, 1, bytes, 5, 6);
+  std::vector<std::uint32_t> block(period / 4);
+  philox_fill(block, 5, 0, 6);
+  CHECK(std::memcmp(buffer.data() + 1, block.data(), period) == 0);
+  CHECK(std::memcmp(buffer.data() + 1 + period, block.data(), period) == 0);
+  CHECK(std::memcmp(buffer.data() + 1 + 2 * period, block.data(), bytes - 2 * period) == 0);
   CHECK(buffer.data()[0] == std::byte{1});
   CHECK(buffer.data()[bytes + 1] == std::byte{1});
 }

@@ -91,6 +91,7 @@ TEST_CASE("looks spend no more than the whole error probability") {
     CHECK(sign_test_rank(looks.pairs[look], looks.error_of(look, 0.95)) >= 1);
   }
   CHECK(spent == doctest::Approx(0.05));
+  CHECK(sign_test_rank(14, looks.error_of(1, 0.95)) == 3);
   CHECK(looks.error_left(7, 0.95) == doctest::Approx(0.05));
   CHECK(looks.error_left(8, 0.95) == doctest::Approx(0.05 - looks.error_of(0, 0.95)));
 }
@@ -144,6 +145,37 @@ TEST_CASE("equal kernels end as undecided once the interval is narrow enough") {
   std::vector<double> logarithms;
   for (int i = 0; i < 7; ++i) logarithms.push_back(i % 2 == 0 ? 0.002 : -0.002);
   CHECK(assess(logarithms, rule).decision == TimingDecision::undecided);
+}
+
+TEST_CASE("a candidate that cannot bring what is worthwhile ends at a look, however wide the interval") {
+  StoppingRule rule;
+  rule.worthwhile = std::log(1.02);
+  const std::vector<double> wide{-0.3, -0.2, -0.05, 0.0, 0.005, 0.01, 0.015};
+  const auto answer = assess(wide, rule);
+  CHECK(answer.decision == TimingDecision::undecided);
+  CHECK(answer.interval.low == -0.3);
+  CHECK(answer.interval.high == 0.015);
+  CHECK(assess(std::span(wide).first(6), rule).decision == TimingDecision::go_on);
+  CHECK(assess(wide, {}).decision == TimingDecision::go_on);
+  // It may bring more.
+  auto promising = wide;
+  promising.back() = 0.03;
+  CHECK(assess(promising, rule).decision == TimingDecision::go_on);
+  // A small gain that is certain is found.
+  CHECK(assess(std::vector<double>(7, 0.01), rule).decision == TimingDecision::faster);
+}
+
+TEST_CASE("stopping for want of a worthwhile gain keeps the interval honest, and saves pairs") {
+  StoppingRule rule;
+  rule.worthwhile = std::log(1.02);
+  for (const double width : {0.02, 0.1, 0.3})
+    for (const double ratio : {0.97, 1.0, 1.015, 1.03}) {
+      CAPTURE(width);
+      CAPTURE(ratio);
+      CHECK(simulate(ratio, 2000, rule, width, 6).covered >= 1900);
+    }
+  CHECK(simulate(1.0, 500, rule, 0.1, 7).pairs < 0.8 * simulate(1.0, 500, {}, 0.1, 7).pairs);
+  CHECK(simulate(1.03, 1000, rule, 0.05, 8).faster > 700);
 }
 
 TEST_CASE("the last pair ends in a decision only with full confidence") {

@@ -145,8 +145,9 @@ struct TimedRun {
 /// apart itself (`DeviceLock`), as it alone knows what disturbs them.
 ///
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
-/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), and
-/// device-side `fill`, `compare`, `hash` and `flush`.
+/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), ways to
+/// save copies (see `ShowsBuffers` and `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and
+/// `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -310,6 +311,24 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
 template <class B>
 concept HasGuardPages = requires(const B& backend) {
   { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
+};
+
+/// A backend whose buffers the evaluator can look into without copying: `view(buffer, offset, bytes)` gives
+/// what `download` would, or nothing where it must be copied. The bytes may change only while a program runs
+/// to which the buffer is bound, and in the next call that is given the buffer. Throws std::out_of_range as
+/// `download` does.
+template <class B>
+concept ShowsBuffers = requires(B& backend, typename B::Buffer& buffer, std::size_t bytes) {
+  { backend.view(buffer, bytes, bytes) } -> std::same_as<std::span<const std::byte>>;
+};
+
+/// A backend that can take an upload without copying it at once: `upload(buffer, offset, content, owner)`
+/// does what `upload` does, but may read `content` as late as in the next run of a plan that is bound to the
+/// buffer. `owner` keeps `content` alive, and nobody changes it before that run has begun.
+template <class B>
+concept TakesSharedUploads = requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                                      std::span<const std::byte> content, std::shared_ptr<const void> owner) {
+  backend.upload(buffer, offset, content, owner);
 };
 
 /// A backend on which times depend on where on the device a program runs: the timings from one call of

@@ -78,8 +78,9 @@ struct ReferenceResult {
 /// again. Inputs are not stored, since their keys bring them back.
 class CaseBook {
 public:
-  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, the oldest first. Without
-  /// `fresh`, all cases of a size and distribution have the same contents.
+  /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, those first that the
+  /// next candidate comes to last. Without `fresh`, all cases of a size and distribution have the same
+  /// contents.
   CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true)
       : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh) {}
 
@@ -109,16 +110,18 @@ public:
     return found == results_.end() ? nullptr : found->second.result;
   }
 
-  /// Keeps a result and drops the oldest ones that no longer fit; the new one always stays.
+  /// Keeps a result and drops others that no longer fit; the new one always stays. Every candidate begins at
+  /// serial 0, so the highest serials go first, or none would be left when the next one gets there; among
+  /// equals the oldest.
   void keep(const CaseId& id, std::shared_ptr<const ReferenceResult> result) {
     forget(id);
     bytes_ += result->bytes();
     results_[id] = {std::move(result), age_++};
     while (bytes_ > largest_bytes_ && results_.size() > 1) {
-      auto oldest = results_.begin();
+      auto last = results_.end();
       for (auto it = results_.begin(); it != results_.end(); ++it)
-        if (it->second.age < oldest->second.age) oldest = it;
-      forget(CaseId(oldest->first));
+        if (it->first != id && (last == results_.end() || goes_before(*it, *last))) last = it;
+      forget(CaseId(last->first));
     }
   }
 
@@ -134,6 +137,14 @@ private:
     std::shared_ptr<const ReferenceResult> result;
     std::uint64_t age = 0;
   };
+
+  /// Whether of two results the first is to be dropped before the second.
+  [[nodiscard]] static bool goes_before(const std::pair<const CaseId, Kept>& a,
+                                        const std::pair<const CaseId, Kept>& b) noexcept {
+    if (a.first.serial != b.first.serial) return a.first.serial > b.first.serial;
+    if (a.first.timed != b.first.timed) return a.first.timed;
+    return a.second.age < b.second.age;
+  }
 
   void forget(const CaseId& id) {
     const auto found = results_.find(id);

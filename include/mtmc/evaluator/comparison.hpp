@@ -90,6 +90,8 @@ void compare_reals(std::size_t count, const Tolerance& tolerance, Load&& load, C
     const std::size_t here = std::min(comparison_block, count - first);
     load(first, here, got.data(), wanted.data());
     result.checked += static_cast<std::int64_t>(here);
+    // Many candidates only reorder what is independent: the same bits are right, whatever they mean.
+    if (std::memcmp(got.data(), wanted.data(), here * sizeof(Real)) == 0) continue;
     if (here == comparison_block &&
         block_is_right(got.data(), wanted.data(), tolerance, result.largest_error))
       continue;

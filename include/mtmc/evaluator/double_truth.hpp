@@ -113,7 +113,7 @@ run_double_twin(B& backend, DoubleTwin<B>& twin, const ProblemLayout& layout, st
   const auto status = backend.run(*twin.program, slot.plan, deadline);
   std::optional<BufferContents> results;
   if (status.finished() && !find_damage(backend, slot, wide, nullptr, locks))
-    results = download_results(backend, slot, wide);
+    results = CallResults(backend, slot, wide).take();
   return results;
 }
 

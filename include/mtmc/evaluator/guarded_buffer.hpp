@@ -85,12 +85,12 @@ template <class B>
 [[nodiscard]] std::optional<RedZoneDamage> find_red_zone_damage(B& backend, GuardedBuffer<B>& buffer) {
   const auto& layout = buffer.layout;
   std::vector<std::uint32_t> wanted;
-  std::vector<std::byte> got;
+  std::vector<std::byte> room;
+  std::span<const std::byte> got;
   const auto whole = [&](std::size_t offset, std::size_t bytes, std::uint64_t stream) {
     wanted.resize((bytes + 3) / 4);
-    got.resize(bytes);
     philox_fill(wanted, buffer.key, 0, stream);
-    backend.download(buffer.memory, offset, std::span(got));
+    got = look_at(backend, buffer.memory, offset, bytes, room);
     return bytes == 0 || std::memcmp(got.data(), wanted.data(), bytes) == 0;
   };
   const auto differs = [&](std::size_t i) { return got[i] != std::as_bytes(std::span(wanted))[i]; };

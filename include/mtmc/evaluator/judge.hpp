@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -119,8 +120,38 @@ template <class B> struct PreparedTask {
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
   /// inputs, and varied in all other cases.
   [[nodiscard]] BufferContents inputs(const CaseId& id) const {
+    BufferContents contents;
+    make_inputs(id, contents);
+    return contents;
+  }
+  /// The same for several owners. Where memory of contents is left that nobody owns any more, it is used
+  /// again, because touching new memory takes longer than filling it.
+  [[nodiscard]] std::shared_ptr<const BufferContents> shared_inputs(const CaseId& id) {
+    auto& known = spare_inputs_[id.size];
+    auto free =
+        std::find_if(known.begin(), known.end(), [](const auto& item) { return item.use_count() == 1; });
+    std::shared_ptr<BufferContents> contents;
+    if (free != known.end()) {
+      contents = *free;
+    } else {
+      contents = std::make_shared<BufferContents>();
+      const auto bytes = layouts[id.size].input_bytes();
+      if (spare_bytes_ + bytes <= most_spare_bytes) {
+        spare_bytes_ += bytes;
+        known.push_back(contents);
+      }
+    }
+    make_inputs(id, *contents);
+    return contents;
+  }
+
+private:
+  /// A task's inputs at its largest size, usually.
+  static constexpr double most_spare_bytes = 0x1p26;
+
+  void make_inputs(const CaseId& id, BufferContents& contents) const {
     const auto& layout = layouts[id.size];
-    BufferContents contents(layout.buffers.size());
+    contents.resize(layout.buffers.size());
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read()) continue;
@@ -135,8 +166,10 @@ template <class B> struct PreparedTask {
       generate_input(task, task.arguments[buffer.argument], layout.size, distribution_of(id, buffer.argument),
                      book.key_of(id), buffer.argument, contents[i]);
     }
-    return contents;
   }
+
+  std::map<std::size_t, std::vector<std::shared_ptr<BufferContents>>> spare_inputs_;
+  double spare_bytes_ = 0;
 };
 
 /// What a comparison with the reference adds up to.
@@ -206,10 +239,10 @@ public:
     return locks().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
   }
 
-  /// Readies a slot for a call.
+  /// Readies a slot for a call. `owner`, if there is one, keeps the inputs until then.
   void load(Slot<B>& buffers, const ProblemLayout& layout, const BufferContents& inputs, const Poison& poison,
-            Refill refill = Refill::all) {
-    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill);
+            Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
+    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
   }
 
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
@@ -256,7 +289,7 @@ public:
   /// Outcome of one call.
   struct Call {
     std::optional<Refusal> refusal{};
-    BufferContents results{};
+    CallResults results{};
     double seconds = 0;
   };
 
@@ -264,11 +297,12 @@ public:
   /// a guard page is taken for an access outside of the buffers, so be sure that the kernel runs without.
   [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
                           const BufferContents& inputs, const Poison& poison, double limit,
-                          Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones) {
+                          Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones,
+                          const std::shared_ptr<const void>& owner = {}) {
     heed_stop();
     const auto& layout = prepared.layouts[size];
     auto& buffers = slot(prepared, contestant, size, 0, guard);
-    load(buffers, layout, inputs, poison, refill);
+    load(buffers, layout, inputs, poison, refill, owner);
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
@@ -280,7 +314,7 @@ public:
       return outcome;
     }
     outcome.refusal = damage(buffers, layout, &inputs);
-    if (!outcome.refusal) outcome.results = download_results(backend_, buffers, layout);
+    if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
     return outcome;
   }
 
@@ -291,10 +325,11 @@ public:
     if (auto known = prepared.book.find(id)) return known;
     auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
     if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
+    auto results = std::move(outcome.results).take();
     // Where programs share an address space, the answer must not lie there while a candidate runs.
     if constexpr (!isolates_programs<B>)
       forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
-    return keep_reference(prepared, id, std::move(outcome.results), id.timed ? nullptr : &inputs);
+    return keep_reference(prepared, id, std::move(results), id.timed ? nullptr : &inputs);
   }
 
   /// Takes over results of the reference that were computed elsewhere (in a timed run). With `inputs` the
@@ -344,7 +379,7 @@ public:
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
   [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
-                                               const BufferContents& results, const ReferenceResult& wanted,
+                                               const CallResults& results, const ReferenceResult& wanted,
                                                const BufferContents& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
@@ -390,7 +425,7 @@ private:
   }
 
   [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
-                                                      std::size_t i, const std::vector<std::byte>& got,
+                                                      std::size_t i, std::span<const std::byte> got,
                                                       const ReferenceResult& wanted,
                                                       const BufferContents& inputs, const Poison& poison,
                                                       ComparisonTally& tally) {
@@ -424,8 +459,8 @@ private:
   }
 
   [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
-                                            const ProblemSize& size, const std::vector<std::byte>& got,
-                                            const std::vector<std::byte>& wanted) {
+                                            const ProblemSize& size, std::span<const std::byte> got,
+                                            std::span<const std::byte> wanted) {
     try {
       return task.compare(task.arguments[buffer.argument], size, got, wanted);
     } catch (const std::exception& error) {

@@ -45,6 +45,9 @@ struct KernelEvaluatorOptions {
   double confidence = 0.95;
   /// Half the interval's width, relative to the speed-up, that is precise enough.
   double precision = 0.01;
+  /// Exploring ends as undecided, at one of the looks, once the speed-up's interval lies below one plus this:
+  /// what such a candidate might bring is not worth more pairs. 0 = goes on until the interval is precise.
+  double worthwhile_gain = 0.02;
   /// Seconds that timing may take when a candidate is explored and when it is promoted. Timing goes on for up
   /// to three times as long where kernels are so slow that there would be fewer than seven pairs, and the
   /// difference is more than 5 %.

@@ -12,6 +12,7 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   const KernelEvaluatorOptions defaults;
   visit.optional("confidence", noun.confidence, defaults.confidence);
   visit.optional("precision", noun.precision, defaults.precision);
+  visit.optional("worthwhile_gain", noun.worthwhile_gain, defaults.worthwhile_gain);
   visit.optional("explore_seconds", noun.explore_seconds, defaults.explore_seconds);
   visit.optional("promote_seconds", noun.promote_seconds, defaults.promote_seconds);
   visit.optional("explore_pairs", noun.explore_pairs, defaults.explore_pairs);

@@ -63,7 +63,7 @@ template <class B>
           judge.call(prepared, *prepared.reference, size, inputs, Poison{}, judge.options().start_seconds);
       if (outcome.refusal) Judge<B>::throw_reference_error(prepared.task, *outcome.refusal);
       for (std::size_t o = 0; o < layout.buffers.size(); ++o)
-        moved = moved || (layout.buffers[o].is_written() && outcome.results[o] != plain->contents[o]);
+        moved = moved || count_different(outcome.results[o], plain->contents[o], layout.buffers[o].type) > 0;
       inputs[i] = before;
       if (moved) break;
     }

@@ -1,12 +1,14 @@
 #pragma once
 /// What buffers hold before a call writes them.
 
+#include <mtmc/core/concepts.hpp>
 #include <mtmc/support/philox.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -65,6 +67,43 @@ void fill_with_noise(B& backend, typename B::Buffer& buffer, std::size_t offset,
     backend.upload(buffer, offset + done,
                    std::as_bytes(std::span(words)).first(std::min(detail::fill_chunk, bytes - done)));
   }
+}
+
+/// Uploads to a part of a backend's buffer what `owner` keeps alive and unchanged until the next run; without
+/// a copy where the backend can do so. Null = nobody keeps it.
+template <class B>
+void upload_shared(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                   std::span<const std::byte> content,
+                   [[maybe_unused]] const std::shared_ptr<const void>& owner) {
+  if constexpr (TakesSharedUploads<B>)
+    if (owner != nullptr) return backend.upload(buffer, offset, content, owner);
+  backend.upload(buffer, offset, content);
+}
+
+/// Writes random bytes to a part of a backend's buffer, the same ones every 256 KiB: as good as others to a
+/// kernel that must not read them, and several times as fast to come by.
+template <class B>
+void fill_with_repeated_noise(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
+                              std::uint64_t key, std::uint64_t stream) {
+  const auto words =
+      std::make_shared<std::vector<std::uint32_t>>((std::min(bytes, detail::fill_chunk) + 3) / 4);
+  philox_fill(*words, key, 0, stream);
+  const auto block = std::as_bytes(std::span<const std::uint32_t>(*words));
+  for (std::size_t done = 0; done < bytes; done += detail::fill_chunk)
+    upload_shared(backend, buffer, offset + done, block.first(std::min(detail::fill_chunk, bytes - done)),
+                  words);
+}
+
+/// A part of a backend's buffer, looked at where it lies if the backend shows it; else copied to `room`,
+/// which then holds it.
+template <class B>
+[[nodiscard]] std::span<const std::byte> look_at(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                                                 std::size_t bytes, std::vector<std::byte>& room) {
+  if constexpr (ShowsBuffers<B>)
+    if (const auto shown = backend.view(buffer, offset, bytes); shown.size() == bytes) return shown;
+  room.resize(bytes);
+  backend.download(buffer, offset, std::span(room));
+  return room;
 }
 
 } // namespace mtmc

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,8 +89,8 @@ template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, cons
   constexpr std::uint64_t contents = std::uint64_t{1} << 32;
   const auto& layout = buffer.layout;
   if (poison.noise)
-    fill_with_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
-                    contents + buffer.place);
+    fill_with_repeated_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
+                             contents + buffer.place);
   else
     fill_buffer(backend, buffer.memory, layout.front, layout.bytes, std::byte{0xff});
 }
@@ -97,11 +98,12 @@ template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, cons
 } // namespace detail
 
 /// Readies a slot for a call: inputs get their contents, outputs and scratch buffers the poison, red zones
-/// new bytes. `locks` may leave out the latter two.
+/// new bytes. `locks` may leave out the latter two. Where `owner` is given, it keeps `inputs` alive and
+/// unchanged until the call, which saves copies.
 template <class B>
 void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const BufferContents& inputs,
                const Poison& poison, std::uint64_t red_zone_key, const EvaluatorLocks& locks,
-               Refill refill = Refill::all) {
+               Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     auto& buffer = slot.buffers[i];
     const auto role = layout.buffers[i].role;
@@ -109,7 +111,8 @@ void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const Buf
     if (role == ArgumentRole::output && locks.poison)
       detail::poison_buffer(backend, buffer, poison);
     else if (role == ArgumentRole::inout || (role == ArgumentRole::input && refill == Refill::all))
-      backend.upload(buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs[i]));
+      upload_shared(backend, buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs[i]),
+                    owner);
   }
   for (auto& buffer : slot.scratch) {
     if (locks.red_zones) renew_red_zones(backend, buffer, red_zone_key);
@@ -117,17 +120,48 @@ void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const Buf
   }
 }
 
-/// Contents of all results after a call; empty for inputs.
-template <class B>
-[[nodiscard]] BufferContents download_results(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
-  BufferContents results(slot.buffers.size());
-  for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
-    if (!layout.buffers[i].is_written()) continue;
-    results[i].resize(slot.buffers[i].layout.bytes);
-    backend.download(slot.buffers[i].memory, slot.buffers[i].layout.front, std::span(results[i]));
+/// Contents of all results after a call, in the order of the layout; empty for inputs. They lie in the slot
+/// where the backend shows it: valid until its next call, unless they are kept.
+class CallResults {
+public:
+  CallResults() = default;
+  CallResults(CallResults&&) noexcept = default;
+  CallResults& operator=(CallResults&&) noexcept = default;
+  CallResults(const CallResults&) = delete;
+  CallResults& operator=(const CallResults&) = delete;
+  ~CallResults() = default;
+
+  template <class B> CallResults(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
+    contents_.resize(slot.buffers.size());
+    shown_.resize(slot.buffers.size());
+    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
+      if (layout.buffers[i].is_written())
+        shown_[i] = look_at(backend, slot.buffers[i].memory, slot.buffers[i].layout.front,
+                            slot.buffers[i].layout.bytes, contents_[i]);
   }
-  return results;
-}
+
+  [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
+  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const noexcept { return shown_[i]; }
+
+  /// Copies what still lies in the slot.
+  void keep() {
+    for (std::size_t i = 0; i < shown_.size(); ++i) {
+      if (shown_[i].data() == contents_[i].data()) continue;
+      contents_[i].assign(shown_[i].begin(), shown_[i].end());
+      shown_[i] = contents_[i];
+    }
+  }
+  /// The contents themselves, copied if need be.
+  [[nodiscard]] BufferContents take() && {
+    keep();
+    shown_.clear();
+    return std::move(contents_);
+  }
+
+private:
+  BufferContents contents_;
+  std::vector<std::span<const std::byte>> shown_;
+};
 
 /// Removes the results of a call from the device, where another program could find them.
 template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
@@ -149,14 +183,14 @@ template <class B>
     if (const auto damage = find_red_zone_damage(backend, slot.scratch[i]))
       return red_zone_refusal("scratch buffer " + slot.plan.scratch[i].name, *damage, layout.size);
   if (inputs == nullptr || !locks.inputs_unchanged) return std::nullopt;
-  std::vector<std::byte> seen;
+  std::vector<std::byte> room;
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     if (layout.buffers[i].role != ArgumentRole::input) continue;
     const std::span<const std::byte> wanted((*inputs)[i]);
     for (std::size_t done = 0; done < wanted.size(); done += detail::fill_chunk) {
       const std::size_t piece = std::min(detail::fill_chunk, wanted.size() - done);
-      seen.resize(piece);
-      backend.download(slot.buffers[i].memory, slot.buffers[i].layout.front + done, std::span(seen));
+      const auto seen =
+          look_at(backend, slot.buffers[i].memory, slot.buffers[i].layout.front + done, piece, room);
       if (std::memcmp(seen.data(), wanted.data() + done, piece) != 0)
         return modified_refusal(layout.buffers[i].name, layout.size);
     }

@@ -128,7 +128,7 @@ private:
         if (!task().atomics) require_same_bits(size, once.results, twice.results);
       }
       first = false;
-      judge_.keep_reference(prepared_, id, std::move(once.results));
+      judge_.keep_reference(prepared_, id, std::move(once.results).take());
     }
   }
 
@@ -137,10 +137,11 @@ private:
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
     if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
+    outcome.results.keep();
     return outcome;
   }
 
-  void require_same_bits(std::size_t size, const BufferContents& once, const BufferContents& twice) {
+  void require_same_bits(std::size_t size, const CallResults& once, const CallResults& twice) {
     const auto& layout = prepared_.layouts[size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto different = count_different(once[i], twice[i], layout.buffers[i].type);
@@ -244,7 +245,7 @@ private:
   }
 
   static bool add_influence(const ProblemLayout& layout, const BufferLayout& input,
-                            const ReferenceResult& plain, const BufferContents& moved,
+                            const ReferenceResult& plain, const CallResults& moved,
                             std::vector<double>& terms) {
     bool any = false;
     for (std::size_t o = 0; o < layout.buffers.size(); ++o) {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,6 +66,7 @@ public:
     rule.confidence = options.confidence;
     rule.precision = options.precision;
     rule.stop_when_decided = !promote;
+    if (!promote) rule.worthwhile = std::log1p(std::max(options.worthwhile_gain, 0.0));
     if (promote) rule.overwhelming_pairs = 0;
     const auto timing = std::chrono::steady_clock::now();
     for (int rounds = 1; !times_.empty(); ++rounds) {
@@ -173,10 +176,11 @@ private:
                      "the evaluation's time was over while the kernel was timed",
                      "Make the kernel faster; it is far slower than the kernel it started from");
     std::vector<CaseId> cases;
-    std::vector<BufferContents> inputs;
+    GroupInputs inputs;
+    wanted_.assign(times.group, nullptr);
     for (std::size_t i = 0; i < times.group; ++i) {
       cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
-      inputs.push_back(prepared_.inputs(cases.back()));
+      inputs.push_back(prepared_.shared_inputs(cases.back()));
     }
     const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
@@ -189,20 +193,22 @@ private:
     return refusal;
   }
 
-  [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times,
-                              const std::vector<BufferContents>& inputs, const Poison& poison, double limit) {
+  /// One for each call of a group.
+  using GroupInputs = std::vector<std::shared_ptr<const BufferContents>>;
+
+  [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times, const GroupInputs& inputs,
+                              const Poison& poison, double limit) {
     std::vector<LaunchPlan> group;
     for (std::size_t i = 0; i < times.group; ++i) {
       auto& slot = judge_.slot(prepared_, contestant, times.size, i);
-      judge_.load(slot, prepared_.layouts[times.size], inputs[i], poison);
+      judge_.load(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
       group.push_back(slot.plan);
     }
     return judge_.backend().time(*contestant.program, group, judge_.options().cold,
                                  detail::deadline_in(limit));
   }
 
-  [[nodiscard]] std::optional<Refusal> time_candidate(SizeTimes& times,
-                                                      const std::vector<BufferContents>& inputs,
+  [[nodiscard]] std::optional<Refusal> time_candidate(SizeTimes& times, const GroupInputs& inputs,
                                                       const Poison& poison, double limit) {
     const auto timed = time(candidate_, times, inputs, poison, limit);
     if (!timed.status.finished()) return run_refusal(timed.status, prepared_.layouts[times.size].size, limit);
@@ -213,16 +219,15 @@ private:
 
   [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
                                                        const std::vector<CaseId>& cases,
-                                                       const std::vector<BufferContents>& inputs,
-                                                       const Poison& poison) {
+                                                       const GroupInputs& inputs, const Poison& poison) {
     const auto& layout = prepared_.layouts[times.size];
     for (std::size_t i = 0; i < times.group; ++i) {
       auto& slot = judge_.slot(prepared_, candidate_, times.size, i);
-      if (auto damage = judge_.damage(slot, layout, &inputs[i])) return damage;
+      if (auto damage = judge_.damage(slot, layout, inputs[i].get())) return damage;
       if (!judge_.locks().timed_results) continue;
-      const auto results = download_results(judge_.backend(), slot, layout);
-      const auto wanted = judge_.reference(prepared_, cases[i], inputs[i]);
-      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted, inputs[i], poison,
+      if (wanted_[i] == nullptr) wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
+      const CallResults results(judge_.backend(), slot, layout);
+      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted_[i], *inputs[i], poison,
                                       tallies_[times.size])) {
         wrong->diagnostics.front().message += " in a timed run";
         return wrong;
@@ -231,8 +236,8 @@ private:
     return std::nullopt;
   }
 
-  void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases,
-                      const std::vector<BufferContents>& inputs, const Poison& poison, double limit) {
+  void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases, const GroupInputs& inputs,
+                      const Poison& poison, double limit) {
     const auto timed = time(*incumbent_, times, inputs, poison, limit);
     const auto& layout = prepared_.layouts[times.size];
     if (!timed.status.finished()) {
@@ -246,18 +251,30 @@ private:
       auto& slot = judge_.slot(prepared_, *incumbent_, times.size, i);
       // The incumbent has been judged: its inputs are not looked at.
       auto problem = judge_.damage(slot, layout, nullptr);
-      auto results = download_results(judge_.backend(), slot, layout);
+      if (!problem) problem = look_at_incumbent(slot, layout, cases[i], *inputs[i], poison, wanted_[i]);
       // Where programs share an address space, the answer must not lie there while the candidate runs.
       if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), slot, layout);
-      ComparisonTally unused;
-      if (!problem && incumbent_ == prepared_.reference.get())
-        judge_.keep_reference(prepared_, cases[i], std::move(results));
-      else if (!problem)
-        problem =
-            judge_.compare(prepared_, cases[i], results, *judge_.reference(prepared_, cases[i], inputs[i]),
-                           inputs[i], poison, unused);
       if (problem) drop_incumbent(*problem);
     }
+  }
+
+  /// The incumbent's results, which are the reference's if it is the reference; else they are compared.
+  /// `wanted` becomes the reference's.
+  [[nodiscard]] std::optional<Refusal> look_at_incumbent(Slot<B>& slot, const ProblemLayout& layout,
+                                                         const CaseId& id, const BufferContents& inputs,
+                                                         const Poison& poison,
+                                                         std::shared_ptr<const ReferenceResult>& wanted) {
+    if (incumbent_ == prepared_.reference.get()) {
+      // Known, perhaps, from an earlier candidate.
+      wanted = prepared_.book.find(id);
+      if (wanted == nullptr)
+        wanted = judge_.keep_reference(prepared_, id, CallResults(judge_.backend(), slot, layout).take());
+      return std::nullopt;
+    }
+    wanted = judge_.reference(prepared_, id, inputs);
+    const CallResults results(judge_.backend(), slot, layout);
+    ComparisonTally unused;
+    return judge_.compare(prepared_, id, results, *wanted, inputs, poison, unused);
   }
 
   /// Goes on without an incumbent that fails: no fault of the candidate.
@@ -275,6 +292,8 @@ private:
   std::vector<double> incumbent_seconds_;
   std::vector<SizeTimes> times_;
   std::map<std::size_t, ComparisonTally> tallies_;
+  /// Of the pair under way, as far as they are known; the book may not have room for all.
+  std::vector<std::shared_ptr<const ReferenceResult>> wanted_;
   TimingAnswer answer_;
   std::size_t rounds_ = 0;
   std::string incumbent_failure_;

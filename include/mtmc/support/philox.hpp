@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -60,6 +61,46 @@ void philox_blocks(std::uint32_t* out, PhiloxKey key, std::uint64_t first, std::
   }
 }
 
+#if defined(__x86_64__)
+/// The same twelve blocks at a time, in three independent groups of 64-bit lanes of which only the lower
+/// halves count: what GCC makes of the loops above for AVX2 is slower than what it makes for SSE2.
+inline constexpr std::size_t philox_avx2_blocks = 12;
+__attribute__((target("avx2"))) inline void philox_avx2(std::uint32_t* out, PhiloxKey key,
+                                                        std::uint64_t first, std::uint64_t stream) noexcept {
+  using Lanes = unsigned long long __attribute__((vector_size(32)));
+  using Halves = int __attribute__((vector_size(32)));
+  constexpr int half = 32;
+  const Lanes low = Lanes{} + 0xffffffffu;
+  const Halves multiplier_0 = Halves(Lanes{} + philox_multiplier_0);
+  const Halves multiplier_1 = Halves(Lanes{} + philox_multiplier_1);
+  Lanes a0 = Lanes{0, 1, 2, 3} + first, a1 = a0 + 4, a2 = a0 + 8;
+  Lanes b0 = a0 >> half, b1 = a1 >> half, b2 = a2 >> half;
+  Lanes c0 = Lanes{} + stream, c1 = c0, c2 = c0;
+  Lanes d0 = c0 >> half, d1 = d0, d2 = d0;
+  for (int round = 0; round < philox_rounds; ++round) {
+    const Lanes k0 = Lanes{} + key[0], k1 = Lanes{} + key[1];
+    const Lanes left_0 = Lanes(__builtin_ia32_pmuludq256(Halves(a0), multiplier_0));
+    const Lanes left_1 = Lanes(__builtin_ia32_pmuludq256(Halves(a1), multiplier_0));
+    const Lanes left_2 = Lanes(__builtin_ia32_pmuludq256(Halves(a2), multiplier_0));
+    const Lanes right_0 = Lanes(__builtin_ia32_pmuludq256(Halves(c0), multiplier_1));
+    const Lanes right_1 = Lanes(__builtin_ia32_pmuludq256(Halves(c1), multiplier_1));
+    const Lanes right_2 = Lanes(__builtin_ia32_pmuludq256(Halves(c2), multiplier_1));
+    a0 = (right_0 >> half) ^ b0 ^ k0, b0 = right_0, c0 = (left_0 >> half) ^ d0 ^ k1, d0 = left_0;
+    a1 = (right_1 >> half) ^ b1 ^ k0, b1 = right_1, c1 = (left_1 >> half) ^ d1 ^ k1, d1 = left_1;
+    a2 = (right_2 >> half) ^ b2 ^ k0, b2 = right_2, c2 = (left_2 >> half) ^ d2 ^ k1, d2 = left_2;
+    key[0] += philox_step_0;
+    key[1] += philox_step_1;
+  }
+  const Lanes front[] = {(a0 & low) | b0 << half, (a1 & low) | b1 << half, (a2 & low) | b2 << half};
+  const Lanes back[] = {(c0 & low) | d0 << half, (c1 & low) | d1 << half, (c2 & low) | d2 << half};
+  for (int group = 0; group < 3; ++group) {
+    const Lanes blocks[] = {__builtin_shufflevector(front[group], back[group], 0, 4, 1, 5),
+                            __builtin_shufflevector(front[group], back[group], 2, 6, 3, 7)};
+    std::memcpy(out + 16 * group, blocks, sizeof blocks);
+  }
+}
+#endif
+
 } // namespace detail
 
 /// The block of 128 random bits that belongs to `counter` and `key`: Philox4x32 with 10 rounds (Salmon et
@@ -82,12 +123,18 @@ void philox_blocks(std::uint32_t* out, PhiloxKey key, std::uint64_t first, std::
 /// each element depends on key, stream and its place alone: a long sequence may be filled in pieces, in any
 /// order and by several threads, with piece p of length 4n starting at `first_counter` + p * n.
 ///
-/// Vectorized from -O2 on: 2.5 GB/s on one core of an AMD EPYC (Zen, plain x86-64 code, GCC 12.2).
+/// Vectorized from -O2 on: 3.9 GB/s on one core of an AMD EPYC (Zen, GCC 12.2), 2.5 GB/s without AVX2.
 inline void philox_fill(std::span<std::uint32_t> out, std::uint64_t key, std::uint64_t first_counter,
                         std::uint64_t stream = 0) noexcept {
   // GCC 12 -O3 unrolls loops of 16 and fewer completely and then fails to vectorize: 1.0 instead of 2.5 GB/s.
   constexpr std::size_t batch = 32;
   const PhiloxKey words{detail::low_half(key), detail::high_half(key)};
+#if defined(__x86_64__)
+  constexpr std::size_t wide = detail::philox_avx2_blocks;
+  if (__builtin_cpu_supports("avx2"))
+    for (; out.size() >= 4 * wide; out = out.subspan(4 * wide), first_counter += wide)
+      detail::philox_avx2(out.data(), words, first_counter, stream);
+#endif
   for (; out.size() >= 4 * batch; out = out.subspan(4 * batch), first_counter += batch)
     detail::philox_blocks<batch>(out.data(), words, first_counter, stream);
   for (std::size_t i = 0; i < out.size(); i += 4, ++first_counter) {

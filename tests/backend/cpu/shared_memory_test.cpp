@@ -4,11 +4,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace mtmc;
 using namespace mtmc::detail;
@@ -59,6 +62,42 @@ TEST_SUITE("shared memory") {
     for (std::size_t i = 0; i < memory.content().size(); ++i)
       same = same && memory.content()[i] == static_cast<std::byte>(i * 7 % 251);
     CHECK(same);
+  }
+
+  TEST_CASE("what is staged is seen by nobody before it settles, then the later above the earlier") {
+    const SharedMemory memory(1000);
+    const auto bytes = [](std::size_t count, int value) {
+      return std::make_shared<const std::vector<std::byte>>(count, static_cast<std::byte>(value));
+    };
+    auto shared = bytes(600, 2);
+    memory.stage(0, *bytes(1000, 1));
+    memory.stage_shared(100, *shared, shared);
+    memory.stage_fill(300, 100, std::byte{3});
+    memory.stage(350, *bytes(100, 4));
+    CHECK(std::all_of(memory.content().begin(), memory.content().end(),
+                      [](std::byte byte) { return byte == std::byte{0}; }));
+    CHECK(shared.use_count() == 2);
+    memory.settle();
+    CHECK(shared.use_count() == 1);
+    std::vector<std::byte> wanted(1000, std::byte{1});
+    std::fill_n(wanted.begin() + 100, 600, std::byte{2});
+    std::fill_n(wanted.begin() + 300, 100, std::byte{3});
+    std::fill_n(wanted.begin() + 350, 100, std::byte{4});
+    CHECK(std::equal(wanted.begin(), wanted.end(), memory.content().begin()));
+  }
+
+  TEST_CASE("what is covered whole before it settles is let go") {
+    const SharedMemory memory(1000);
+    auto first = std::make_shared<const std::vector<std::byte>>(500, std::byte{1});
+    memory.stage_shared(100, *first, first);
+    memory.stage_fill(200, 10, std::byte{2});
+    CHECK(first.use_count() == 2);
+    memory.stage_fill(100, 500, std::byte{3});
+    CHECK(first.use_count() == 1);
+    memory.settle();
+    CHECK(memory.content()[99] == std::byte{0});
+    CHECK(memory.content()[205] == std::byte{3});
+    CHECK(memory.content()[599] == std::byte{3});
   }
 
   TEST_CASE("overlapping ranges are merged") {

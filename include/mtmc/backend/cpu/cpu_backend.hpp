@@ -124,6 +124,24 @@ public:
     check_part(buffer, offset, content.size());
     buffer.memory_->stage(offset, content);
   }
+  /// The same without a copy before that run: until then `owner` keeps `content`, which nobody may change.
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+              std::shared_ptr<const void> owner) {
+    check_part(buffer, offset, content.size());
+    buffer.memory_->stage_shared(offset, content, std::move(owner));
+  }
+  /// Uploads `bytes` times the same byte.
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
+    check_part(buffer, offset, bytes);
+    buffer.memory_->stage_fill(offset, bytes, value);
+  }
+  /// A part of a buffer as the last run left it, which nothing changes before the next one: programs are
+  /// stopped meanwhile. Nothing without the lock that stops them. Throws std::out_of_range if there is less.
+  [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    check_part(buffer, offset, bytes);
+    if (!state_->options.locks.freeze) return {};
+    return buffer.content().subspan(offset, bytes);
+  }
   /// Copies from a buffer into `target`. Throws std::out_of_range if there is less.
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
     check_part(buffer, offset, target.size());

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,17 +83,33 @@ public:
   /// Keeps bytes that are to stand at `offset` once `settle` is called. They must lie within `content`.
   void stage(std::size_t offset, std::span<const std::byte> bytes) const {
     if (bytes.empty()) return;
-    if (staged_.empty()) staged_.resize(bytes_);
-    std::memcpy(staged_.data() + offset, bytes.data(), bytes.size());
-    if (!ranges_.empty() && ranges_.back().first + ranges_.back().second == offset)
-      ranges_.back().second += bytes.size();
-    else
-      ranges_.emplace_back(offset, bytes.size());
+    make_room(offset, bytes.size());
+    pending_.push_back({offset, bytes.size(), nullptr, staged_.size(), {}, {}});
+    staged_.insert(staged_.end(), bytes.begin(), bytes.end());
+  }
+  /// The same without a copy: until then `owner` keeps the bytes, which nobody changes.
+  void stage_shared(std::size_t offset, std::span<const std::byte> bytes,
+                    std::shared_ptr<const void> owner) const {
+    if (bytes.empty()) return;
+    make_room(offset, bytes.size());
+    pending_.push_back({offset, bytes.size(), bytes.data(), 0, std::move(owner), {}});
+  }
+  /// The same for `size` times the same byte.
+  void stage_fill(std::size_t offset, std::size_t size, std::byte value) const {
+    if (size == 0) return;
+    make_room(offset, size);
+    pending_.push_back({offset, size, nullptr, 0, {}, value});
   }
   /// Puts what is staged where it belongs.
   void settle() const {
-    for (const auto& [offset, size] : ranges_) std::memcpy(base_ + offset, staged_.data() + offset, size);
-    ranges_.clear();
+    for (const auto& part : pending_)
+      if (part.value)
+        std::memset(base_ + part.offset, std::to_integer<int>(*part.value), part.size);
+      else
+        std::memcpy(base_ + part.offset, part.shared != nullptr ? part.shared : staged_.data() + part.place,
+                    part.size);
+    pending_.clear();
+    staged_.clear();
   }
   /// Bytes of the mapping: whole pages.
   [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
@@ -100,6 +117,24 @@ public:
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
 
 private:
+  /// What is to stand at `offset`: one byte again and again, else bytes of others, else staged ones.
+  struct Pending {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const std::byte* shared = nullptr;
+    std::size_t place = 0;
+    std::shared_ptr<const void> owner;
+    std::optional<std::byte> value;
+  };
+
+  /// Forgets what would be covered whole, so that a buffer that is loaded again and never run does not grow.
+  void make_room(std::size_t offset, std::size_t size) const {
+    std::erase_if(pending_, [&](const Pending& part) {
+      return part.offset >= offset && part.offset + part.size <= offset + size;
+    });
+    if (pending_.empty()) staged_.clear();
+  }
+
   [[noreturn]] void refuse(const std::string& reason) const {
     throw Error(error_id::backend_memory,
                 "a buffer of " + std::to_string(bytes_ >> 20) + " MiB (" + std::to_string(bytes_) +
@@ -113,7 +148,7 @@ private:
   std::byte* base_ = nullptr;
   // Like the bytes behind `content`, of which a const object is a handle, no part of its own value.
   mutable std::vector<std::byte> staged_;
-  mutable std::vector<std::pair<std::size_t, std::size_t>> ranges_;
+  mutable std::vector<Pending> pending_;
 };
 
 /// All live buffers of one backend, by the number that is their handle. Numbers are never reused. May be used

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -120,6 +121,51 @@ template <class B> [[nodiscard]] Finding check_move(B& backend) {
   return {};
 }
 
+/// The abilities that save copies, where there are any: the same contents as without them.
+template <class B> [[nodiscard]] Finding check_shortcuts([[maybe_unused]] B& backend) {
+  constexpr std::size_t bytes = 70'001;
+  constexpr std::size_t offset = 1003;
+  auto content = pattern(bytes, 7);
+  auto buffer = backend.allocate(bytes);
+  backend.upload(buffer, 0, std::span<const std::byte>(content));
+  if constexpr (TakesSharedUploads<B>) {
+    const auto piece = std::make_shared<const std::vector<std::byte>>(pattern(bytes / 2, 8));
+    backend.upload(buffer, offset, std::span<const std::byte>(*piece), piece);
+    std::copy(piece->begin(), piece->end(), content.begin() + offset);
+    if (auto wrong = wrong_content(backend, buffer, 0, content,
+                                   "An upload with an owner is an upload: it counts in a download, too"))
+      return *wrong;
+    // Later ones lie above earlier ones, of whatever kind.
+    const std::vector<std::byte> line(64, std::byte{9});
+    backend.upload(buffer, offset, std::span<const std::byte>(*piece), piece);
+    backend.upload(buffer, offset + 5, std::span<const std::byte>(line));
+    std::copy(line.begin(), line.end(), content.begin() + offset + 5);
+    if (auto wrong = wrong_content(backend, buffer, 0, content, "Keep uploads in their order")) return *wrong;
+  }
+  if constexpr (requires { backend.fill(buffer, offset, bytes, std::byte{}); }) {
+    backend.fill(buffer, offset + 9, 5000, std::byte{0xff});
+    std::fill_n(content.begin() + offset + 9, 5000, std::byte{0xff});
+    if (auto wrong = wrong_content(backend, buffer, 0, content, "Fill the bytes asked for, no others"))
+      return *wrong;
+  }
+  if constexpr (ShowsBuffers<B>) {
+    const auto shown = backend.view(buffer, offset, bytes - offset);
+    const auto wanted = std::span<const std::byte>(content).subspan(offset);
+    if (!shown.empty() && !std::equal(shown.begin(), shown.end(), wanted.begin(), wanted.end()))
+      return unexpected(
+          "a view of the bytes that a download gives", "other bytes",
+          "Give a view of `bytes` bytes from `offset` on with all uploads in it, or an empty one");
+    try {
+      (void)backend.view(buffer, bytes - 63, 64);
+      return unexpected("std::out_of_range from view of 64 bytes at " + std::to_string(bytes - 63) +
+                            " of a buffer of " + std::to_string(bytes),
+                        "no exception", "Test the range as in `download`");
+    } catch (const std::out_of_range&) { // as it should be
+    }
+  }
+  return {};
+}
+
 template <class B> [[nodiscard]] Finding check_out_of_range(B& backend) {
   constexpr std::size_t bytes = 4096;
   const auto content = pattern(bytes, 6);
@@ -169,6 +215,8 @@ template <class B> void check_memory(Trial<B>& trial) {
               [&] { return detail::check_round_trip(backend, trial.probe().largest_buffer); });
   trial.check("memory.move", "a buffer keeps content and handle when it is moved", {"memory.round_trip"},
               [&] { return detail::check_move(backend); });
+  trial.check("memory.shortcuts", "views, fills and uploads with an owner give what copies give",
+              {"memory.round_trip"}, [&] { return detail::check_shortcuts(backend); });
   trial.check("memory.out_of_range", "upload and download outside a buffer throw std::out_of_range",
               {"memory.round_trip"}, [&] { return detail::check_out_of_range(backend); });
 }
