@@ -7,7 +7,9 @@ namespace mtmc::detail {
 
 #if defined(__x86_64__) && !defined(__AVX2__)
 /// Calls `work`, inlined here and so compiled for AVX2. Without FMA, which would round differently.
-template <class Work> __attribute__((target("avx2"), flatten)) inline void call_with_avx2(Work& work) { work(); }
+template <class Work> __attribute__((target("avx2"), flatten)) inline void call_with_avx2(Work& work) {
+  work();
+}
 
 /// Calls `work()`, a loop that the compiler can vectorise, with the widest vectors this processor has. The
 /// numbers come out the same, to the bit, with any.
