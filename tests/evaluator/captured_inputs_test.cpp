@@ -435,7 +435,6 @@ TEST_CASE("a task file with captured inputs beside it is judged on the processor
                               {});
   };
   const auto honest = judge("for (int i = N - 1; i >= 0; --i) out[i] = table[index[i]] * 2;");
-  REQUIRE(honest.diagnostics.empty());
   CHECK(honest.verdict == Verdict::correct);
   CHECK(honest.sizes[0].checked_elements == honest.sizes[0].total_elements);
   // Indices in order, and indices below 1024: true of others' tables, not of this one.
