@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -229,6 +231,24 @@ TEST_CASE("a kernel that stops computing once it believes to be timed is caught"
   CHECK(answer.verdict == Verdict::wrong_result);
   REQUIRE_FALSE(answer.diagnostics.empty());
   CHECK(answer.diagnostics.front().message.find("in a timed run") != std::string::npos);
+}
+
+TEST_CASE("many tasks of tiny kernels need few descriptors") {
+  const auto open_descriptors = [] {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return std::distance(begin(entries), end(entries));
+  };
+  RealEvaluator judge_of{CpuBackend{}, {.explore_seconds = 0.02}};
+  const auto before = open_descriptors();
+  constexpr int tasks = 4;
+  for (int i = 0; i < tasks; ++i) {
+    auto task = rows_task();
+    task.name += std::to_string(i);
+    task.sizes = {{.symbols = {{"M", 16}, {"K", 16}}}};
+    CHECK(judge_of.evaluate({task, rows_with(honest), task.kernel, Purpose::explore, {}}, {}).correct());
+  }
+  // Groups of 32 calls with three buffers each would be 96 a task.
+  CHECK(open_descriptors() - before < tasks * 40);
 }
 
 TEST_CASE("other kinds of tasks") {

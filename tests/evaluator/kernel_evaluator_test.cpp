@@ -583,6 +583,15 @@ TEST_CASE("one of the second runs takes place in a fresh process") {
   }
 }
 
+TEST_CASE("groups are no larger than the number of buffers allows") {
+  for (const int buffers : {3, 12, 30}) {
+    Bench bench;
+    bench.options.group_buffers = buffers;
+    CHECK(bench.judge({[](const Call& call) { rows(call); }, 1e-6}).correct());
+    CHECK(bench.world->largest_group == static_cast<std::size_t>(buffers / 3));
+  }
+}
+
 TEST_CASE("an identity says that locks are off") {
   Bench bench;
   bench.options.locks.precision = false;

@@ -53,6 +53,11 @@ template <class B> struct Contestant {
   /// them mapped.
   std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot<B>> slots;
   std::shared_ptr<typename B::Program> program;
+
+  /// Frees all buffers of timed groups but the first call's: whoever is kept for later keeps few.
+  void forget_groups() {
+    std::erase_if(slots, [](const auto& entry) { return std::get<1>(entry.first) > 0; });
+  }
 };
 
 /// Everything that is known of a task once it is prepared, shared by all candidates.

@@ -91,6 +91,8 @@ public:
         const std::scoped_lock device(state_->device_lock);
         if (request.purpose == Purpose::promote) judge.start_afresh(*candidate);
         refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
+        candidate->forget_groups();
+        if (incumbent) incumbent->forget_groups();
       }
       if (!refusal && request.purpose == Purpose::promote) keep_incumbent(*task, candidate);
       retire(std::move(candidate));

@@ -61,6 +61,8 @@ struct KernelEvaluatorOptions {
   /// Most calls of one group, and most bytes of all buffers of one group.
   int largest_group = 32;
   std::int64_t group_bytes = std::int64_t{16} << 20;
+  /// Most buffers of all groups of one kernel, since each may cost this process a descriptor.
+  int group_buffers = 256;
   /// Whether caches are emptied before every timed group.
   bool cold = true;
 

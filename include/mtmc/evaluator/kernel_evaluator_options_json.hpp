@@ -20,6 +20,7 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   visit.optional("shortest_timing", noun.shortest_timing, defaults.shortest_timing);
   visit.optional("largest_group", noun.largest_group, defaults.largest_group);
   visit.optional("group_bytes", noun.group_bytes, defaults.group_bytes);
+  visit.optional("group_buffers", noun.group_buffers, defaults.group_buffers);
   visit.optional("cold", noun.cold, defaults.cold);
   visit.optional("compile_seconds", noun.compile_seconds, defaults.compile_seconds);
   visit.optional("launch_seconds", noun.launch_seconds, defaults.launch_seconds);

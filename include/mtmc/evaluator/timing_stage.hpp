@@ -165,8 +165,9 @@ private:
     const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
     const double fitting =
         static_cast<double>(options.group_bytes) / std::max(prepared_.layouts[size].bytes(), 1.0);
-    const double most =
-        std::min(static_cast<double>(options.largest_group), std::max(1.0, std::floor(fitting)));
+    const auto buffers = std::max<std::size_t>(1, prepared_.layouts[size].buffers.size() * times_.size());
+    const double most = std::min({static_cast<double>(options.largest_group), std::floor(fitting),
+                                  std::floor(options.group_buffers / static_cast<double>(buffers))});
     return static_cast<std::size_t>(std::clamp(wanted, 1.0, std::max(1.0, most)));
   }
 
