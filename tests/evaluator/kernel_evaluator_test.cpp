@@ -338,7 +338,7 @@ TEST_CASE("results that differ between two runs on the same inputs are refused")
 
 TEST_CASE("a kernel that starts to cheat when it is timed is still caught") {
   Bench bench;
-  const auto answer = bench.judge({[world = bench.world](const Call& call) {
+  const auto answer = bench.judge({[world = bench.world.get()](const Call& call) {
     rows(call);
     if (world->timed_groups > 4) call.buffer<float>("C")[0] += 1;
   }});
@@ -530,7 +530,7 @@ TEST_CASE("each lock holds what the others let pass") {
 
 TEST_CASE("inputs are looked at after timed runs, too") {
   Bench bench;
-  const auto answer = bench.judge({[world = bench.world](const Call& call) {
+  const auto answer = bench.judge({[world = bench.world.get()](const Call& call) {
                                      rows(call);
                                      if (world->timed_groups > 4) call.buffer<float>("b")[0] = 0;
                                    },

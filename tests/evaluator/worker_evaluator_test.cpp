@@ -302,7 +302,8 @@ TEST_CASE("kill -9 of a worker in the middle costs that candidate its verdict, a
   CHECK(answer.verdict == Verdict::crashed);
   REQUIRE(answer.diagnostics.size() == 1);
   CHECK(answer.diagnostics[0].message.find("killed by signal 9") != std::string::npos);
-  CHECK(judge(evaluator, "honest").correct());
+  const auto next = judge(evaluator, "honest");
+  CHECK_MESSAGE(next.correct(), (next.diagnostics.empty() ? "" : next.diagnostics[0].message));
   CHECK(settled(2).size() == 2);
 }
 

@@ -442,7 +442,8 @@ private:
     return worker_error(message.contains("error") ? message["error"] : Json());
   }
 
-  /// Judges a candidate. False if the worker had already said that it would end. Throws the worker's `Error`.
+  /// Judges a candidate. False if the worker had already ended, or said that it would. Throws the worker's
+  /// `Error`.
   [[nodiscard]] bool evaluate(Slot& slot, Job& job) {
     // The task is known by its name.
     EvaluationRequest request{
@@ -453,6 +454,12 @@ private:
     if (!can_be_sent(message))
       throw Error(error_id::worker_request, "the text of the incumbent is not UTF-8",
                   "Compare with a kernel that was found correct", "task " + job.task->task.name);
+    // One that ended before it was asked did not end because of this candidate.
+    if (!slot.worker->alive()) {
+      note_failure(slot, "it ended while it had nothing to do");
+      lose(slot);
+      return false;
+    }
     const auto limit = milliseconds_of(options_.compile_seconds + options_.evaluation_seconds);
     const auto reply =
         slot.worker->ask(worker_message::evaluate, std::move(message), worker_message::evaluation,

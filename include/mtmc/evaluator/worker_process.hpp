@@ -113,6 +113,9 @@ public:
     }
   }
 
+  /// Whether its process has not ended.
+  [[nodiscard]] bool alive() { return child_.alive(); }
+
   /// Says bye, and gives it a moment to clean up behind itself.
   void finish(std::chrono::milliseconds patience) {
     send({{"type", worker_message::bye}});

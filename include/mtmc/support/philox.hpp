@@ -93,7 +93,7 @@ __attribute__((target("avx2"))) inline void philox_avx2(std::uint32_t* out, Phil
   }
   const Lanes front[] = {(a0 & low) | b0 << half, (a1 & low) | b1 << half, (a2 & low) | b2 << half};
   const Lanes back[] = {(c0 & low) | d0 << half, (c1 & low) | d1 << half, (c2 & low) | d2 << half};
-  for (int group = 0; group < 3; ++group) {
+  for (std::size_t group = 0; group < 3; ++group) {
     const Lanes blocks[] = {__builtin_shufflevector(front[group], back[group], 0, 4, 1, 5),
                             __builtin_shufflevector(front[group], back[group], 2, 6, 3, 7)};
     std::memcpy(out + 16 * group, blocks, sizeof blocks);

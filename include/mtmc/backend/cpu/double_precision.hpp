@@ -128,9 +128,8 @@ private:
       replace(token, "double");
     } else if (is_among(name, float_constants)) {
       replace(token, "double(" + token.spelling + ")");
-    } else if (is_among(without_builtin(name), float_functions)) {
-      replace(token, token.spelling.substr(0, name.size() - 1));
-    } else if (name == "__builtin_inff" || name == "__builtin_huge_valf") {
+    } else if (is_among(without_builtin(name), float_functions) || name == "__builtin_inff" ||
+               name == "__builtin_huge_valf") {
       replace(token, token.spelling.substr(0, name.size() - 1));
     }
     return true;
