@@ -71,26 +71,8 @@ struct Count {
   double files = 0;
 };
 
-/// Parents of all processes.
-std::map<pid_t, pid_t> parents() {
-  std::map<pid_t, pid_t> result;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const auto name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    try {
-      const auto stat = mtmc::read_file(entry.path().string() + "/stat");
-      const auto fields = exploits::words_of(stat.substr(stat.rfind(')') + 1));
-      if (fields.size() > 1) result[std::stoi(name)] = std::stoi(fields[1]);
-    } catch (const std::exception&) {
-      // It has ended meanwhile.
-      continue;
-    }
-  }
-  return result;
-}
-
 std::vector<pid_t> descendants() {
-  const auto all = parents();
+  const auto all = exploits::parents();
   std::vector<pid_t> found{::getpid()};
   for (std::size_t i = 0; i < found.size(); ++i)
     for (const auto& [child, parent] : all)

@@ -2,8 +2,8 @@
 /// What the benchmarks of the evaluator share.
 
 #include <mtmc/core/kernel.hpp>
+#include <mtmc/support/stopwatch.hpp>
 
-#include <chrono>
 #include <string>
 
 namespace bench {
@@ -15,8 +15,6 @@ namespace bench {
   return result;
 }
 
-[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
+using mtmc::seconds_since;
 
 } // namespace bench

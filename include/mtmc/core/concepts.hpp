@@ -377,6 +377,15 @@ concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
   { backend.in_double_precision(kernel) } -> std::same_as<std::optional<Kernel>>;
 };
 
+/// Bytes of the pages that a backend keeps away from programs around each of its allocations; 0 if it does
+/// not.
+template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]] const B& backend) {
+  if constexpr (HasGuardPages<B>)
+    return backend.guard_page_bytes();
+  else
+    return 0;
+}
+
 /// How many calls of a part may run at once: its own declaration, or no limit.
 template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const T& part) {
   if constexpr (HasConcurrencyLimit<T>)

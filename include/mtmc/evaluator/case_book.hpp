@@ -88,12 +88,10 @@ public:
   [[nodiscard]] std::uint64_t key_of(const CaseId& id) const noexcept {
     const auto serial = fresh_ ? id.serial : 0;
     const bool timed = fresh_ && id.timed;
-    const auto words =
-        philox4x32({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32),
-                    static_cast<std::uint32_t>(id.size),
-                    static_cast<std::uint32_t>(id.distribution) * 2 + (timed ? 1 : 0)},
-                   {static_cast<std::uint32_t>(master_key_), static_cast<std::uint32_t>(master_key_ >> 32)});
-    return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
+    return philox_key({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32),
+                       static_cast<std::uint32_t>(id.size),
+                       static_cast<std::uint32_t>(id.distribution) * 2 + (timed ? 1 : 0)},
+                      master_key_);
   }
 
   /// Serial number for the checks of a candidate's next evaluation: 0 for the first.

@@ -13,6 +13,7 @@
 #include <mtmc/evaluator/slot.hpp>
 #include <mtmc/evaluator/tolerance.hpp>
 #include <mtmc/evaluator/wrong_result.hpp>
+#include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -92,9 +93,11 @@ template <class B> struct PreparedTask {
   std::mutex lock;
   bool ready = false;
 
-  /// What the checks of a size cost.
+  /// What the checks of a size cost. Timed runs do not show captured content as it is, so they replace no
+  /// check.
   [[nodiscard]] SizeCost cost(std::size_t size) const {
-    return {seconds[size], layouts[size].bytes(), task.sizes[size].weight > 0};
+    return {seconds[size], layouts[size].bytes(),
+            task.sizes[size].weight > 0 && !has_captured(captured, layouts[size])};
   }
 
   /// What is allowed of one buffer's errors in one case, given what is known of its results. A widened
@@ -185,9 +188,6 @@ struct ComparisonTally {
 };
 
 namespace detail {
-[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 [[nodiscard]] inline Deadline deadline_in(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                 std::chrono::duration<double>(seconds));
@@ -311,7 +311,7 @@ public:
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
-    outcome.seconds = detail::seconds_since(start);
+    outcome.seconds = seconds_since(start);
     if (!status.finished()) {
       outcome.refusal = guard != BufferGuard::red_zones && status.outcome == RunOutcome::faulted
                             ? guard_page_refusal(guard, layout.size)

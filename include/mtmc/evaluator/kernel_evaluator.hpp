@@ -35,7 +35,7 @@ namespace mtmc {
 /// their data are and they have the same kinds of hooks, so give tasks whose hooks differ different names.
 ///
 /// Throws `Error` where the surroundings or the task are at fault, never for what a candidate does:
-/// `mtmc.task.001` to `.003`, `.005`, `.006` (the task), `mtmc.evaluator.001` to `.004`, and what the backend
+/// `mtmc.task.001` to `.003`, `.005`, `.006` (the task), `mtmc.evaluator.002` to `.004`, and what the backend
 /// throws.
 template <class B> class KernelEvaluator {
   static_assert(check_backend<B>());
@@ -107,7 +107,7 @@ public:
       evaluation.speed_up.reset();
       evaluation.comparison = Comparison::not_timed;
     }
-    evaluation.cost.total = detail::seconds_since(start);
+    evaluation.cost.total = seconds_since(start);
     return evaluation;
   }
 
@@ -218,7 +218,7 @@ private:
     std::vector<double> seconds(task.layouts.size(), 0);
     auto start = std::chrono::steady_clock::now();
     auto refusal = check_results(judge, task, candidate, until, seconds, evaluation);
-    evaluation.cost.check = detail::seconds_since(start);
+    evaluation.cost.check = seconds_since(start);
     if (refusal) return refusal;
 
     start = std::chrono::steady_clock::now();
@@ -233,7 +233,7 @@ private:
     for (const auto& times : timing.times())
       add_times(met, times.incumbent.empty() ? times.candidate : times.incumbent);
     record_conditions(met, !refusal, evaluation);
-    evaluation.cost.time = detail::seconds_since(start);
+    evaluation.cost.time = seconds_since(start);
     return refusal;
   }
 
@@ -244,11 +244,10 @@ private:
                                                      std::vector<double>& seconds, Evaluation& evaluation) {
     std::vector<SizeCost> costs;
     const auto& locks = state_->options.locks;
-    for (std::size_t i = 0; i < task.layouts.size(); ++i)
-      // Timed runs do not show captured content as it is, so they replace no check.
-      costs.push_back({task.seconds[i], task.layouts[i].bytes(),
-                       task.task.sizes[i].weight > 0 && !has_captured(task.captured, task.layouts[i]),
-                       locks.sizes || &task.task.sizes[i] == task.task.main_size()});
+    for (std::size_t i = 0; i < task.layouts.size(); ++i) {
+      costs.push_back(task.cost(i));
+      costs.back().checked = locks.sizes || &task.task.sizes[i] == task.task.main_size();
+    }
     const auto serial = task.book.next_check(candidate.id);
     for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)
@@ -437,11 +436,9 @@ private:
       std::rotate(found, found + 1, tasks.end());
       return tasks.back();
     }
-    const auto words = philox4x32({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c},
-                                  {static_cast<std::uint32_t>(state_->master_key),
-                                   static_cast<std::uint32_t>(state_->master_key >> 32)});
-    tasks.push_back(std::make_shared<PreparedTask<B>>(
-        task, static_cast<std::uint64_t>(words[1]) << 32 | words[0], state_->options));
+    const auto key =
+        philox_key({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c}, state_->master_key);
+    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options));
     if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
     return tasks.back();
   }

@@ -23,6 +23,13 @@ struct Poison {
   std::optional<std::uint64_t> noise{};
 };
 
+namespace detail {
+/// What poison without noise repeats.
+inline constexpr std::byte poison_byte{0xff};
+/// Small enough for the nearer caches, large enough that the calls do not count.
+inline constexpr std::size_t fill_chunk = std::size_t{1} << 18;
+} // namespace detail
+
 /// Elements of `width` bytes that still hold the poison. 0 for random bytes, which cannot be told from a
 /// result.
 [[nodiscard]] inline std::int64_t count_poisoned(std::span<const std::byte> content, std::size_t width,
@@ -31,15 +38,33 @@ struct Poison {
   std::int64_t count = 0;
   for (std::size_t i = 0; i + width <= content.size(); i += width) {
     bool whole = true;
-    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == std::byte{0xff};
+    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == detail::poison_byte;
     count += whole ? 1 : 0;
   }
   return count;
 }
 
+/// Uploads to a part of a backend's buffer what `owner` keeps alive and unchanged until the next run; without
+/// a copy where the backend can do so. Null = nobody keeps it.
+template <class B>
+void upload_shared(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                   std::span<const std::byte> content,
+                   [[maybe_unused]] const std::shared_ptr<const void>& owner) {
+  if constexpr (TakesSharedUploads<B>)
+    if (owner != nullptr) return backend.upload(buffer, offset, content, owner);
+  backend.upload(buffer, offset, content);
+}
+
 namespace detail {
-/// Small enough for the nearer caches, large enough that the calls do not count.
-inline constexpr std::size_t fill_chunk = std::size_t{1} << 18;
+
+/// Uploads `block`, which `owner` keeps, again and again until the part is full.
+template <class B>
+void upload_repeatedly(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
+                       std::span<const std::byte> block, const std::shared_ptr<const void>& owner) {
+  for (std::size_t done = 0; done < bytes; done += block.size())
+    upload_shared(backend, buffer, offset + done, block.first(std::min(block.size(), bytes - done)), owner);
+}
+
 } // namespace detail
 
 /// Writes one byte to a part of a backend's buffer: by the backend's own `fill` if it has one, else by
@@ -50,10 +75,8 @@ void fill_buffer(B& backend, typename B::Buffer& buffer, std::size_t offset, std
   if constexpr (requires { backend.fill(buffer, offset, bytes, value); }) {
     backend.fill(buffer, offset, bytes, value);
   } else {
-    const std::vector<std::byte> block(std::min(bytes, detail::fill_chunk), value);
-    for (std::size_t done = 0; done < bytes; done += detail::fill_chunk)
-      backend.upload(buffer, offset + done,
-                     std::span(block).first(std::min(detail::fill_chunk, bytes - done)));
+    const auto block = std::make_shared<std::vector<std::byte>>(std::min(bytes, detail::fill_chunk), value);
+    detail::upload_repeatedly(backend, buffer, offset, bytes, *block, block);
   }
 }
 
@@ -69,17 +92,6 @@ void fill_with_noise(B& backend, typename B::Buffer& buffer, std::size_t offset,
   }
 }
 
-/// Uploads to a part of a backend's buffer what `owner` keeps alive and unchanged until the next run; without
-/// a copy where the backend can do so. Null = nobody keeps it.
-template <class B>
-void upload_shared(B& backend, typename B::Buffer& buffer, std::size_t offset,
-                   std::span<const std::byte> content,
-                   [[maybe_unused]] const std::shared_ptr<const void>& owner) {
-  if constexpr (TakesSharedUploads<B>)
-    if (owner != nullptr) return backend.upload(buffer, offset, content, owner);
-  backend.upload(buffer, offset, content);
-}
-
 /// Writes random bytes to a part of a backend's buffer, the same ones every 256 KiB: as good as others to a
 /// kernel that must not read them, and several times as fast to come by.
 template <class B>
@@ -88,10 +100,8 @@ void fill_with_repeated_noise(B& backend, typename B::Buffer& buffer, std::size_
   const auto words =
       std::make_shared<std::vector<std::uint32_t>>((std::min(bytes, detail::fill_chunk) + 3) / 4);
   philox_fill(*words, key, 0, stream);
-  const auto block = std::as_bytes(std::span<const std::uint32_t>(*words));
-  for (std::size_t done = 0; done < bytes; done += detail::fill_chunk)
-    upload_shared(backend, buffer, offset + done, block.first(std::min(detail::fill_chunk, bytes - done)),
-                  words);
+  detail::upload_repeatedly(backend, buffer, offset, bytes,
+                            std::as_bytes(std::span<const std::uint32_t>(*words)), words);
 }
 
 /// A part of a backend's buffer, looked at where it lies if the backend shows it; else copied to `room`,

@@ -17,10 +17,8 @@ public:
   [[nodiscard]] std::uint64_t next() noexcept {
     const std::uint64_t serial = given_.fetch_add(1, std::memory_order_relaxed);
     constexpr std::uint32_t stream = 0x5ec2e7;
-    const auto words =
-        philox4x32({static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32), 0, stream},
-                   {static_cast<std::uint32_t>(master_), static_cast<std::uint32_t>(master_ >> 32)});
-    return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
+    return philox_key(
+        {static_cast<std::uint32_t>(serial), static_cast<std::uint32_t>(serial >> 32), 0, stream}, master_);
   }
 
 private:

@@ -43,15 +43,6 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 
 } // namespace detail
 
-/// Bytes of the pages that a backend keeps away from programs around each of its allocations; 0 if it does
-/// not.
-template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]] const B& backend) {
-  if constexpr (HasGuardPages<B>)
-    return backend.guard_page_bytes();
-  else
-    return 0;
-}
-
 /// Allocates the buffers of a plan and binds them. A guard page needs a backend that has them.
 template <class B>
 [[nodiscard]] Slot<B> make_slot(B& backend, const ProblemLayout& layout, const LaunchPlan& plan,
@@ -92,7 +83,7 @@ template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, cons
     fill_with_repeated_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
                              contents + buffer.place);
   else
-    fill_buffer(backend, buffer.memory, layout.front, layout.bytes, std::byte{0xff});
+    fill_buffer(backend, buffer.memory, layout.front, layout.bytes, poison_byte);
 }
 
 } // namespace detail
@@ -168,7 +159,7 @@ template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemL
   for (std::size_t i = 0; i < slot.buffers.size(); ++i)
     if (layout.buffers[i].is_written())
       fill_buffer(backend, slot.buffers[i].memory, slot.buffers[i].layout.front, slot.buffers[i].layout.bytes,
-                  std::byte{0xff});
+                  detail::poison_byte);
 }
 
 /// Looks for writes where none are allowed, as far as `locks` say so: all red zones, and, where `inputs` are

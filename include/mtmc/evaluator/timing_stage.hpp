@@ -73,8 +73,8 @@ public:
     for (int rounds = 1; !times_.empty(); ++rounds) {
       if (rounds % rounds_in_one_place == 0) choose_place();
       if (auto refusal = round(until)) return refusal;
-      const double each = detail::seconds_since(timing) / rounds;
-      const bool last = rounds >= most || over(rule, rounds, detail::seconds_since(start), each, budget);
+      const double each = seconds_since(timing) / rounds;
+      const bool last = rounds >= most || over(rule, rounds, seconds_since(start), each, budget);
       if (incumbent_ == nullptr) {
         if (rounds >= absolute_rounds || last) return std::nullopt;
         continue;

@@ -118,6 +118,13 @@ __attribute__((target("avx2"))) inline void philox_avx2(std::uint32_t* out, Phil
   return counter;
 }
 
+/// The first 64 bits of the block that belongs to `counter` and `key` (its low half first): one of as many
+/// independent keys as there are counters.
+[[nodiscard]] constexpr std::uint64_t philox_key(PhiloxCounter counter, std::uint64_t key) noexcept {
+  const auto words = philox4x32(counter, {detail::low_half(key), detail::high_half(key)});
+  return static_cast<std::uint64_t>(words[1]) << 32 | words[0];
+}
+
 /// Fills `out` with random bits: `out[i]` is word i % 4 of the block with counter `first_counter` + i / 4
 /// (64-bit, low words of the Philox counter) and `stream` (high words) under `key` (its low half first). So
 /// each element depends on key, stream and its place alone: a long sequence may be filled in pieces, in any

@@ -20,6 +20,7 @@
 #include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/device_lock.hpp>
+#include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -278,9 +279,6 @@ private:
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
   static constexpr std::chrono::seconds preparation_patience{10};
 
-  [[nodiscard]] static double seconds_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
   /// The deadline, put off by the time since `begin`.
   [[nodiscard]] static Deadline later(Deadline deadline, std::chrono::steady_clock::time_point begin) {
     const auto waited = std::chrono::steady_clock::now() - begin;
