@@ -213,13 +213,7 @@ private:
     right_.push_back({task.name, {}});
     std::vector<double> compiler;
     std::vector<double> plain;
-    for (const auto& candidate : wrong_candidates(task.kernel)) {
-      mtmc::Evaluation answer;
-      const auto costs = judge(task, candidate, mtmc::Purpose::explore, false, answer);
-      // A change that happens to make no difference is no wrong candidate.
-      if (answer.correct()) continue;
-      wrong_.back().costs.push_back(costs);
-    }
+    // First the start kernel, as in the loop.
     for (const auto& candidate : right_candidates(task, evaluator_.device(), arguments_.right)) {
       mtmc::Evaluation answer;
       const auto purpose = arguments_.promote ? mtmc::Purpose::promote : mtmc::Purpose::explore;
@@ -230,6 +224,13 @@ private:
       right_.back().costs.push_back(costs);
       compiler.push_back(answer.cost.compile);
       plain.push_back(plain_compilation(candidate.kernel));
+    }
+    for (const auto& candidate : wrong_candidates(task.kernel)) {
+      mtmc::Evaluation answer;
+      const auto costs = judge(task, candidate, mtmc::Purpose::explore, false, answer);
+      // A change that happens to make no difference is no wrong candidate.
+      if (answer.correct()) continue;
+      wrong_.back().costs.push_back(costs);
     }
     std::fprintf(stderr, "%-18s prepared in %.2f s; compiler %.0f ms, a plain call of it %.0f ms\n",
                  task.name.c_str(), preparation, 1e3 * mtmc::median(compiler), 1e3 * mtmc::median(plain));
@@ -249,10 +250,11 @@ private:
     if (arguments_.each)
       std::printf(
           "%-18s %-28s %-14s %8.1f ms beyond; total %.1f, compile %.1f, kernels %.1f in %d calls, check "
-          "%.1f, timing %.1f\n",
+          "%.1f, timing %.1f; around %.1f, alloc %.1f, judge %.1f\n",
           task.name.c_str(), candidate.name.c_str(), std::string(to_string(answer.verdict)).c_str(),
           1e3 * costs.beyond, 1e3 * costs.total, 1e3 * answer.cost.compile, 1e3 * costs.meter.kernels,
-          costs.meter.calls, 1e3 * costs.check, 1e3 * costs.time);
+          costs.meter.calls, 1e3 * costs.check, 1e3 * costs.time, 1e3 * costs.meter.around_kernels,
+          1e3 * costs.meter.allocate, 1e3 * costs.judge());
     return costs;
   }
 

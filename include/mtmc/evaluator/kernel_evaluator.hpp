@@ -249,6 +249,9 @@ private:
       costs.back().checked = locks.sizes || &task.task.sizes[i] == task.task.main_size();
     }
     const auto serial = task.book.next_check(candidate.id);
+    // One or two elements may be a little wrong by chance, so that more have to confirm a lower precision.
+    constexpr std::int64_t enough_elements = 16;
+    std::optional<Refusal> unconfirmed;
     for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)
         return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
@@ -258,9 +261,12 @@ private:
       ComparisonTally tally;
       auto refusal = check_case(judge, task, candidate, id, check, seconds[check.size], tally);
       add_tally(evaluation.sizes[check.size], tally);
-      if (refusal) return refusal;
+      const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;
+      if (refusal && (confirms || refusal->verdict != Verdict::low_precision)) return refusal;
+      if (refusal) unconfirmed = std::move(refusal);
+      if (unconfirmed && confirms) return unconfirmed;
     }
-    return std::nullopt;
+    return unconfirmed;
   }
 
   [[nodiscard]] std::optional<Refusal> check_case(Judge<B>& judge, PreparedTask<B>& task,

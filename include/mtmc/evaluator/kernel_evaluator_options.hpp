@@ -53,6 +53,10 @@ struct KernelEvaluatorOptions {
   /// difference is more than 5 %.
   double explore_seconds = 1.5;
   double promote_seconds = 3;
+  /// Seconds that may go, while a candidate is explored, into what timing needs besides the kernels' own
+  /// calls: inputs, buffers, comparisons. Ends at the look before the one that would take longer, with a
+  /// wider interval: matters where buffers are large and kernels fast.
+  double explore_overhead_seconds = 0.25;
   /// Most timed pairs.
   int explore_pairs = 28;
   int promote_pairs = 56;

@@ -70,11 +70,16 @@ public:
     if (!promote) rule.worthwhile = std::log1p(std::max(options.worthwhile_gain, 0.0));
     if (promote) rule.overwhelming_pairs = 0;
     const auto timing = std::chrono::steady_clock::now();
+    kernel_seconds_ = 0;
     for (int rounds = 1; !times_.empty(); ++rounds) {
       if (rounds % rounds_in_one_place == 0) choose_place();
       if (auto refusal = round(until)) return refusal;
-      const double each = seconds_since(timing) / rounds;
-      const bool last = rounds >= most || over(rule, rounds, seconds_since(start), each, budget);
+      const double spent = seconds_since(timing);
+      const double beyond_kernels = spent - kernel_seconds_;
+      const bool last =
+          rounds >= most || over(rule, rounds, seconds_since(start), spent / rounds, budget) ||
+          (!promote && next_look_exceeds(rule.looks, rounds, beyond_kernels, beyond_kernels / rounds,
+                                         options.explore_overhead_seconds));
       if (incumbent_ == nullptr) {
         if (rounds >= absolute_rounds || last) return std::nullopt;
         continue;
@@ -128,13 +133,20 @@ private:
                           double budget) const {
     constexpr double worth_waiting = 0.05;
     const auto& looks = rule.looks.pairs;
-    if (looks.empty() || rounds < looks.front()) {
-      const double seen = incumbent_ != nullptr ? std::abs(median(combined())) : 0;
-      return elapsed > (rounds >= 3 && seen < worth_waiting ? budget : 3 * budget);
-    }
-    const auto next = std::upper_bound(looks.begin(), looks.end(), rounds);
-    if (next == looks.end()) return elapsed > budget;
-    const bool at_look = std::find(looks.begin(), looks.end(), rounds) != looks.end();
+    if (!looks.empty() && rounds >= looks.front())
+      return next_look_exceeds(rule.looks, rounds, elapsed, each, budget);
+    const double seen = incumbent_ != nullptr ? std::abs(median(combined())) : 0;
+    return elapsed > (rounds >= 3 && seen < worth_waiting ? budget : 3 * budget);
+  }
+
+  /// Whether this is a look and the next one, with rounds of `each` seconds, comes after the budget; behind
+  /// the last look, whether the budget is spent.
+  [[nodiscard]] static bool next_look_exceeds(const TimingLooks& looks, int rounds, double elapsed,
+                                              double each, double budget) {
+    const auto& pairs = looks.pairs;
+    const auto next = std::upper_bound(pairs.begin(), pairs.end(), rounds);
+    if (next == pairs.end()) return elapsed > budget;
+    const bool at_look = std::find(pairs.begin(), pairs.end(), rounds) != pairs.end();
     return at_look && elapsed + (*next - rounds) * each > budget;
   }
 
@@ -213,8 +225,10 @@ private:
       judge_.load(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
       group.push_back(slot.plan);
     }
-    return judge_.backend().time(*contestant.program, group, judge_.options().cold,
-                                 detail::deadline_in(limit));
+    auto timed =
+        judge_.backend().time(*contestant.program, group, judge_.options().cold, detail::deadline_in(limit));
+    kernel_seconds_ += timed.seconds;
+    return timed;
   }
 
   [[nodiscard]] std::optional<Refusal> time_candidate(SizeTimes& times, const GroupInputs& inputs,
@@ -305,6 +319,8 @@ private:
   std::vector<std::shared_ptr<const ReferenceResult>> wanted_;
   TimingAnswer answer_;
   std::size_t rounds_ = 0;
+  /// Of all timed groups since the warm-up.
+  double kernel_seconds_ = 0;
   std::string incumbent_failure_;
 };
 

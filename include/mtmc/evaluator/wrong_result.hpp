@@ -81,16 +81,16 @@ struct WrongElements {
   double greatest_got = -HUGE_VAL;
 };
 
-[[nodiscard]] inline WrongElements gather_wrong_elements(const BufferLayout& buffer,
-                                                         std::span<const std::byte> got,
-                                                         const WantedContent& wanted,
-                                                         const Tolerance& tolerance, const Poison& poison) {
+[[nodiscard]] inline WrongElements
+gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   WrongElements facts;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
   facts.high.assign(dimensions, -1);
   const std::size_t width = size_of(buffer.type);
-  for (std::int64_t place = 0; place < buffer.elements; ++place) {
+  for (auto place = std::max<std::int64_t>(comparison.first_wrong, 0);
+       place < buffer.elements && facts.count < comparison.wrong; ++place) {
     const auto offset = static_cast<std::size_t>(place) * width;
     if (wanted.type == buffer.type &&
         std::memcmp(got.data() + offset, wanted.content.data() + offset, width) == 0)
@@ -147,7 +147,7 @@ describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span
                       const WantedContent& wanted, std::span<const std::vector<std::byte>> inputs,
                       const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   const auto& buffer = layout.buffers[output];
-  const auto facts = detail::gather_wrong_elements(buffer, got, wanted, tolerance, poison);
+  const auto facts = detail::gather_wrong_elements(buffer, got, wanted, tolerance, comparison, poison);
   WrongResult result;
   const auto place = std::max<std::int64_t>(comparison.first_wrong, 0);
   result.message = detail::element_name(buffer, place) + " is " +

@@ -2,7 +2,7 @@
 /// The search itself (paper: macro thinking and micro coding in turns), for parts without types.
 
 #include <mtmc/loop/beam.hpp>
-#include <mtmc/loop/parallel.hpp>
+#include <mtmc/support/parallel.hpp>
 #include <mtmc/loop/part_calls.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/loop/search_state.hpp>

@@ -13,6 +13,7 @@
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
 #include <mtmc/backend/cpu/double_precision.hpp>
+#include <mtmc/backend/cpu/memory_reserve.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/quiet_gate.hpp>
@@ -117,7 +118,7 @@ public:
   /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
   /// cannot be had.
   [[nodiscard]] Buffer allocate(std::size_t bytes) {
-    return {state_->registry, std::make_shared<const detail::SharedMemory>(bytes)};
+    return {state_->registry, state_->reserve->allocate(bytes)};
   }
   /// Copies `content` into a buffer; it appears there right before the next run. Throws std::out_of_range if
   /// it does not fit.
@@ -157,7 +158,7 @@ public:
     const auto hold = quietly([&] { return state_->gate.work(); });
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
-    return execute(program, {&plan, 1}, false, anywhere, later(deadline, begin), seconds);
+    return execute(program, {&plan, 1}, Memory::uncached, anywhere, later(deadline, begin), seconds);
   }
 
   /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
@@ -171,7 +172,8 @@ public:
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
     const auto before = state_->watch.read(program.runner_seconds());
-    result.status = execute(program, group, cold, state_->place, later(deadline, begin), result.seconds);
+    result.status = execute(program, group, cold ? Memory::evicted : Memory::cached, state_->place,
+                            later(deadline, begin), result.seconds);
     // The processor time of a runner that is lost is not known.
     if (result.status.finished()) state_->watch.add(before, state_->watch.read(program.runner_seconds()));
     return result;
@@ -265,6 +267,8 @@ private:
     detail::RunnerSetup runner;
     std::string identity;
     std::shared_ptr<detail::BufferRegistry> registry = std::make_shared<detail::BufferRegistry>();
+    std::shared_ptr<detail::MemoryReserve> reserve =
+        std::make_shared<detail::MemoryReserve>(options.locks.sandbox ? options.reserved_bytes : 0);
     detail::QuietGate gate;
     detail::ConditionsWatch watch;
     std::mutex measuring;
@@ -274,6 +278,10 @@ private:
     Device measured;
     std::atomic<const Device*> device = &discovered;
   };
+
+  /// Where the content of buffers is when a call begins: in the caches as far as there is room, elsewhere as
+  /// far as that is cheap, or nowhere in them.
+  enum class Memory { cached, uncached, evicted };
 
   static constexpr int anywhere = -1;
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
@@ -336,7 +344,7 @@ private:
     result.program = state_->cache.program(key, compilation->object, state_);
   }
 
-  [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, bool cold,
+  [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, Memory memory,
                                   int processor, Deadline deadline, double& seconds) {
     detail::BoundGroup group;
     if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
@@ -349,8 +357,10 @@ private:
     }
     if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
     // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.
-    for (const auto& [handle, memory] : group.buffers) memory->settle();
-    if (cold) state_->evictor.evict(detail::merged(std::move(group.ranges)));
+    std::vector<std::shared_ptr<const detail::SharedMemory>> buffers;
+    for (const auto& [handle, buffer] : group.buffers) buffers.push_back(buffer);
+    detail::settle_all(buffers, memory == Memory::cached);
+    if (memory == Memory::evicted) state_->evictor.evict(detail::merged(std::move(group.ranges)));
     return program.go(group, processor, later(deadline, begin), seconds);
   }
 

@@ -61,6 +61,8 @@ struct CpuBackendOptions {
   /// them. What they do is the host's responsibility.
   std::vector<std::string> allowed_functions{};
   CpuLocks locks{};
+  /// Memory of freed buffers that is kept for the next ones, in bytes; 0 = none. Without the sandbox none is.
+  std::int64_t reserved_bytes = std::int64_t{128} << 20;
   /// How many compiled programs are kept for the case that the same kernel comes again.
   std::size_t cached_programs = 256;
 };

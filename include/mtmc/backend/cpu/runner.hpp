@@ -124,6 +124,7 @@ public:
     for (const auto& [handle, memory] : buffers) {
       if (!reply.status.finished() || !reply.accepted) break;
       if (mapped_.contains(handle)) continue;
+      shown_.push_back(memory->showing());
       const std::array<std::uint64_t, 2> payload{handle, memory->mapped_bytes()};
       reply = ask(runner_protocol::command_map, payload, deadline, memory->descriptor());
       if (reply.status.finished() && reply.accepted) mapped_.emplace(handle, memory);
@@ -320,6 +321,8 @@ private:
     return reply;
   }
 
+  // Outlives the process, as all that stands before it does.
+  std::vector<std::shared_ptr<const void>> shown_;
   FileDescriptor socket_;
   // Closes when this process ends in whatever way, which kills the runner's whole group.
   FileDescriptor lifeline_;

@@ -4,6 +4,8 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/parallel.hpp>
+#include <mtmc/support/streaming_copy.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -100,17 +102,39 @@ public:
     make_room(offset, size);
     pending_.push_back({offset, size, nullptr, 0, {}, value});
   }
-  /// Puts what is staged where it belongs.
-  void settle() const {
-    for (const auto& part : pending_)
-      if (part.value)
-        std::memset(base_ + part.offset, std::to_integer<int>(*part.value), part.size);
+  /// Puts what is staged where it belongs; past this processor's caches, unless it is to be found there.
+  void settle(bool cached = true) const {
+    for (const auto& part : pending_) {
+      auto* const to = base_ + part.offset;
+      const auto* const from = part.shared != nullptr ? part.shared : staged_.data() + part.place;
+      if (part.value && cached)
+        std::memset(to, std::to_integer<int>(*part.value), part.size);
+      else if (part.value)
+        fill_streaming(to, *part.value, part.size);
+      else if (cached)
+        std::memcpy(to, from, part.size);
       else
-        std::memcpy(base_ + part.offset, part.shared != nullptr ? part.shared : staged_.data() + part.place,
-                    part.size);
-    pending_.clear();
-    staged_.clear();
+        copy_streaming(to, from, part.size);
+    }
+    forget_pending();
   }
+  /// Bytes that are staged.
+  [[nodiscard]] std::size_t pending_bytes() const noexcept {
+    std::size_t total = 0;
+    for (const auto& part : pending_) total += part.size;
+    return total;
+  }
+  /// Makes all bytes zero and forgets what is staged.
+  void wipe() const noexcept {
+    forget_pending();
+    fill_streaming(base_, std::byte{0}, mapped_bytes_);
+  }
+
+  /// Held by every runner that was given the descriptor, until its process has ended: what it says of its
+  /// mappings proves nothing.
+  [[nodiscard]] std::shared_ptr<const void> showing() const noexcept { return showing_; }
+  /// Whether a runner may have it mapped.
+  [[nodiscard]] bool shown() const noexcept { return showing_.use_count() > 1; }
   /// Bytes of the mapping: whole pages.
   [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
   /// To be passed to a runner, which maps it.
@@ -126,6 +150,11 @@ private:
     std::shared_ptr<const void> owner;
     std::optional<std::byte> value;
   };
+
+  void forget_pending() const noexcept {
+    pending_.clear();
+    staged_.clear();
+  }
 
   /// Forgets what would be covered whole, so that a buffer that is loaded again and never run does not grow.
   void make_room(std::size_t offset, std::size_t size) const {
@@ -149,7 +178,17 @@ private:
   // Like the bytes behind `content`, of which a const object is a handle, no part of its own value.
   mutable std::vector<std::byte> staged_;
   mutable std::vector<Pending> pending_;
+  std::shared_ptr<const void> showing_ = std::make_shared<char>();
 };
+
+/// Settles all of them, several at a time if there is much to copy.
+inline void settle_all(std::span<const std::shared_ptr<const SharedMemory>> memories, bool cached) {
+  constexpr std::size_t worth_threads = std::size_t{8} << 20;
+  std::size_t bytes = 0;
+  for (const auto& memory : memories) bytes += memory->pending_bytes();
+  const int threads = bytes >= worth_threads ? static_cast<int>(threads_for_memory()) : 1;
+  for_each_parallel(memories.size(), threads, [&](std::size_t i) { memories[i]->settle(cached); });
+}
 
 /// All live buffers of one backend, by the number that is their handle. Numbers are never reused. May be used
 /// from several threads.
