@@ -2,10 +2,10 @@
 /// The search itself (paper: macro thinking and micro coding in turns), for parts without types.
 
 #include <mtmc/loop/beam.hpp>
-#include <mtmc/support/parallel.hpp>
 #include <mtmc/loop/part_calls.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/loop/search_state.hpp>
+#include <mtmc/support/parallel.hpp>
 
 #include <algorithm>
 #include <atomic>
