@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mtmc {
@@ -41,6 +42,14 @@ struct WorkerBackends {
   /// Gives a task that was sent without its hooks (`Task::generate`, `Task::compare`) the hooks of its name.
   /// May be empty: then tasks with hooks are refused.
   std::function<void(Task& task)> attach_hooks{};
+
+  /// The same with the backends of another, whose hooks are taken where there are none yet.
+  [[nodiscard]] WorkerBackends with(WorkerBackends more) const {
+    WorkerBackends all = *this;
+    for (auto& entry : more.entries) all.entries.push_back(std::move(entry));
+    if (!all.attach_hooks) all.attach_hooks = std::move(more.attach_hooks);
+    return all;
+  }
 };
 
 } // namespace mtmc

@@ -30,12 +30,12 @@ namespace detail {
 
 /// The backend with these options, or as it is by default where it knows none.
 template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, const WorkerFolders& folders) {
-  if constexpr (requires { B::takes_folders; }) {
+  if constexpr (requires { B::takes_temporary_folder; })
     if (!folders.temporary.empty() && !options.contains("temporary_folder"))
       options["temporary_folder"] = folders.temporary;
+  if constexpr (requires { B::takes_device_lock_folder; })
     if (!folders.device_lock.empty() && !options.contains("device_lock_folder"))
       options["device_lock_folder"] = folders.device_lock;
-  }
   if constexpr (BackendFromJson<B>) {
     return B::from_json(options);
   } else {
@@ -86,9 +86,9 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
 
 /// The backends `run_as_worker` is to offer. Each needs `static constexpr std::string_view name`, the name it
 /// is asked for by, and is made by `static B from_json(const nlohmann::json& options)` or, if it has no
-/// options, by its default constructor. With `static constexpr bool takes_folders` it finds
-/// `temporary_folder` and `device_lock_folder` among its options. With `bool spent() const` it can say that
-/// its process must be replaced.
+/// options, by its default constructor. With `static constexpr bool takes_temporary_folder` and
+/// `takes_device_lock_folder` it finds `temporary_folder` and `device_lock_folder` among its options. With
+/// `bool spent() const` it can say that its process must be replaced.
 template <class... Backends>
 [[nodiscard]] WorkerBackends worker_backends(std::function<void(Task&)> attach_hooks = {}) {
   return {{detail::worker_backend<Backends>()...}, std::move(attach_hooks)};

@@ -1,6 +1,8 @@
 #pragma once
 /// What a kernel in C++ may name: headers, functions of libraries, pragmas. Everything else is refused.
 
+#include <mtmc/backend/directive_screen.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,12 +10,6 @@
 #include <string_view>
 
 namespace mtmc::detail {
-
-template <std::size_t count>
-[[nodiscard]] constexpr bool is_one_of(std::string_view name,
-                                       const std::array<std::string_view, count>& names) noexcept {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 /// Headers that compute and nothing else. Those of input and output are harmless as text (what they declare
 /// is refused when it is called), and coders include them out of habit; <iostream> is not among them, because
@@ -221,70 +217,6 @@ template <std::size_t count>
   if (first == "GCC") return is_one_of(second, gcc);
   if (first == "clang") return is_one_of(second, clang);
   return first.empty() || is_one_of(first, plain);
-}
-
-/// Words of the language that generated code around a kernel uses.
-[[nodiscard]] constexpr bool is_keyword(std::string_view name) noexcept {
-  constexpr auto words = std::to_array<std::string_view>({"alignas",
-                                                          "alignof",
-                                                          "auto",
-                                                          "bool",
-                                                          "break",
-                                                          "case",
-                                                          "catch",
-                                                          "char",
-                                                          "class",
-                                                          "const",
-                                                          "constexpr",
-                                                          "continue",
-                                                          "decltype",
-                                                          "default",
-                                                          "defined",
-                                                          "delete",
-                                                          "do",
-                                                          "double",
-                                                          "else",
-                                                          "enum",
-                                                          "extern",
-                                                          "false",
-                                                          "float",
-                                                          "for",
-                                                          "if",
-                                                          "inline",
-                                                          "int",
-                                                          "long",
-                                                          "namespace",
-                                                          "new",
-                                                          "operator",
-                                                          "private",
-                                                          "public",
-                                                          "return",
-                                                          "short",
-                                                          "signed",
-                                                          "sizeof",
-                                                          "static",
-                                                          "static_assert",
-                                                          "static_cast",
-                                                          "struct",
-                                                          "switch",
-                                                          "template",
-                                                          "true",
-                                                          "typename",
-                                                          "union",
-                                                          "unsigned",
-                                                          "using",
-                                                          "void",
-                                                          "volatile",
-                                                          "while",
-                                                          "visibility",
-                                                          "__attribute__",
-                                                          "__builtin_bit_cast"});
-  return is_one_of(name, words);
-}
-
-/// Names of the code that is generated around a kernel.
-[[nodiscard]] constexpr bool is_own_name(std::string_view name) noexcept {
-  return name.starts_with("mtmc_launch_") || name.starts_with("mtmc_generated");
 }
 
 /// Attributes that make code run unasked, hide it, or put it where it does not belong.

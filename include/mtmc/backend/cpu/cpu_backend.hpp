@@ -16,9 +16,9 @@
 #include <mtmc/backend/cpu/memory_reserve.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
-#include <mtmc/backend/cpu/quiet_gate.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/text_screen.hpp>
+#include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/device_lock.hpp>
 #include <mtmc/support/stopwatch.hpp>
@@ -64,7 +64,8 @@ public:
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cpu";
   /// Its options have `temporary_folder` and `device_lock_folder`, which a worker fills in.
-  static constexpr bool takes_folders = true;
+  static constexpr bool takes_temporary_folder = true;
+  static constexpr bool takes_device_lock_folder = true;
   /// From the JSON form of its options (backend/cpu/options_json.hpp). Throws `Error` (`mtmc.json.001`) where
   /// that is malformed, and what the constructor throws.
   [[nodiscard]] static CpuBackend from_json(const nlohmann::json& options) {

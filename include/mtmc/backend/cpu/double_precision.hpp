@@ -1,7 +1,7 @@
 #pragma once
 /// A kernel in C++ with every `float` made a `double`: the same function without f32's rounding errors.
 
-#include <mtmc/backend/cpu/source_tokens.hpp>
+#include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_lines.hpp>

@@ -3,28 +3,18 @@
 
 #include <mtmc/backend/cpu/allowed_names.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/demangle.hpp>
 #include <mtmc/support/elf.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <elf.h>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mtmc::detail {
-
-/// The name as the coder wrote it: `_ZZ4rowsPKfE5cache` is `rows(float const*)::cache`.
-[[nodiscard]] inline std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text{
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free};
-  return status == 0 && text ? std::string(text.get()) : name;
-}
 
 /// Looks at the tables of an object file.
 class ObjectScreen {

@@ -113,8 +113,9 @@ struct ProbeSpelling {
   probe.scalars = head("scalars", parameters) + body + "}\n" + single("scalars", arguments);
   probe.converted_scalars = head("converted", out + "C, int thrice, float twice") +
                             "  C[0] = (float)thrice + twice;\n}\n" + single("converted", "C, 3 * n, 2 * n");
-  probe.never_ends = head("never_ends", out + "C, int n") +
-                     "  volatile int go = 1;\n  while (go) C[0] = (float)n;\n}\n" +
+  // Through memory, because compilers for GPUs leave out loops that do nothing else but go on.
+  probe.never_ends = head("never_ends", out + "C, int n") + "  volatile " + out + "seen = C;\n" +
+                     "  seen[0] = (float)n;\n  while (seen[0] == (float)n) seen[0] = (float)n;\n}\n" +
                      single("never_ends", "C, n");
   probe.crashes = head("crashes", out + "C, int n") + "  C[((" + spelling.types.at(DataType::i64) +
                   ")1 << 44) + n] = 1.0f;\n}\n" + single("crashes", "C, n");

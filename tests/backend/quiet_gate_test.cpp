@@ -1,4 +1,4 @@
-#include <mtmc/backend/cpu/quiet_gate.hpp>
+#include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

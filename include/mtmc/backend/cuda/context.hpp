@@ -1,0 +1,209 @@
+#pragma once
+/// The device's primary context, which this process may share with an engine of its own.
+
+#include <mtmc/backend/cuda/driver.hpp>
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace mtmc::detail {
+
+/// The primary context of one device and a stream of its own in it. The context is retained, never reset, and
+/// current only within calls of this library. Once a kernel has crashed or never ended, it is lost for the
+/// whole process. May be used from several threads.
+class CudaContext {
+public:
+  /// Throws `Error` (`mtmc.backend.004`) where there is no such device, or it cannot be shared.
+  CudaContext(const std::string& library, int ordinal) : driver_(library) {
+    if (ordinal < 0 || ordinal >= driver_.devices())
+      throw Error(error_id::backend_device,
+                  "there is no CUDA device " + std::to_string(ordinal) + "; the driver sees " +
+                      std::to_string(driver_.devices()),
+                  "Correct CudaBackendOptions::device, or CUDA_VISIBLE_DEVICES");
+    driver_.demand(driver_.device_get(&device_, ordinal), "cuDeviceGet");
+    driver_.demand(driver_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    const Use use(*this);
+    constexpr unsigned non_blocking = 1;
+    driver_.demand(driver_.stream_create(&stream_, non_blocking), "cuStreamCreate");
+  }
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+  ~CudaContext() {
+    // What waits for a kernel that never ends would never end either.
+    if (lost()) return;
+    {
+      const Use use(*this);
+      (void)driver_.stream_destroy(stream_);
+    }
+    (void)driver_.context_release(device_);
+  }
+
+  /// Makes the context current in this thread while it lives.
+  class Use {
+  public:
+    explicit Use(const CudaContext& context) : context_(context) {
+      context_.driver().demand(context_.driver().context_push(context_.context_), "cuCtxPushCurrent");
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() {
+      CudaHandle popped = nullptr;
+      (void)context_.driver().context_pop(&popped);
+    }
+
+  private:
+    const CudaContext& context_;
+  };
+
+  [[nodiscard]] const CudaDriver& driver() const noexcept { return driver_; }
+  [[nodiscard]] CudaHandle stream() const noexcept { return stream_; }
+  [[nodiscard]] int attribute(DeviceAttribute which) const {
+    int value = 0;
+    driver_.demand(driver_.device_attribute(&value, which, device_), "cuDeviceGetAttribute");
+    return value;
+  }
+  [[nodiscard]] std::string name() const {
+    std::array<char, 256> text{};
+    driver_.demand(driver_.device_name(text.data(), static_cast<int>(text.size()) - 1, device_),
+                   "cuDeviceGetName");
+    return text.data();
+  }
+  /// "GPU-" and the number by which the device is known on this machine.
+  [[nodiscard]] std::string uuid() const {
+    std::array<unsigned char, 16> bytes{};
+    driver_.demand(driver_.device_uuid(bytes.data(), device_), "cuDeviceGetUuid");
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string text = "GPU-";
+    for (const auto byte : bytes) {
+      text += digits[byte >> 4];
+      text += digits[byte & 15];
+    }
+    return text;
+  }
+  [[nodiscard]] std::int64_t memory_bytes() const {
+    std::size_t bytes = 0;
+    driver_.demand(driver_.device_memory(&bytes, device_), "cuDeviceTotalMem");
+    return static_cast<std::int64_t>(bytes);
+  }
+
+  /// Notes that the context can never be used again, and why; the first reason stays.
+  void lose(const std::string& reason) {
+    const std::scoped_lock lock(mutex_);
+    if (lost_.empty()) lost_ = reason;
+  }
+  [[nodiscard]] bool lost() const {
+    const std::scoped_lock lock(mutex_);
+    return !lost_.empty();
+  }
+  /// Throws `Error` (`mtmc.backend.004`) if the context is lost.
+  void demand_alive() const {
+    const std::scoped_lock lock(mutex_);
+    if (lost_.empty()) return;
+    throw Error(error_id::backend_device, "this process cannot use the CUDA device any more: " + lost_,
+                "Replace the process; WorkerEvaluator and CudaEvaluator do so by themselves");
+  }
+
+private:
+  CudaDriver driver_;
+  int device_ = 0;
+  CudaHandle context_ = nullptr;
+  CudaHandle stream_ = nullptr;
+  mutable std::mutex mutex_;
+  std::string lost_;
+};
+
+/// Compute capability as NVRTC and others write it: "sm_90a" on Hopper, whose own instructions need the "a".
+[[nodiscard]] inline std::string cuda_architecture(int major, int minor) {
+  return "sm_" + std::to_string(10 * major + minor) + (major >= 9 ? "a" : "");
+}
+
+/// The device as policies and coders see it.
+[[nodiscard]] inline Device read_cuda_device(const CudaContext& context) {
+  using enum DeviceAttribute;
+  Device device;
+  device.name = context.name();
+  device.kind = "gpu";
+  device.arch = cuda_architecture(context.attribute(major), context.attribute(minor));
+  device.compute_units = context.attribute(compute_units);
+  device.vector_bits = 32 * context.attribute(warp_size);
+  device.memory_bytes = context.memory_bytes();
+  device.shared_memory_bytes = context.attribute(shared_bytes);
+  device.caches = {{.level = 2,
+                    .bytes = context.attribute(l2_bytes),
+                    .line_bytes = 128,
+                    .shared_by = device.compute_units}};
+  device.clock_hz = 1e3 * context.attribute(clock_kilohertz);
+  // Two transfers a cycle.
+  device.memory_bandwidth =
+      2.0 * 1e3 * context.attribute(memory_clock_kilohertz) * (context.attribute(memory_bus_bits) / 8.0);
+  const int version = context.driver().version();
+  device.software["driver"] =
+      "CUDA " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+  return device;
+}
+
+} // namespace mtmc::detail
+
+namespace mtmc {
+
+/// Memory of the device. Frees it when it dies, unless the context is lost. Move-only.
+class CudaBuffer {
+public:
+  CudaBuffer(CudaBuffer&& other) noexcept
+      : context_(std::move(other.context_)), address_(std::exchange(other.address_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  CudaBuffer& operator=(CudaBuffer&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~CudaBuffer() {
+    if (context_ == nullptr || address_ == 0 || context_->lost()) return;
+    try {
+      const detail::CudaContext::Use use(*context_);
+      (void)context_->driver().memory_free(address_);
+    } catch (const Error&) {
+      // The context has just been lost.
+      context_->lose("memory could not be freed");
+    }
+  }
+
+  /// The device's address: what names it in `BoundBuffer::handle`.
+  [[nodiscard]] std::uint64_t handle() const noexcept { return address_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+  friend class CudaBackend;
+  CudaBuffer(std::shared_ptr<detail::CudaContext> context, std::size_t bytes)
+      : context_(std::move(context)), bytes_(bytes) {
+    context_->demand_alive();
+    const detail::CudaContext::Use use(*context_);
+    const auto& driver = context_->driver();
+    // There are no empty allocations.
+    const auto code = driver.memory_allocate(&address_, std::max<std::size_t>(bytes, 1));
+    if (code == detail::cuda_code::success) return;
+    std::size_t available = 0;
+    std::size_t total = 0;
+    (void)driver.memory_info(&available, &total);
+    throw Error(error_id::backend_memory,
+                "a buffer of " + std::to_string(bytes >> 20) +
+                    " MiB cannot be allocated: " + driver.describe(code) + "; " +
+                    std::to_string(available >> 20) + " of " + std::to_string(total >> 20) + " MiB are free",
+                "Choose smaller sizes, or free memory of the device");
+  }
+
+  std::shared_ptr<detail::CudaContext> context_;
+  detail::CudaAddress address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace mtmc

@@ -1,0 +1,55 @@
+#pragma once
+/// The second screen of a candidate in CUDA C++: what its binary holds and refers to.
+
+#include <mtmc/backend/cuda/ptx_screen.hpp>
+#include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/demangle.hpp>
+#include <mtmc/support/elf.hpp>
+
+#include <algorithm>
+#include <elf.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// What of a CUBIN and of the PTX it was made from is not allowed, as errors; none if all is well. Variables
+/// of the device that change keep state between calls, however they are written: at namespace scope, static
+/// in a function, managed, or in inline PTX. Functions it does not define are those of the device's run-time
+/// library: memory, output, launches.
+[[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx) {
+  std::vector<Diagnostic> found;
+  const auto refuse = [&](std::string message, std::string remedy) {
+    constexpr std::size_t most = 8;
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const Diagnostic& other) { return other.message == message; });
+    if (!known && found.size() < most)
+      found.push_back({Severity::error, 0, 0, std::move(message), std::move(remedy), {}});
+  };
+  const auto file = read_elf(cubin);
+  if (!file) {
+    refuse("the compiled kernel is no CUBIN", "Report this; the compiler is not one that is known");
+    return found;
+  }
+  const PtxVariables variables(ptx);
+  for (const auto& symbol : file->symbols) {
+    // The compiler's own begin with ".nv.".
+    if (symbol.name.empty() || symbol.name.starts_with(".nv.")) continue;
+    if (!symbol.defined()) {
+      refuse(
+          "the kernel uses `" + demangled(symbol.name) + "` of the device's run-time library",
+          "A kernel may compute: no memory from malloc or new, no printf, no assert, no launches of its own");
+      continue;
+    }
+    const auto* const section = file->section_of(symbol);
+    if (symbol.type == STT_OBJECT && section != nullptr && section->name.starts_with(".nv.global") &&
+        (variables.may_change(symbol.name) || !variables.knows(symbol.name)))
+      refuse("`" + demangled(symbol.name) + "` is a variable of the device that keeps state between calls",
+             "Keep nothing between calls: make it constant, local, or a scratch buffer (`//@ scratch name: "
+             "f32[N]`)");
+  }
+  return found;
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,521 @@
+#pragma once
+/// Kernels in CUDA C++ on an NVIDIA GPU, through the driver's own interface.
+///
+/// A candidate is device code and a launch plan; it never runs host code. It does share the GPU context of
+/// this process, so a kernel that crashes or never ends costs the process: judge kernels of unknown origin in
+/// a worker (`CudaEvaluator` does).
+
+#include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/cuda/cuda_compiler.hpp>
+#include <mtmc/backend/cuda/options.hpp>
+#include <mtmc/backend/cuda/options_json.hpp>
+#include <mtmc/backend/quiet_gate.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/support/stopwatch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// A compiled kernel, loaded into the context it was compiled for.
+class CudaProgram {
+public:
+  CudaProgram(std::shared_ptr<detail::CudaContext> context, detail::CudaCompilation compilation)
+      : context_(std::move(context)), compilation_(std::move(compilation)) {
+    load();
+  }
+  CudaProgram(const CudaProgram&) = delete;
+  CudaProgram& operator=(const CudaProgram&) = delete;
+  ~CudaProgram() { unload(); }
+
+  /// Loads the binary anew: whatever a kernel left in its own memory of the device is gone.
+  void retire() {
+    unload();
+    load();
+  }
+
+  /// Registers, shared and local memory of the entry that uses most, and how many blocks of the launches'
+  /// size a multiprocessor holds at once.
+  [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
+    return compilation_.resources;
+  }
+
+private:
+  friend class CudaBackend;
+
+  /// One of the kernel's functions, with what the driver knows of it.
+  struct Function {
+    detail::CudaHandle handle = nullptr;
+    int max_threads = 0;
+    int static_shared_bytes = 0;
+    int allowed_dynamic_bytes = 0;
+  };
+
+  void load() {
+    const detail::CudaContext::Use use(*context_);
+    const auto& driver = context_->driver();
+    driver.demand(driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr),
+                  "cuModuleLoadDataEx");
+    functions_.clear();
+    for (const auto& entry : compilation_.entries) {
+      auto& function = functions_.emplace_back();
+      driver.demand(driver.module_function(&function.handle, module_, entry.name.c_str()),
+                    "cuModuleGetFunction");
+      const auto attribute = [&](detail::FunctionAttribute which) {
+        int value = 0;
+        driver.demand(driver.function_attribute(&value, which, function.handle), "cuFuncGetAttribute");
+        return value;
+      };
+      function.max_threads = attribute(detail::FunctionAttribute::max_threads);
+      function.static_shared_bytes = attribute(detail::FunctionAttribute::static_shared_bytes);
+      const auto note = [&](const char* key, double value) {
+        compilation_.resources[key] = std::max(compilation_.resources[key], value);
+      };
+      note("registers", attribute(detail::FunctionAttribute::registers));
+      note("local_bytes", attribute(detail::FunctionAttribute::local_bytes));
+      note("shared_bytes", function.static_shared_bytes);
+    }
+  }
+  void unload() noexcept {
+    if (module_ == nullptr || context_->lost()) return;
+    try {
+      const detail::CudaContext::Use use(*context_);
+      (void)context_->driver().module_unload(module_);
+    } catch (...) {
+      context_->lose("a program could not be unloaded");
+    }
+    module_ = nullptr;
+  }
+
+  std::shared_ptr<detail::CudaContext> context_;
+  detail::CudaCompilation compilation_;
+  detail::CudaHandle module_ = nullptr;
+  std::vector<Function> functions_;
+};
+
+/// An NVIDIA GPU as a `Backend`. `compile` may be called from several threads, `run` and `time` one at a
+/// time. Once a kernel has crashed or run past its deadline, the process can use the device no more: `spent`
+/// says so, and everything throws `Error` (`mtmc.backend.004`).
+class CudaBackend {
+public:
+  using Program = CudaProgram;
+  using Buffer = CudaBuffer;
+
+  /// How a worker is asked for it.
+  static constexpr std::string_view name = "cuda";
+  /// Its options have `device_lock_folder`, which a worker fills in.
+  static constexpr bool takes_device_lock_folder = true;
+  /// From the JSON form of its options (backend/cuda/options_json.hpp). Throws `Error` (`mtmc.json.001`)
+  /// where that is malformed, and what the constructor throws.
+  [[nodiscard]] static CudaBackend from_json(const nlohmann::json& options) {
+    CudaBackendOptions read;
+    detail::read_value(options, read, "backend_options");
+    return CudaBackend{std::move(read)};
+  }
+
+  /// Opens driver, device and compiler. Throws `Error` (`mtmc.backend.004`, `.001`) where one is missing,
+  /// with what was tried.
+  explicit CudaBackend(CudaBackendOptions options = {})
+      : state_(std::make_unique<State>(std::move(options))) {}
+
+  [[nodiscard]] const Device& device() const noexcept { return state_->device; }
+  /// What results depend on besides kernel and task, for cache keys.
+  [[nodiscard]] std::string identity() const {
+    return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
+           state_->compiler.version() + ' ' + state_->compiler.flags();
+  }
+  /// Whether a kernel has cost this process its context, so that it must be replaced.
+  [[nodiscard]] bool spent() const { return state_->context->lost(); }
+
+  /// What of a kernel's text is not allowed; none if all is well. What only the binary shows is found by
+  /// `compile`.
+  [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
+    return detail::DirectiveScreen(detail::cuda_text_rules).screen(kernel.source);
+  }
+
+  /// Compiles a kernel for the launches of `options.plan`, straight to machine code of this device.
+  [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
+                                               std::stop_token stop) {
+    const auto begin = std::chrono::steady_clock::now();
+    state_->context->demand_alive();
+    auto deadline = options.deadline;
+    if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
+    auto compilation = state_->compiler.compile(kernel, options.plan, deadline, std::move(stop));
+    CompileResult<Program> result;
+    result.timed_out = compilation.timed_out;
+    result.refused = compilation.refused;
+    result.diagnostics = compilation.diagnostics;
+    if (!compilation.cubin.empty()) {
+      result.program = std::make_shared<Program>(state_->context, std::move(compilation));
+      result.resources = result.program->resources();
+    }
+    result.seconds = seconds_since(begin);
+    return result;
+  }
+
+  /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it cannot be had.
+  [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }
+  /// Throws std::out_of_range if the content does not fit.
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
+    check_part(buffer, offset, content.size());
+    if (content.empty()) return;
+    const Turn turn(*state_);
+    turn.demand(turn.driver.copy_in(buffer.handle() + offset, content.data(), content.size(), turn.stream),
+                "cuMemcpyHtoDAsync");
+  }
+  /// Throws std::out_of_range if there is less.
+  void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
+    check_part(buffer, offset, target.size());
+    if (target.empty()) return;
+    const Turn turn(*state_);
+    turn.demand(turn.driver.copy_out(target.data(), buffer.handle() + offset, target.size(), turn.stream),
+                "cuMemcpyDtoHAsync");
+    turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+  }
+  /// Writes `bytes` times the same byte.
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
+    check_part(buffer, offset, bytes);
+    if (bytes == 0) return;
+    const Turn turn(*state_);
+    turn.demand(turn.driver.fill_bytes(buffer.handle() + offset, std::to_integer<unsigned char>(value), bytes,
+                                       turn.stream),
+                "cuMemsetD8Async");
+  }
+
+  /// Launches a plan and waits. Throws `Error` (`mtmc.backend.002`) if a buffer is not bound.
+  [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto hold = quietly([&] { return state_->gate.work(); });
+    return execute(program, {&plan, 1}, {}, later(deadline, begin)).status;
+  }
+
+  /// Launches all plans of a group back to back. Measures by the device's own clock, from the first launch's
+  /// start to the last one's end, with the stream held until all are queued, so that no gap between launches
+  /// is the host's. With `cold` the second-level cache holds none of the buffers when the clock starts, and
+  /// nothing that must be written back.
+  [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
+                              Deadline deadline) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto hold = quietly([&] { return state_->gate.time(); });
+    return execute(program, group, {.cold = cold, .hold = true}, later(deadline, begin));
+  }
+
+  /// Has the code of two programs lie, as far as the driver lets it, where the other's did: where code lies
+  /// makes a difference of up to a microsecond to a call.
+  void exchange_places(Program& a, Program& b) {
+    a.unload();
+    b.unload();
+    state_->exchanged = !state_->exchanged;
+    (state_->exchanged ? b : a).load();
+    (state_->exchanged ? a : b).load();
+  }
+
+private:
+  struct State {
+    explicit State(CudaBackendOptions given)
+        : options(std::move(given)),
+          context(std::make_shared<detail::CudaContext>(options.driver_library, options.device)),
+          device(detail::read_cuda_device(*context)),
+          compiler(options, device.arch, context->driver().version()),
+          gate(DeviceLock{options.device_lock_folder, context->uuid()}) {
+      device.software["compiler"] = compiler.version();
+      device.features = {"cuda"};
+      if (!compiler.toolkit().empty()) device.features.emplace_back("toolkit headers");
+      using enum detail::DeviceAttribute;
+      limits = {context->attribute(max_grid_x), context->attribute(max_grid_y),
+                context->attribute(max_grid_z)};
+      dynamic_shared_limit = context->attribute(shared_bytes_of_a_block);
+      const detail::CudaContext::Use use(*context);
+      const auto& driver = context->driver();
+      for (auto* event : {&start, &stop}) driver.demand(driver.event_create(event, 0), "cuEventCreate");
+      if (driver.stream_wait != nullptr) {
+        constexpr unsigned mapped = 2;
+        void* memory = nullptr;
+        driver.demand(driver.host_allocate(&memory, sizeof(std::uint32_t), mapped), "cuMemHostAlloc");
+        flag = static_cast<volatile std::uint32_t*>(memory);
+        driver.demand(driver.host_address(&flag_address, memory, 0), "cuMemHostGetDevicePointer");
+      }
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+      if (context->lost()) return;
+      try {
+        const detail::CudaContext::Use use(*context);
+        const auto& driver = context->driver();
+        for (auto* event : {start, stop}) (void)driver.event_destroy(event);
+        if (flag != nullptr) (void)driver.host_free(const_cast<std::uint32_t*>(flag));
+      } catch (const Error&) {
+        context->lose("the backend could not be closed");
+      }
+    }
+
+    CudaBackendOptions options;
+    std::shared_ptr<detail::CudaContext> context;
+    Device device;
+    detail::CudaCompiler compiler;
+    detail::QuietGate gate;
+    std::array<std::int64_t, 3> limits{};
+    int dynamic_shared_limit = 0;
+    detail::CudaHandle start = nullptr;
+    detail::CudaHandle stop = nullptr;
+    /// Holds the stream while it is 0; null where the driver cannot.
+    volatile std::uint32_t* flag = nullptr;
+    detail::CudaAddress flag_address = 0;
+    /// Which of two programs that exchange their places is loaded first.
+    bool exchanged = false;
+    /// What is read to empty the cache, and by what.
+    std::optional<Buffer> swept;
+    std::shared_ptr<Program> sweeper;
+  };
+
+  /// A visit to the device: its context is current, and alive.
+  struct Turn {
+    explicit Turn(const State& state)
+        : context(*state.context), driver(context.driver()), stream(context.stream()), use(alive(context)) {}
+    void demand(detail::CudaCode code, std::string_view function) const { driver.demand(code, function); }
+
+    detail::CudaContext& context;
+    const detail::CudaDriver& driver;
+    detail::CudaHandle stream;
+    detail::CudaContext::Use use;
+
+  private:
+    [[nodiscard]] static const detail::CudaContext& alive(const detail::CudaContext& context) {
+      context.demand_alive();
+      return context;
+    }
+  };
+
+  /// What a group of launches is to meet.
+  struct Manner {
+    bool cold = false;
+    bool hold = false;
+  };
+  /// A launch with its parameters.
+  struct Ready {
+    const CudaProgram::Function* function = nullptr;
+    const Launch* launch = nullptr;
+    std::vector<std::uint64_t> values;
+  };
+
+  [[nodiscard]] static Deadline later(Deadline deadline, std::chrono::steady_clock::time_point begin) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
+  }
+
+  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
+  template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
+    try {
+      return take();
+    } catch (const std::system_error& error) {
+      throw Error(error_id::backend_lock, error.what(), "Correct CudaBackendOptions::device_lock_folder");
+    }
+  }
+
+  static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    if (offset > buffer.bytes() || bytes > buffer.bytes() - offset)
+      throw std::out_of_range("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
+                              " of a CudaBuffer of " + std::to_string(buffer.bytes()) + " bytes");
+  }
+
+  [[nodiscard]] TimedRun execute(Program& program, std::span<const LaunchPlan> group, const Manner& manner,
+                                 Deadline deadline) {
+    const Turn turn(*state_);
+    std::vector<Ready> launches;
+    for (const auto& plan : group) {
+      if (plan.launches.size() != program.functions_.size())
+        return failed("the plan has another number of launches than the program was compiled for");
+      for (std::size_t i = 0; i < plan.launches.size(); ++i)
+        if (auto reason = prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
+          return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
+    }
+    if (manner.cold) sweep(turn);
+    const bool held = manner.hold && state_->flag != nullptr;
+    if (held) {
+      *state_->flag = 0;
+      constexpr unsigned at_least = 0;
+      turn.demand(turn.driver.stream_wait(turn.stream, state_->flag_address, 1, at_least),
+                  "cuStreamWaitValue32");
+    }
+    turn.demand(turn.driver.event_record(state_->start, turn.stream), "cuEventRecord");
+    detail::CudaCode code = detail::cuda_code::success;
+    for (const auto& ready : launches)
+      if (code = launch(turn, ready); code != detail::cuda_code::success) break;
+    const auto recorded = turn.driver.event_record(state_->stop, turn.stream);
+    if (held) *state_->flag = 1;
+    if (code == detail::cuda_code::success) code = recorded;
+    if (auto status = wait(turn, deadline, code); !status.finished()) return {std::move(status), 0};
+    float milliseconds = 0;
+    turn.demand(turn.driver.event_seconds(&milliseconds, state_->start, state_->stop), "cuEventElapsedTime");
+    return {{}, static_cast<double>(milliseconds) * 1e-3};
+  }
+
+  [[nodiscard]] static TimedRun failed(std::string reason) {
+    return {{RunOutcome::launch_failed, std::move(reason)}, 0};
+  }
+
+  /// Checks a launch and translates its arguments. Gives the reason if it is impossible.
+  [[nodiscard]] std::optional<std::string> prepare(const Turn& turn, Program& program, const Launch& launch,
+                                                   std::size_t index, Ready& ready) {
+    auto& function = program.functions_[index];
+    const auto& entry = program.compilation_.entries[index];
+    if (!program.compilation_.signatures[index].same_call(detail::signature_of(launch)))
+      return "it has other arguments than the program was compiled for";
+    ready.function = &function;
+    ready.launch = &launch;
+    std::int64_t threads = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (launch.grid[axis] < 1 || launch.grid[axis] > state_->limits[axis])
+        return "the grid has " + std::to_string(launch.grid[axis]) + " blocks along axis " +
+               std::to_string(axis) + "; possible are 1 to " + std::to_string(state_->limits[axis]);
+      if (launch.block[axis] < 1 || launch.block[axis] > function.max_threads)
+        threads = std::int64_t{1} << 40;
+      else
+        threads *= launch.block[axis];
+    }
+    if (threads > function.max_threads)
+      return "the block has too many threads; with the registers that `" + launch.entry + "` uses, at most " +
+             std::to_string(function.max_threads) + " are possible";
+    const auto shared = launch.shared_bytes + function.static_shared_bytes;
+    if (launch.shared_bytes < 0 || shared > state_->dynamic_shared_limit)
+      return "a block needs " + std::to_string(shared) + " bytes of shared memory; at most " +
+             std::to_string(state_->dynamic_shared_limit) + " are possible";
+    constexpr int without_asking = 48 << 10;
+    if (shared > without_asking && launch.shared_bytes > function.allowed_dynamic_bytes) {
+      function.allowed_dynamic_bytes = static_cast<int>(launch.shared_bytes);
+      turn.demand(turn.driver.function_set_attribute(function.handle,
+                                                     detail::FunctionAttribute::dynamic_shared_bytes,
+                                                     function.allowed_dynamic_bytes),
+                  "cuFuncSetAttribute");
+    }
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+      if (auto reason = translate(launch.arguments[i], entry.parameters[i], ready))
+        return "argument " + std::to_string(i + 1) + " (`" + launch.arguments[i].name + "`) " + *reason;
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static std::optional<std::string> translate(const LaunchArgument& argument,
+                                                            detail::CudaParameter parameter, Ready& ready) {
+    if (argument.kind == LaunchArgument::Kind::tensor_map) return "is a tensor map, which is not there yet";
+    if (argument.kind == LaunchArgument::Kind::scalar) {
+      const auto bits = detail::cuda_parameter_bits(argument, parameter);
+      if (!bits) return "= " + std::to_string(argument.integer) + " does not fit the type of its parameter";
+      ready.values.push_back(*bits);
+      return std::nullopt;
+    }
+    if (argument.bound.handle == 0)
+      throw Error(error_id::backend_memory, "argument `" + argument.name + "` is bound to no buffer",
+                  "Bind every buffer of a plan to memory that this backend allocated");
+    ready.values.push_back(argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static detail::CudaCode launch(const Turn& turn, const Ready& ready) {
+    std::vector<void*> parameters;
+    for (const auto& value : ready.values) parameters.push_back(const_cast<std::uint64_t*>(&value));
+    const auto& grid = ready.launch->grid;
+    const auto& block = ready.launch->block;
+    const auto narrow = [](std::int64_t value) { return static_cast<unsigned>(value); };
+    return turn.driver.launch(ready.function->handle, narrow(grid[0]), narrow(grid[1]), narrow(grid[2]),
+                              narrow(block[0]), narrow(block[1]), narrow(block[2]),
+                              narrow(ready.launch->shared_bytes), turn.stream, parameters.data(), nullptr);
+  }
+
+  /// Waits for all that is queued. `code`: what queueing it gave.
+  [[nodiscard]] RunStatus wait(const Turn& turn, Deadline deadline, detail::CudaCode code) {
+    using namespace detail::cuda_code;
+    // A launch that was refused leaves the stream in order; what was queued before it still runs.
+    const auto refused = code;
+    const auto begin = std::chrono::steady_clock::now();
+    constexpr std::chrono::microseconds watched{300};
+    constexpr std::chrono::microseconds nap{50};
+    for (;;) {
+      code = turn.driver.event_query(state_->stop);
+      if (code != not_ready) break;
+      const auto now = std::chrono::steady_clock::now();
+      if (now > deadline) {
+        state_->context->lose("a kernel was still running at its deadline");
+        return {RunOutcome::timed_out, "the kernel did not end before its deadline"};
+      }
+      if (now - begin > watched) std::this_thread::sleep_for(nap);
+    }
+    if (code == success && refused == success) return {};
+    if (code == success)
+      return {RunOutcome::launch_failed, "the launch was refused: " + turn.driver.describe(refused)};
+    const auto words = turn.driver.describe(code);
+    state_->context->lose("a kernel ended with " + words);
+    const bool fault = code == illegal_address || code == launch_timeout ||
+                       (code >= first_kernel_fault && code <= last_kernel_fault);
+    return {fault ? RunOutcome::faulted : RunOutcome::device_lost, "the kernel ended with " + words};
+  }
+
+  /// Reads more memory than the second-level cache holds: what was there is written back and gone.
+  void sweep(const Turn& turn) {
+    constexpr std::string_view text =
+        "//@ launch read_all<<<1, 1>>>(memory, words)\n"
+        "__global__ void read_all(unsigned* memory, long long words) {\n"
+        "  unsigned sum = 0;\n"
+        "  long long stride = (long long)gridDim.x * blockDim.x;\n"
+        "  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < words; i += stride)\n"
+        "    sum += memory[i];\n"
+        "  if (sum == 0x9e3779b9u) memory[0] = sum;\n"
+        "}\n";
+    constexpr std::int64_t threads = 512;
+    const auto bytes =
+        static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.front().bytes, 8 << 20));
+    LaunchPlan plan;
+    auto& launch = plan.launches.emplace_back();
+    launch.entry = "read_all";
+    launch.line = 1;
+    launch.grid = {std::int64_t{4} * state_->device.compute_units, 1, 1};
+    launch.block = {threads, 1, 1};
+    launch.arguments.resize(2);
+    launch.arguments[0].name = "memory";
+    launch.arguments[0].type = DataType::u32;
+    launch.arguments[1].kind = LaunchArgument::Kind::scalar;
+    launch.arguments[1].name = "words";
+    launch.arguments[1].type = DataType::i64;
+    launch.arguments[1].integer = static_cast<std::int64_t>(bytes / sizeof(std::uint32_t));
+    if (!state_->sweeper) {
+      state_->swept.emplace(allocate(bytes));
+      fill(*state_->swept, 0, bytes, std::byte{0});
+      auto compiled = compile({languages::cuda, std::string(text), {}}, {.plan = plan}, {});
+      if (!compiled.program)
+        throw Error(error_id::backend_compiler,
+                    "a kernel of this library's own cannot be compiled" +
+                        (compiled.diagnostics.empty() ? "" : ": " + compiled.diagnostics.front().message),
+                    "See that the CUDA toolkit is whole");
+      state_->sweeper = std::move(compiled.program);
+    }
+    launch.arguments[0].bound = {state_->swept->handle(), 0, static_cast<std::int64_t>(bytes)};
+    Ready ready;
+    if (const auto reason = prepare(turn, *state_->sweeper, launch, 0, ready))
+      throw Error(error_id::backend_device, "the cache cannot be emptied: " + *reason, "Report this");
+    turn.demand(CudaBackend::launch(turn, ready), "cuLaunchKernel");
+  }
+
+  std::unique_ptr<State> state_;
+};
+
+static_assert(check_backend<CudaBackend>());
+
+} // namespace mtmc

@@ -1,0 +1,129 @@
+#pragma once
+/// From a kernel's text and its launches to a CUBIN for one architecture.
+
+#include <mtmc/backend/cuda/cubin_screen.hpp>
+#include <mtmc/backend/cuda/kernel_text.hpp>
+#include <mtmc/backend/cuda/nvrtc.hpp>
+#include <mtmc/backend/cuda/nvrtc_log.hpp>
+#include <mtmc/backend/cuda/options.hpp>
+#include <mtmc/backend/cuda/text_rules.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/kernel.hpp>
+
+#include <filesystem>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// One launch of a compiled kernel.
+struct CudaEntry {
+  /// Name in the binary.
+  std::string name;
+  std::vector<CudaParameter> parameters{};
+};
+
+/// What came of a compilation: a binary, or diagnostics with an error, or `timed_out`.
+struct CudaCompilation {
+  std::string cubin{};
+  std::string ptx{};
+  /// In the order of the launches.
+  std::vector<CudaEntry> entries{};
+  std::vector<LaunchSignature> signatures{};
+  bool timed_out = false;
+  bool refused = false;
+  std::vector<Diagnostic> diagnostics{};
+  std::map<std::string, double> resources{};
+};
+
+/// Compiles for one architecture. Needs no GPU. May be used from several threads.
+class CudaCompiler {
+public:
+  /// `architecture`: "sm_90a". Throws `Error` (`mtmc.backend.001`) where there is no NVRTC that serves a
+  /// driver of `driver_version` (0 = any).
+  CudaCompiler(const CudaBackendOptions& options, std::string architecture, int driver_version = 0)
+      : toolkit_(toolkit_of(options)), nvrtc_(options.nvrtc_library, toolkit_, driver_version),
+        architecture_(std::move(architecture)), flags_(options.flags) {
+    flags_.push_back("--gpu-architecture=" + architecture_);
+    flags_.emplace_back("--ptxas-options=-v");
+    for (const char* folder : {"/include", "/include/cccl"})
+      if (std::error_code ignored; !toolkit_.empty() && std::filesystem::exists(toolkit_ + folder, ignored))
+        flags_.push_back("--include-path=" + toolkit_ + folder);
+  }
+
+  /// "NVRTC 13.0".
+  [[nodiscard]] std::string version() const { return nvrtc_.version(); }
+  [[nodiscard]] const std::string& architecture() const noexcept { return architecture_; }
+  /// The toolkit whose headers kernels can include; empty without one.
+  [[nodiscard]] const std::string& toolkit() const noexcept { return toolkit_; }
+  [[nodiscard]] std::string flags() const {
+    std::string text;
+    for (const auto& flag : flags_) text += (text.empty() ? "" : " ") + flag;
+    return text;
+  }
+
+  /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself fails.
+  [[nodiscard]] CudaCompilation compile(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
+                                        std::stop_token stop) const {
+    CudaCompilation result;
+    result.signatures = signatures_of(plan);
+    NvrtcRequest request;
+    request.source = cuda_program_text(result.signatures);
+    request.name = "program.cu";
+    request.headers = {{std::string(cuda_kernel_file), kernel.source}};
+    for (const auto& [name, text] : cuda_own_headers()) request.headers.push_back({name, text});
+    request.options = flags_;
+    for (const auto& signature : result.signatures) request.entries.push_back(signature.entry);
+    request.deadline = deadline;
+    request.stop = std::move(stop);
+    auto compiled = nvrtc_.compile(request);
+    if (result.timed_out = compiled.timed_out; result.timed_out) return result;
+    result.diagnostics = read_nvrtc_log(compiled.log, kernel.source, result.signatures, !compiled.compiled);
+    if (!compiled.compiled) return result;
+    if (auto refused = screen_cubin(compiled.cubin, compiled.ptx); !refused.empty()) {
+      result.refused = true;
+      result.diagnostics = std::move(refused);
+      return result;
+    }
+    read_entries(compiled, result);
+    result.cubin = std::move(compiled.cubin);
+    result.ptx = std::move(compiled.ptx);
+    return result;
+  }
+
+private:
+  [[nodiscard]] static std::string toolkit_of(const CudaBackendOptions& options) {
+    if (!options.toolkit_folder.empty()) return options.toolkit_folder;
+    const std::string usual = "/usr/local/cuda";
+    std::error_code ignored;
+    return std::filesystem::exists(usual + "/include/cuda_fp16.h", ignored) ? usual : std::string();
+  }
+
+  /// Names of the entries in the binary, what their parameters take, and the worst of their resources.
+  static void read_entries(const NvrtcResult& compiled, CudaCompilation& result) {
+    std::map<std::string, std::uint64_t> sizes;
+    if (const auto file = read_elf(compiled.cubin))
+      for (const auto& symbol : file->symbols) sizes[symbol.name] = symbol.size;
+    const auto report = read_ptxas_report(compiled.log);
+    for (std::size_t i = 0; i < result.signatures.size(); ++i) {
+      auto& entry = result.entries.emplace_back();
+      entry.name = compiled.lowered[i].empty() ? result.signatures[i].entry : compiled.lowered[i];
+      for (std::size_t k = 0; k < result.signatures[i].arguments.size(); ++k)
+        entry.parameters.push_back(static_cast<CudaParameter>(sizes[cuda_parameter_table(i, k)]));
+      if (const auto found = report.find(entry.name); found != report.end())
+        for (const auto& [key, value] : found->second)
+          result.resources[key] = std::max(result.resources[key], value);
+    }
+  }
+
+  std::string toolkit_;
+  Nvrtc nvrtc_;
+  std::string architecture_;
+  std::vector<std::string> flags_;
+};
+
+} // namespace mtmc::detail

@@ -1,0 +1,186 @@
+// What concerns CUDA and needs neither GPU nor compiler: texts in, texts out.
+#include <mtmc/backend/cuda/kernel_text.hpp>
+#include <mtmc/backend/cuda/nvrtc_log.hpp>
+#include <mtmc/backend/cuda/ptx_screen.hpp>
+#include <mtmc/backend/cuda/text_rules.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace mtmc;
+using namespace mtmc::detail;
+
+namespace {
+
+const std::vector<LaunchSignature> launches{
+    {"add", 4, {{LaunchArgument::Kind::buffer, DataType::f32, "A"}}},
+    {"gone", 5, {{LaunchArgument::Kind::buffer, DataType::f32, "A"}}}};
+const std::string kernel = "one\ntwo\nthree\n//@ launch add(A)\n//@ launch gone(A)\n";
+
+std::vector<Diagnostic> read(const std::string& log, bool failed = true) {
+  return read_nvrtc_log(log, kernel, launches, failed);
+}
+
+LaunchArgument integer(std::int64_t value) {
+  LaunchArgument argument;
+  argument.kind = LaunchArgument::Kind::scalar;
+  argument.type = DataType::i64;
+  argument.integer = value;
+  return argument;
+}
+
+} // namespace
+
+TEST_SUITE("log of the CUDA compiler") {
+  TEST_CASE("an error has its line in the kernel's text") {
+    const auto found =
+        read("kernel.cu(2): error: identifier \"x\" is undefined\n    y = x;\n        ^\n\n1 error "
+             "detected in the compilation of \"program.cu\".\n");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].severity == Severity::error);
+    CHECK(found[0].line == 2);
+    CHECK(found[0].message == "identifier \"x\" is undefined");
+  }
+
+  TEST_CASE("warnings come after errors, with their numbers left out") {
+    const auto found = read("kernel.cu(1): warning #177-D: variable \"y\" was declared but never referenced\n"
+                            "kernel.cu(3): error: expected a \";\"\n");
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].message == "expected a \";\"");
+    CHECK(found[1].severity == Severity::warning);
+    CHECK(found[1].message == "variable \"y\" was declared but never referenced");
+  }
+
+  TEST_CASE("sentences about launch lines are told as they were meant") {
+    const auto found = read(
+        "kernel.cu(4): error: static assertion failed with \"mtmc: this launch line passes 1 argument, but "
+        "'add' has 2 parameters\"\n"
+        "kernel.cu(4): error: whatever follows from it\n"
+        "kernel.cu(5): error: identifier \"gone\" is undefined\n"
+        "__nv_name_map(8): error: identifier \"gone\" is undefined\n");
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].line == 4);
+    CHECK(found[0].message == "this launch line passes 1 argument, but `add` has 2 parameters");
+    CHECK(found[0].remedy.find("`add`") != std::string::npos);
+    CHECK(found[1].message == "the launch line calls `gone`, which the kernel does not define");
+  }
+
+  TEST_CASE("a text that ends too early is told once, at its last line") {
+    const auto found = read("end-of-kernel(1): error: namespace definition is not allowed\n"
+                            "kernel.cu(4): error: linkage specification is not allowed\n");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].line == 6);
+    CHECK(found[0].message.find("ends in the middle") != std::string::npos);
+  }
+
+  TEST_CASE("an error in a header names the header, not its folder") {
+    const auto found = read("/usr/local/cuda/include/mma.h(12): error: no such architecture\n");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].line == 0);
+    CHECK(found[0].message == "no such architecture (in <mma.h>)");
+  }
+
+  TEST_CASE("a failure without a remark gives the log itself, and long lists end") {
+    CHECK(read("Killed by the weather").front().message.find("the weather") != std::string::npos);
+    CHECK(read("nothing to say", false).empty());
+    std::string many;
+    for (int line = 10; line < 40; ++line) many += "kernel.cu(" + std::to_string(line) + "): error: no\n";
+    CHECK(read(many).size() == 8);
+  }
+
+  TEST_CASE("the report of the assembler is read by function") {
+    const auto report =
+        read_ptxas_report("ptxas info    : 3 bytes gmem\n"
+                          "ptxas info    : Compiling entry function '_Z3addPf' for 'sm_90a'\n"
+                          "ptxas info    : Function properties for _Z3addPf\n"
+                          "    40 bytes stack frame, 36 bytes spill stores, 32 bytes spill loads\n"
+                          "ptxas info    : Used 255 registers, used 1 barriers, 8192 bytes smem\n"
+                          "ptxas info    : Compiling entry function 'other' for 'sm_90a'\n"
+                          "ptxas info    : Used 8 registers\n");
+    REQUIRE(report.contains("_Z3addPf"));
+    const auto& add = report.at("_Z3addPf");
+    CHECK(add.at("stack_bytes") == 40);
+    CHECK(add.at("spill_store_bytes") == 36);
+    CHECK(add.at("spill_load_bytes") == 32);
+    CHECK(add.at("registers") == 255);
+    CHECK(add.at("shared_bytes") == 8192);
+    CHECK(report.at("other").at("registers") == 8);
+  }
+}
+
+TEST_SUITE("variables of the device") {
+  TEST_CASE("tables that are only read are constants") {
+    const PtxVariables variables(
+        ".global .align 4 .b8 table[16] = {0, 0, 128, 63};\n"
+        ".visible .entry f(.param .u64 p)\n{\n"
+        "  mov.u64 %rd1, table;\n  add.s64 %rd2, %rd1, %rd9;\n"
+        "  ld.global.nc.f32 %f1, [%rd2];\n  st.global.f32 [%rd7], %f1;\n  ret;\n}\n");
+    CHECK(variables.knows("table"));
+    CHECK_FALSE(variables.may_change("table"));
+  }
+
+  TEST_CASE("a variable changes by a store, an atomic, through a pointer, round a loop") {
+    const std::string head = ".global .align 4 .u32 seen;\n.entry f()\n{\n";
+    const auto changes = [&](const std::string& body) {
+      return PtxVariables(head + body + "  ret;\n}\n").may_change("seen");
+    };
+    CHECK(changes("  st.global.u32 [seen], %r1;\n"));
+    CHECK(changes("  @%p1 st.global.u32 [seen+4], %r1;\n"));
+    CHECK(changes("  atom.global.add.u32 %r1, [seen], 1;\n"));
+    CHECK(changes("  red.global.add.u32 [seen], 1;\n"));
+    CHECK(changes("  mov.u64 %rd1, seen;\n  cvta.global.u64 %rd2, %rd1;\n  st.u32 [%rd2], %r1;\n"));
+    CHECK(changes("  st.global.u32 [%rd3], %r1;\n  add.s64 %rd3, %rd2, 4;\n  mov.u64 %rd2, seen;\n"));
+    // Its address leaves the code that can be followed.
+    CHECK(changes("  mov.u64 %rd1, seen;\n  st.global.u64 [%rd7], %rd1;\n"));
+    CHECK(changes("  mov.u64 %rd1, seen;\n  st.param.b64 [param0+0], %rd1;\n"));
+    CHECK_FALSE(changes("  ld.global.u32 %r1, [seen];\n"));
+    CHECK_FALSE(changes("  st.global.u32 [%rd1], %r1;\n"));
+  }
+
+  TEST_CASE("registers of one function are not those of another") {
+    const PtxVariables variables(".global .u32 seen;\n.entry f()\n{\n  mov.u64 %rd1, seen;\n  ld.u32 %r1, "
+                                 "[%rd1];\n}\n.entry g()\n{\n  st.global.u32 [%rd1], 1;\n}\n");
+    CHECK_FALSE(variables.may_change("seen"));
+  }
+}
+
+TEST_SUITE("texts of CUDA kernels") {
+  TEST_CASE("headers that compute are allowed, files of the machine are not") {
+    const auto refused = [](const std::string& text) {
+      return !DirectiveScreen(cuda_text_rules).screen(text).empty();
+    };
+    CHECK_FALSE(
+        refused("#include <cuda_fp16.h>\n#include <mma.h>\n#include <cuda/std/array>\n#pragma unroll 4\n"));
+    CHECK_FALSE(refused("#include <cstdint>\n#if __CUDA_ARCH__ >= 900\n#endif\n"));
+    CHECK(refused("#include \"/etc/passwd\"\n"));
+    CHECK(refused("#include </etc/passwd>\n"));
+    CHECK(refused("#include <cuda/../../../etc/passwd>\n"));
+    CHECK(refused("#inc\\\nlude \"/etc/passwd\"\n"));
+    CHECK(refused("#define F </etc/passwd>\n#include F\n"));
+    CHECK(refused("#if __has_include(\"/etc/passwd\")\n#endif\n"));
+    CHECK(refused("#embed \"/etc/passwd\"\n"));
+    CHECK(refused("#line 1 \"kernel.cu\"\n"));
+    CHECK(refused("int mtmc_parameter_0_0;\n"));
+  }
+
+  TEST_CASE("integers of a launch line become what their parameters are, if they fit") {
+    CHECK(cuda_parameter_bits(integer(-2), CudaParameter::i32) == 0xfffffffeu);
+    CHECK(cuda_parameter_bits(integer(-2), CudaParameter::i8) == 0xfeu);
+    CHECK(cuda_parameter_bits(integer(-2), CudaParameter::i64) == std::uint64_t(-2));
+    CHECK(cuda_parameter_bits(integer(3), CudaParameter::f32) == 0x40400000u);
+    CHECK(cuda_parameter_bits(integer(3), CudaParameter::f64) == 0x4008000000000000u);
+    CHECK_FALSE(cuda_parameter_bits(integer(-2), CudaParameter::u32));
+    CHECK_FALSE(cuda_parameter_bits(integer(300), CudaParameter::u8));
+    CHECK_FALSE(cuda_parameter_bits(integer(std::int64_t{1} << 40), CudaParameter::i32));
+    CHECK_FALSE(cuda_parameter_bits(integer(1), CudaParameter::pointer));
+    LaunchArgument real = integer(0);
+    real.type = DataType::f32;
+    real.real = 0.5;
+    CHECK(cuda_parameter_bits(real, CudaParameter::f32) == 0x3f000000u);
+    CHECK_FALSE(cuda_parameter_bits(real, CudaParameter::i32));
+  }
+}
