@@ -2,6 +2,7 @@
 // start kernel.
 
 #include <mtmc/core/json.hpp>
+#include <mtmc/cuda_worker.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <CLI/CLI.hpp>
@@ -61,9 +62,15 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
 }
 
+/// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
+mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const Arguments& arguments) {
+  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{};
+  return mtmc::CpuEvaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
+}
+
 int run(const Arguments& arguments) {
   const auto task = mtmc::load_task(arguments.task);
-  mtmc::CpuEvaluator evaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
+  auto evaluator = evaluator_for(task.kernel.language, arguments);
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
   if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);
@@ -89,6 +96,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Judges kernels against a task. Exit codes: 0 judged (whatever the verdicts), 2 bad usage or "
                "task, 3 broken "

@@ -2,6 +2,7 @@
 // It speaks JSON lines on standard input and output: see mtmc/evaluator/worker_protocol.hpp.
 
 #include <mtmc/cpu_worker.hpp>
+#include <mtmc/cuda_worker.hpp>
 #include <mtmc/version.hpp>
 
 #include <array>
@@ -20,5 +21,5 @@ int main(int argc, char** argv) {
     return option == "--help" ? 0 : 2;
   }
   const std::array<const char*, 2> arguments{argv[0], mtmc::worker_argument.data()};
-  return mtmc::run_as_worker(2, arguments.data(), mtmc::cpu_worker()).value_or(0);
+  return mtmc::run_as_worker(2, arguments.data(), mtmc::cpu_worker().with(mtmc::cuda_worker())).value_or(0);
 }

@@ -13,6 +13,7 @@
 #include <mtmc/core/describe.hpp>
 #include <mtmc/cpu_evaluator.hpp>
 #include <mtmc/cpu_worker.hpp>
+#include <mtmc/cuda_evaluator.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/loop/loop.hpp>

@@ -66,6 +66,19 @@ template <class B>
   return slot;
 }
 
+/// Gives two slots of one layout each other's argument buffers; scratch buffers stay.
+template <class B> void swap_buffers(Slot<B>& a, Slot<B>& b, const ProblemLayout& layout) {
+  std::swap(a.buffers, b.buffers);
+  for (auto* slot : {&a, &b})
+    for (std::size_t i = 0; i < slot->buffers.size(); ++i) {
+      const auto& buffer = slot->buffers[i];
+      detail::bind_buffer(slot->plan, layout.buffers[i].name,
+                          {static_cast<std::uint64_t>(buffer.memory.handle()),
+                           static_cast<std::int64_t>(buffer.layout.front),
+                           static_cast<std::int64_t>(buffer.layout.bytes)});
+    }
+}
+
 /// Which buffers get their contents before a call.
 enum class Refill {
   all,

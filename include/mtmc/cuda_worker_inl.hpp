@@ -1,0 +1,17 @@
+#pragma once
+/// Definitions of cuda_worker.hpp.
+
+#include <mtmc/backend/cuda.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/cuda_worker.hpp>
+#include <mtmc/evaluator/worker_server.hpp>
+
+#include <utility>
+
+namespace mtmc {
+
+MTMC_INLINE WorkerBackends cuda_worker(std::function<void(Task&)> attach_hooks) {
+  return worker_backends<CudaBackend>(std::move(attach_hooks));
+}
+
+} // namespace mtmc
