@@ -165,6 +165,25 @@ TEST_CASE("candidate and incumbent take turns in going first") {
   }
 }
 
+TEST_CASE(
+    "candidate and incumbent are timed in each other's buffers, too, where they share an address space") {
+  Bench bench;
+  std::set<const void*> of_incumbent;
+  bench.world->kernels["start"].body = [&](const Call& call) {
+    of_incumbent.insert(call.address("A"));
+    rows(call);
+  };
+  std::set<const void*> of_candidate;
+  (void)bench.judge({[&](const Call& call) {
+                       of_candidate.insert(call.address("A"));
+                       rows(call);
+                     },
+                     1e-3});
+  std::size_t shared = 0;
+  for (const auto* place : of_candidate) shared += of_incumbent.count(place);
+  CHECK(shared >= 2);
+}
+
 TEST_CASE("without an incumbent the times are taken alone") {
   Bench bench;
   auto evaluator = bench.evaluator();
