@@ -1,10 +1,13 @@
 #pragma once
 
+#include <mtmc/core/error.hpp>
 #include <mtmc/support/device_lock.hpp>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 namespace mtmc::detail {
@@ -70,5 +73,23 @@ private:
   int working_ = 0;
   bool timing_ = false;
 };
+
+/// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) with that remedy if the lock
+/// across processes cannot be had.
+template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* remedy, const Take& take) {
+  try {
+    return take();
+  } catch (const std::system_error& error) {
+    throw Error(error_id::backend_lock, error.what(), remedy);
+  }
+}
+
+/// A deadline put off by the time since `begin`, which was spent waiting.
+[[nodiscard]] inline std::chrono::steady_clock::time_point
+put_off(std::chrono::steady_clock::time_point deadline, std::chrono::steady_clock::time_point begin) {
+  using Time = std::chrono::steady_clock::time_point;
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  return deadline > Time::max() - waited ? Time::max() : deadline + waited;
+}
 
 } // namespace mtmc::detail

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -353,6 +354,22 @@ void transfer(const JsonCursor& at, std::map<std::string, T, Compare>& values) {
   values.clear();
   for (auto item = at.in->begin(); item != at.in->end(); ++item)
     transfer({nullptr, &*item, &at, item.key()}, values[item.key()]);
+}
+
+/// A duration, in seconds; one that is no positive number of at most 1e9 means as much as that.
+inline void visit_seconds(JsonFields& visit, const char* name, std::chrono::milliseconds& value,
+                          std::chrono::milliseconds by_default) {
+  const auto in_seconds = [](std::chrono::milliseconds time) {
+    return static_cast<double>(time.count()) / 1e3;
+  };
+  const auto before = in_seconds(value);
+  auto seconds = before;
+  visit.optional(name, seconds, in_seconds(by_default));
+  // Writing must not write to the noun, which others may be reading.
+  constexpr double longest = 1e9;
+  if (seconds != before)
+    value = std::chrono::milliseconds(
+        static_cast<std::int64_t>(1e3 * (seconds > 0 && seconds < longest ? seconds : longest)));
 }
 
 /// Writes a value. The field lists serve both directions and so take it as mutable; writing does not change

@@ -39,7 +39,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -159,7 +158,8 @@ public:
     const auto hold = quietly([&] { return state_->gate.work(); });
     const std::scoped_lock lock(program.mutex_);
     double seconds = 0;
-    return execute(program, {&plan, 1}, Memory::uncached, anywhere, later(deadline, begin), seconds);
+    return execute(program, {&plan, 1}, Memory::uncached, anywhere, detail::put_off(deadline, begin),
+                   seconds);
   }
 
   /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
@@ -174,7 +174,7 @@ public:
     TimedRun result;
     const auto before = state_->watch.read(program.runner_seconds());
     result.status = execute(program, group, cold ? Memory::evicted : Memory::cached, state_->place,
-                            later(deadline, begin), result.seconds);
+                            detail::put_off(deadline, begin), result.seconds);
     // The processor time of a runner that is lost is not known.
     if (result.status.finished()) state_->watch.add(before, state_->watch.read(program.runner_seconds()));
     return result;
@@ -288,19 +288,9 @@ private:
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
   static constexpr std::chrono::seconds preparation_patience{10};
 
-  /// The deadline, put off by the time since `begin`.
-  [[nodiscard]] static Deadline later(Deadline deadline, std::chrono::steady_clock::time_point begin) {
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
-  }
-
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
-    try {
-      return take();
-    } catch (const std::system_error& error) {
-      throw Error(error_id::backend_lock, error.what(), "Correct CpuBackendOptions::device_lock_folder");
-    }
+    return detail::hold_gate("Correct CpuBackendOptions::device_lock_folder", take);
   }
 
   static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
@@ -328,7 +318,7 @@ private:
         const auto hold = quietly([&] { return state_->gate.work(); });
         compilation = state_->toolchain.compile(
             kernel, std::move(signatures),
-            {.deadline = later(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
+            {.deadline = detail::put_off(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
       } catch (...) {
         state_->cache.abandon(key);
         throw;
@@ -362,7 +352,7 @@ private:
     for (const auto& [handle, buffer] : group.buffers) buffers.push_back(buffer);
     detail::settle_all(buffers, memory == Memory::cached);
     if (memory == Memory::evicted) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-    return program.go(group, processor, later(deadline, begin), seconds);
+    return program.go(group, processor, detail::put_off(deadline, begin), seconds);
   }
 
   /// Compiles a kernel of this library's own, which must succeed.

@@ -4,10 +4,6 @@
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/core/json_fields.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-
 namespace mtmc::detail {
 
 /// Durations are in seconds; every field may be missing. `locks` have no JSON form, so that no file can take
@@ -20,14 +16,7 @@ inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   visit.optional("search_path", noun.search_path, defaults.search_path);
   visit.optional("threads", noun.threads, defaults.threads);
   visit.optional("kernel_environment", noun.kernel_environment, defaults.kernel_environment);
-  const auto timeout = static_cast<double>(noun.compile_timeout.count()) / 1e3;
-  auto seconds = timeout;
-  visit.optional("compile_seconds", seconds, static_cast<double>(defaults.compile_timeout.count()) / 1e3);
-  // Writing must not write to the noun, which others may be reading.
-  constexpr double longest = 1e9;
-  if (seconds != timeout)
-    noun.compile_timeout = std::chrono::milliseconds(
-        static_cast<std::int64_t>(1e3 * (seconds > 0 && seconds < longest ? seconds : longest)));
+  visit_seconds(visit, "compile_seconds", noun.compile_timeout, defaults.compile_timeout);
   visit.optional("compiler_memory_limit", noun.compiler_memory_limit, defaults.compiler_memory_limit);
   visit.optional("kernel_memory_limit", noun.kernel_memory_limit, defaults.kernel_memory_limit);
   visit.optional("temporary_folder", noun.temporary_folder, defaults.temporary_folder);

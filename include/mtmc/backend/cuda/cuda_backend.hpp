@@ -30,7 +30,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -206,7 +205,7 @@ public:
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
     const auto begin = std::chrono::steady_clock::now();
     const auto hold = quietly([&] { return state_->gate.work(); });
-    return execute(program, {&plan, 1}, {}, later(deadline, begin)).status;
+    return execute(program, {&plan, 1}, {}, detail::put_off(deadline, begin)).status;
   }
 
   /// Launches all plans of a group back to back. Measures by the device's own clock, from the first launch's
@@ -217,7 +216,7 @@ public:
                               Deadline deadline) {
     const auto begin = std::chrono::steady_clock::now();
     const auto hold = quietly([&] { return state_->gate.time(); });
-    return execute(program, group, {.cold = cold, .hold = true}, later(deadline, begin));
+    return execute(program, group, {.cold = cold, .hold = true}, detail::put_off(deadline, begin));
   }
 
 private:
@@ -309,18 +308,9 @@ private:
     std::vector<std::uint64_t> values;
   };
 
-  [[nodiscard]] static Deadline later(Deadline deadline, std::chrono::steady_clock::time_point begin) {
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    return deadline > Deadline::max() - waited ? Deadline::max() : deadline + waited;
-  }
-
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
-    try {
-      return take();
-    } catch (const std::system_error& error) {
-      throw Error(error_id::backend_lock, error.what(), "Correct CudaBackendOptions::device_lock_folder");
-    }
+    return detail::hold_gate("Correct CudaBackendOptions::device_lock_folder", take);
   }
 
   static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
