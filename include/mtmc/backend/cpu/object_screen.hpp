@@ -2,6 +2,7 @@
 /// The second screen of a candidate in C++: what its object file holds and refers to.
 
 #include <mtmc/backend/cpu/allowed_names.hpp>
+#include <mtmc/backend/refuse_once.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/support/demangle.hpp>
 #include <mtmc/support/elf.hpp>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtmc::detail {
@@ -40,11 +42,7 @@ private:
       "(`//@ scratch name: f32[N]`)";
 
   void refuse(std::string message, std::string remedy) {
-    constexpr std::size_t most = 8;
-    for (const auto& known : found_)
-      if (known.message == message) return;
-    if (found_.size() < most)
-      found_.push_back({Severity::error, 0, 0, std::move(message), std::move(remedy), {}});
+    refuse_once(found_, std::move(message), std::move(remedy));
   }
 
   /// Storage of the compiler's own: pointers that the loader fills in and then locks, one pointer for

@@ -2,14 +2,15 @@
 /// The second screen of a candidate in CUDA C++: what its binary holds and refers to.
 
 #include <mtmc/backend/cuda/ptx_screen.hpp>
+#include <mtmc/backend/refuse_once.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/support/demangle.hpp>
 #include <mtmc/support/elf.hpp>
 
-#include <algorithm>
 #include <elf.h>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtmc::detail {
@@ -21,11 +22,7 @@ namespace mtmc::detail {
 [[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx) {
   std::vector<Diagnostic> found;
   const auto refuse = [&](std::string message, std::string remedy) {
-    constexpr std::size_t most = 8;
-    const bool known = std::any_of(found.begin(), found.end(),
-                                   [&](const Diagnostic& other) { return other.message == message; });
-    if (!known && found.size() < most)
-      found.push_back({Severity::error, 0, 0, std::move(message), std::move(remedy), {}});
+    refuse_once(found, std::move(message), std::move(remedy));
   };
   const auto file = read_elf(cubin);
   if (!file) {

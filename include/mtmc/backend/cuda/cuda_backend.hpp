@@ -53,8 +53,7 @@ public:
     load();
   }
 
-  /// Registers, shared and local memory of the entry that uses most, and how many blocks of the launches'
-  /// size a multiprocessor holds at once.
+  /// Registers, spills, shared and local memory, each of the entry that uses most.
   [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
     return compilation_.resources;
   }
@@ -330,10 +329,10 @@ private:
         if (auto reason = prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
           return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
     }
-    if (manner.cold) sweep(turn, false);
+    if (manner.cold) read_through_cache(turn, swept_bytes());
     // On an H100 every other submission takes 1 us longer. As many of them lie between two groups of a pair
     // as between any others, so one side of a comparison would always meet it.
-    if (manner.hold && (state_->coin() & 1) != 0) sweep(turn, true);
+    if (manner.hold && (state_->coin() & 1) != 0) read_through_cache(turn, 0);
     const bool held = manner.hold && state_->flag != nullptr;
     if (held) {
       *state_->flag = 0;
@@ -453,9 +452,13 @@ private:
     return {fault ? RunOutcome::faulted : RunOutcome::device_lost, "the kernel ended with " + words};
   }
 
-  /// Reads more memory than the second-level cache holds: what was there is written back and gone. `nothing`:
-  /// only launches the kernel that would.
-  void sweep(const Turn& turn, bool nothing) {
+  /// More than the second-level cache holds: once it is read, what was there is written back and gone.
+  [[nodiscard]] std::size_t swept_bytes() const {
+    return static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.front().bytes, 8 << 20));
+  }
+
+  /// Queues one launch that reads so many bytes, at most `swept_bytes()`, of memory nobody else uses.
+  void read_through_cache(const Turn& turn, std::size_t bytes) {
     constexpr std::string_view text =
         "//@ launch read_all<<<1, 1>>>(memory, words)\n"
         "__global__ void read_all(unsigned* memory, long long words) {\n"
@@ -466,8 +469,6 @@ private:
         "  if (sum == 0x9e3779b9u) memory[0] = sum;\n"
         "}\n";
     constexpr std::int64_t threads = 512;
-    const auto bytes =
-        static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.front().bytes, 8 << 20));
     LaunchPlan plan;
     auto& launch = plan.launches.emplace_back();
     launch.entry = "read_all";
@@ -482,8 +483,8 @@ private:
     launch.arguments[1].type = DataType::i64;
     launch.arguments[1].integer = static_cast<std::int64_t>(bytes / sizeof(std::uint32_t));
     if (!state_->sweeper) {
-      state_->swept.emplace(allocate(bytes));
-      fill(*state_->swept, 0, bytes, std::byte{0});
+      state_->swept.emplace(allocate(swept_bytes()));
+      fill(*state_->swept, 0, swept_bytes(), std::byte{0});
       auto compiled = compile({languages::cuda, std::string(text), {}}, {.plan = plan}, {});
       if (!compiled.program)
         throw Error(error_id::backend_compiler,
@@ -492,8 +493,7 @@ private:
                     "See that the CUDA toolkit is whole");
       state_->sweeper = std::move(compiled.program);
     }
-    launch.arguments[0].bound = {state_->swept->handle(), 0, static_cast<std::int64_t>(bytes)};
-    if (nothing) launch.arguments[1].integer = 0;
+    launch.arguments[0].bound = {state_->swept->handle(), 0, static_cast<std::int64_t>(swept_bytes())};
     Ready ready;
     if (const auto reason = prepare(turn, *state_->sweeper, launch, 0, ready))
       throw Error(error_id::backend_device, "the cache cannot be emptied: " + *reason, "Report this");

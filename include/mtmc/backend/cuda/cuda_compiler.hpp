@@ -30,7 +30,6 @@ struct CudaEntry {
 /// What came of a compilation: a binary, or diagnostics with an error, or `timed_out`.
 struct CudaCompilation {
   std::string cubin{};
-  std::string ptx{};
   /// In the order of the launches.
   std::vector<CudaEntry> entries{};
   std::vector<LaunchSignature> signatures{};
@@ -45,10 +44,10 @@ class CudaCompiler {
 public:
   /// `architecture`: "sm_90a". Throws `Error` (`mtmc.backend.001`) where there is no NVRTC that serves a
   /// driver of `driver_version` (0 = any).
-  CudaCompiler(const CudaBackendOptions& options, std::string architecture, int driver_version = 0)
+  CudaCompiler(const CudaBackendOptions& options, const std::string& architecture, int driver_version = 0)
       : toolkit_(toolkit_of(options)), nvrtc_(options.nvrtc_library, toolkit_, driver_version),
-        architecture_(std::move(architecture)), flags_(options.flags) {
-    flags_.push_back("--gpu-architecture=" + architecture_);
+        flags_(options.flags) {
+    flags_.push_back("--gpu-architecture=" + architecture);
     flags_.emplace_back("--ptxas-options=-v");
     for (const char* folder : {"/include", "/include/cccl"})
       if (std::error_code ignored; !toolkit_.empty() && std::filesystem::exists(toolkit_ + folder, ignored))
@@ -57,7 +56,6 @@ public:
 
   /// "NVRTC 13.0".
   [[nodiscard]] std::string version() const { return nvrtc_.version(); }
-  [[nodiscard]] const std::string& architecture() const noexcept { return architecture_; }
   /// The toolkit whose headers kernels can include; empty without one.
   [[nodiscard]] const std::string& toolkit() const noexcept { return toolkit_; }
   [[nodiscard]] std::string flags() const {
@@ -91,7 +89,6 @@ public:
     }
     read_entries(compiled, result);
     result.cubin = std::move(compiled.cubin);
-    result.ptx = std::move(compiled.ptx);
     return result;
   }
 
@@ -122,7 +119,6 @@ private:
 
   std::string toolkit_;
   Nvrtc nvrtc_;
-  std::string architecture_;
   std::vector<std::string> flags_;
 };
 

@@ -22,16 +22,10 @@ using CudaHandle = void*;
 /// Errors that are told apart, as in cuda.h.
 namespace cuda_code {
 inline constexpr CudaCode success = 0;
-inline constexpr CudaCode invalid_value = 1;
-inline constexpr CudaCode out_of_memory = 2;
 inline constexpr CudaCode stub_library = 34;
 inline constexpr CudaCode no_device = 100;
-inline constexpr CudaCode invalid_device = 101;
-inline constexpr CudaCode no_binary_for_gpu = 209;
-inline constexpr CudaCode not_found = 500;
 inline constexpr CudaCode not_ready = 600;
 inline constexpr CudaCode illegal_address = 700;
-inline constexpr CudaCode launch_out_of_resources = 701;
 inline constexpr CudaCode launch_timeout = 702;
 inline constexpr CudaCode first_kernel_fault = 710;
 inline constexpr CudaCode last_kernel_fault = 719;
@@ -93,8 +87,6 @@ public:
   CudaCode (*module_function)(CudaHandle*, CudaHandle, const char*) = find("cuModuleGetFunction");
   CudaCode (*function_attribute)(int*, FunctionAttribute, CudaHandle) = find("cuFuncGetAttribute");
   CudaCode (*function_set_attribute)(CudaHandle, FunctionAttribute, int) = find("cuFuncSetAttribute");
-  CudaCode (*occupancy)(int*, CudaHandle, int,
-                        std::size_t) = find("cuOccupancyMaxActiveBlocksPerMultiprocessor");
   CudaCode (*launch)(CudaHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                      CudaHandle, void**, void**) = find("cuLaunchKernel");
   CudaCode (*memory_allocate)(CudaAddress*, std::size_t) = find("cuMemAlloc_v2");

@@ -66,14 +66,6 @@ public:
   [[nodiscard]] std::string version() const {
     return "NVRTC " + std::to_string(major_) + '.' + std::to_string(minor_);
   }
-  /// Compute capabilities times ten that it compiles for: 90 for sm_90.
-  [[nodiscard]] std::vector<int> architectures() const {
-    int count = 0;
-    demand(architecture_count(&count), "nvrtcGetNumSupportedArchs");
-    std::vector<int> found(static_cast<std::size_t>(std::max(count, 0)));
-    if (!found.empty()) demand(architectures_of(found.data()), "nvrtcGetSupportedArchs");
-    return found;
-  }
 
   /// Compiles. Throws `Error` (`mtmc.backend.001`) only where the compiler itself fails.
   [[nodiscard]] NvrtcResult compile(const NvrtcRequest& request) const {
@@ -129,8 +121,6 @@ private:
   }
 
   int (*version_of)(int*, int*) = find("nvrtcVersion");
-  int (*architecture_count)(int*) = find("nvrtcGetNumSupportedArchs");
-  int (*architectures_of)(int*) = find("nvrtcGetSupportedArchs");
   const char* (*error_text)(int) = find("nvrtcGetErrorString");
   int (*create)(Handle*, const char*, const char*, int, const char* const*,
                 const char* const*) = find("nvrtcCreateProgram");

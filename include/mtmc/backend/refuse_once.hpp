@@ -1,0 +1,23 @@
+#pragma once
+
+#include <mtmc/core/diagnostic.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// Adds an error without a line to what a screen of a binary has found: the first few different ones, more
+/// help nobody.
+inline void refuse_once(std::vector<Diagnostic>& found, std::string message, std::string remedy) {
+  constexpr std::size_t most = 8;
+  const bool known = std::any_of(found.begin(), found.end(),
+                                 [&](const Diagnostic& other) { return other.message == message; });
+  if (!known && found.size() < most)
+    found.push_back({Severity::error, 0, 0, std::move(message), std::move(remedy), {}});
+}
+
+} // namespace mtmc::detail
