@@ -31,6 +31,7 @@ TEST_SUITE("presets of devices") {
       const auto unit = detail::multiprocessor_of(device.arch);
       REQUIRE(unit);
       CHECK(device.shared_memory_bytes == unit->shared_bytes());
+      CHECK(device.caches.front().bytes == 1024 * unit->l1_kib);
       for (const auto& [type, rate] :
            detail::peak_rates_of(unit->rates, device.compute_units, device.clock_hz, matrix_clock)) {
         // Graphics chips do some f64, of which sheets do not speak.

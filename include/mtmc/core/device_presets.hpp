@@ -116,19 +116,22 @@ inline constexpr RateSheet rtx_pro_6000_rates{
 struct ChipFacts {
   std::string_view arch;
   double l2_mib;
+  /// Of each multiprocessor: the memory that the first-level cache shares with shared memory, and the most
+  /// that the latter gets of it.
+  double l1_kib;
   double shared_kib;
 };
-inline constexpr ChipFacts gv100{"sm_70", 6, 96};
-inline constexpr ChipFacts tu104{"sm_75", 4, 64};
-inline constexpr ChipFacts ga100{"sm_80", 40, 164};
-inline constexpr ChipFacts half_ga100{"sm_80", 24, 164};
-inline constexpr ChipFacts ga102{"sm_86", 6, 100};
-inline constexpr ChipFacts ad104{"sm_89", 48, 100};
-inline constexpr ChipFacts ad102{"sm_89", 96, 100};
-inline constexpr ChipFacts gh100{"sm_90a", 50, 228};
-inline constexpr ChipFacts gb100{"sm_100a", 126, 228};
-inline constexpr ChipFacts gb300{"sm_103a", 126, 228};
-inline constexpr ChipFacts gb202{"sm_120a", 128, 100};
+inline constexpr ChipFacts gv100{"sm_70", 6, 128, 96};
+inline constexpr ChipFacts tu104{"sm_75", 4, 96, 64};
+inline constexpr ChipFacts ga100{"sm_80", 40, 192, 164};
+inline constexpr ChipFacts half_ga100{"sm_80", 24, 192, 164};
+inline constexpr ChipFacts ga102{"sm_86", 6, 128, 100};
+inline constexpr ChipFacts ad104{"sm_89", 48, 128, 100};
+inline constexpr ChipFacts ad102{"sm_89", 96, 128, 100};
+inline constexpr ChipFacts gh100{"sm_90a", 50, 256, 228};
+inline constexpr ChipFacts gb100{"sm_100a", 126, 256, 228};
+inline constexpr ChipFacts gb300{"sm_103a", 126, 256, 228};
+inline constexpr ChipFacts gb202{"sm_120a", 128, 128, 100};
 
 /// One line of the table.
 struct BoardFacts {
@@ -223,7 +226,8 @@ inline constexpr std::array<BoardAlias, 5> board_aliases{{
   device.vector_bits = 32 * 32;
   device.memory_bytes = bytes(board.memory_gib * kibi * kibi * kibi);
   device.shared_memory_bytes = bytes(board.chip.shared_kib * kibi);
-  device.caches = {{.level = 2,
+  device.caches = {{.level = 1, .bytes = bytes(board.chip.l1_kib * kibi), .line_bytes = 128},
+                   {.level = 2,
                     .bytes = bytes(board.chip.l2_mib * kibi * kibi),
                     .line_bytes = 128,
                     .shared_by = board.compute_units}};

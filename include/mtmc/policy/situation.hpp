@@ -72,8 +72,9 @@ struct Situation {
   const double bandwidth = seen.device.measured.read_bandwidth > 0 ? seen.device.measured.read_bandwidth
                                                                    : seen.device.memory_bandwidth;
   double rate = seen.device.measured.f32_rate;
-  if (rate <= 0)
-    for (const auto& [type, peak] : seen.device.peak_rates) rate = std::max(rate, peak);
+  // The matrix units of a GPU do not count: hardly a kernel starts with them.
+  if (const auto peak = seen.device.peak_rates.find("f32"); rate <= 0 && peak != seen.device.peak_rates.end())
+    rate = peak->second;
   const double flops = seen.task.flops.empty() ? seen.structure.flops : stated_flops(seen.task, *size);
   const double memory_seconds = bandwidth > 0 ? least_bytes(seen.task, *size) / bandwidth : 0;
   const double compute_seconds = rate > 0 ? flops / rate : 0;

@@ -2,7 +2,6 @@
 /// The device's primary context, which this process may share with an engine of its own.
 
 #include <mtmc/backend/cuda/driver.hpp>
-#include <mtmc/core/device.hpp>
 #include <mtmc/core/error.hpp>
 
 #include <algorithm>
@@ -119,36 +118,6 @@ private:
   mutable std::mutex mutex_;
   std::string lost_;
 };
-
-/// Compute capability as NVRTC and others write it: "sm_90a" on Hopper, whose own instructions need the "a".
-[[nodiscard]] inline std::string cuda_architecture(int major, int minor) {
-  return "sm_" + std::to_string(10 * major + minor) + (major >= 9 ? "a" : "");
-}
-
-/// The device as policies and coders see it.
-[[nodiscard]] inline Device read_cuda_device(const CudaContext& context) {
-  using enum DeviceAttribute;
-  Device device;
-  device.name = context.name();
-  device.kind = "gpu";
-  device.arch = cuda_architecture(context.attribute(major), context.attribute(minor));
-  device.compute_units = context.attribute(compute_units);
-  device.vector_bits = 32 * context.attribute(warp_size);
-  device.memory_bytes = context.memory_bytes();
-  device.shared_memory_bytes = context.attribute(shared_bytes);
-  device.caches = {{.level = 2,
-                    .bytes = context.attribute(l2_bytes),
-                    .line_bytes = 128,
-                    .shared_by = device.compute_units}};
-  device.clock_hz = 1e3 * context.attribute(clock_kilohertz);
-  // Two transfers a cycle.
-  device.memory_bandwidth =
-      2.0 * 1e3 * context.attribute(memory_clock_kilohertz) * (context.attribute(memory_bus_bits) / 8.0);
-  const int version = context.driver().version();
-  device.software["driver"] =
-      "CUDA " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
-  return device;
-}
 
 } // namespace mtmc::detail
 

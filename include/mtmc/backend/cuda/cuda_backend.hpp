@@ -7,6 +7,8 @@
 
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
+#include <mtmc/backend/cuda/cuda_device.hpp>
+#include <mtmc/backend/cuda/occupancy.hpp>
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
@@ -53,7 +55,8 @@ public:
     load();
   }
 
-  /// Registers, spills, shared and local memory, each of the entry that uses most.
+  /// Registers, spills, shared and local memory, each of the entry that uses most; and what `resource_key`
+  /// names, of the launch that has most threads in the plan it was compiled for.
   [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
     return compilation_.resources;
   }
@@ -65,6 +68,7 @@ private:
   struct Function {
     detail::CudaHandle handle = nullptr;
     int max_threads = 0;
+    int registers = 0;
     int static_shared_bytes = 0;
     int allowed_dynamic_bytes = 0;
   };
@@ -89,10 +93,21 @@ private:
       const auto note = [&](const char* key, double value) {
         compilation_.resources[key] = std::max(compilation_.resources[key], value);
       };
-      note("registers", attribute(detail::FunctionAttribute::registers));
+      function.registers = attribute(detail::FunctionAttribute::registers);
+      note("registers", function.registers);
       note("local_bytes", attribute(detail::FunctionAttribute::local_bytes));
       note("shared_bytes", function.static_shared_bytes);
     }
+  }
+  /// Adds the occupancy of the plan's main launch to the resources.
+  void note_occupancy(const std::string& architecture, const LaunchPlan& plan) {
+    const auto unit = detail::multiprocessor_of(architecture);
+    if (!unit || functions_.empty()) return;
+    const auto main = detail::main_launch(plan);
+    const auto& function = functions_[main];
+    detail::note_occupancy(
+        *unit, detail::block_needs(plan.launches[main], function.registers, function.static_shared_bytes),
+        compilation_.resources);
   }
   void unload() noexcept {
     if (module_ == nullptr || context_->lost()) return;
@@ -165,6 +180,7 @@ public:
     result.diagnostics = compilation.diagnostics;
     if (!compilation.cubin.empty()) {
       result.program = std::make_shared<Program>(state_->context, std::move(compilation));
+      result.program->note_occupancy(state_->device.arch, options.plan);
       result.resources = result.program->resources();
     }
     result.seconds = seconds_since(begin);
@@ -454,7 +470,7 @@ private:
 
   /// More than the second-level cache holds: once it is read, what was there is written back and gone.
   [[nodiscard]] std::size_t swept_bytes() const {
-    return static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.front().bytes, 8 << 20));
+    return static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.back().bytes, 8 << 20));
   }
 
   /// Queues one launch that reads so many bytes, at most `swept_bytes()`, of memory nobody else uses.

@@ -106,6 +106,10 @@ public:
   CudaCode (*event_record)(CudaHandle, CudaHandle) = find("cuEventRecord");
   CudaCode (*event_query)(CudaHandle) = find("cuEventQuery");
   CudaCode (*event_seconds)(float*, CudaHandle, CudaHandle) = find("cuEventElapsedTime");
+  /// Blocks of a function, of so many threads and bytes of dynamic shared memory, that a multiprocessor
+  /// holds.
+  CudaCode (*resident_blocks)(int*, CudaHandle, int,
+                              std::size_t) = find("cuOccupancyMaxActiveBlocksPerMultiprocessor");
   /// Holds a stream until a word of memory has a value; null where the driver has none.
   CudaCode (*stream_wait)(CudaHandle, CudaAddress, std::uint32_t,
                           unsigned) = find_optional("cuStreamWaitValue32_v2");
