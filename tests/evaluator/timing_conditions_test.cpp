@@ -103,7 +103,26 @@ TEST_CASE("throttling is what was counted meanwhile, and any is worth a warning"
   CHECK(disturbances(conditions_between(before, after)).empty());
   after.throttle_events = {{"core", 7}, {"package", 101}};
   CHECK(conditions_between(before, after).throttled == 3);
-  CHECK(disturbances(conditions_between(before, after)) == "throttled");
+  const auto met = conditions_between(before, after);
+  CHECK(disturbances(met) == "throttled");
+  Evaluation evaluation;
+  record_conditions(met, true, evaluation);
+  CHECK(evaluation.environment.at("throttled") == "3 (core, package)");
+  REQUIRE(evaluation.diagnostics.size() == 1);
+  CHECK(evaluation.diagnostics[0].message.starts_with(
+      "the clock was lowered 3 times for heat or power (core, package) while this was timed"));
+}
+
+TEST_CASE("what else a device tells of the end of a timing is recorded as it is") {
+  Conditions before;
+  before.readings = {{"temperature_celsius", 40}};
+  Conditions after;
+  after.readings = {{"temperature_celsius", 61}, {"power_watts", 433.4}};
+  Evaluation evaluation;
+  record_conditions(conditions_between(before, after), true, evaluation);
+  CHECK(evaluation.environment.at("temperature_celsius") == "61");
+  CHECK(evaluation.environment.at("power_watts") == "433");
+  CHECK(evaluation.diagnostics.empty());
 }
 
 TEST_CASE("without counters nothing is known and nothing is said") {

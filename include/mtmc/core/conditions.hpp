@@ -25,10 +25,13 @@ struct Conditions {
   std::optional<double> stolen_seconds{};
   /// Grows: variance, in seconds squared, that the counters' coarseness gives each of the two above.
   double counter_variance = 0;
-  /// Grows: how often the clock was lowered for heat or power, by what was in want: "core", "package", ...
+  /// Grows: how often the clock was lowered for heat or power, by what was in want or why: "core", "package",
+  /// "sw_power_cap", ...
   std::map<std::string, std::int64_t> throttle_events{};
   /// The clock at the moment of the reading.
   std::optional<double> clock_hz{};
+  /// What else the device tells of that moment, by the keys of the environment record.
+  std::map<std::string, double> readings{};
 };
 
 /// Keys of `Evaluation::environment` that say what the timing met. Numbers are written as text.
@@ -39,10 +42,17 @@ inline constexpr const char* drift = "drift";
 inline constexpr const char* others_busy = "others_busy";
 /// Share of the processors' time that the hypervisor took.
 inline constexpr const char* steal = "steal";
-/// How often the clock was lowered for heat or power.
+/// How often the clock was lowered for heat or power, and why where that is known: "2 (sw_power_cap)".
 inline constexpr const char* throttled = "throttled";
 /// Megahertz: at the end of the timing where that is known, else of the data sheet.
 inline constexpr const char* clock = "clock_mhz";
+/// Of a GPU at the end of the timing: clock of its memory, temperature, power.
+inline constexpr const char* memory_clock = "memory_clock_mhz";
+inline constexpr const char* temperature = "temperature_celsius";
+inline constexpr const char* power = "power_watts";
+/// Other processes that computed on the GPU within about the last second. No reason for a warning: those of a
+/// pool of workers take turns.
+inline constexpr const char* other_processes = "other_processes";
 /// Which of the above were bad enough for a warning, by name, with blanks between; absent if none was.
 inline constexpr const char* disturbed_by = "disturbed_by";
 } // namespace environment_key

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,7 +44,10 @@ struct TimingConditions {
   std::optional<double> steal{};
   bool stolen = false;
   std::optional<std::int64_t> throttled{};
+  /// The reasons that occurred.
+  std::vector<std::string> throttled_by{};
   std::optional<double> clock_hz{};
+  std::map<std::string, double> readings{};
 };
 
 /// Standard deviation, roughly, of the logarithm of `drift_of` times that do not drift: from the spread
@@ -73,6 +77,7 @@ inline void add_times(TimingConditions& conditions, std::span<const double> seco
   TimingConditions result;
   result.processors = after.processors;
   result.clock_hz = after.clock_hz;
+  result.readings = after.readings;
   const double seconds = after.watched_seconds - before.watched_seconds;
   const double doubt =
       limits.sure * std::sqrt(std::max(0.0, after.counter_variance - before.counter_variance));
@@ -91,6 +96,7 @@ inline void add_times(TimingConditions& conditions, std::span<const double> seco
     const auto earlier = before.throttle_events.find(what);
     const auto events = earlier == before.throttle_events.end() ? 0 : count - earlier->second;
     result.throttled = result.throttled.value_or(0) + std::max<std::int64_t>(0, events);
+    if (events > 0) result.throttled_by.push_back(what);
   }
   return result;
 }
@@ -102,6 +108,13 @@ namespace detail {
   return text;
 }
 } // namespace detail
+
+/// " (core, package)"; empty if no reason is known.
+[[nodiscard]] inline std::string throttle_reasons(const TimingConditions& conditions) {
+  std::string text;
+  for (const auto& reason : conditions.throttled_by) text += (text.empty() ? " (" : ", ") + reason;
+  return text.empty() ? text : text + ')';
+}
 
 /// Names of what deserves a warning, with blanks between.
 [[nodiscard]] inline std::string disturbances(const TimingConditions& conditions) {
@@ -154,8 +167,8 @@ namespace detail {
          "instance)");
   if (conditions.throttled.value_or(0) > 0)
     warn("the clock was lowered " + std::to_string(*conditions.throttled) +
-             (*conditions.throttled == 1 ? " time" : " times") + " for heat or power while this was timed" +
-             stands,
+             (*conditions.throttled == 1 ? " time" : " times") + " for heat or power" +
+             throttle_reasons(conditions) + " while this was timed" + stands,
          "Let the machine cool, improve its cooling, or fix the clock at one it can hold");
   return warnings;
 }
@@ -168,9 +181,11 @@ inline void record_conditions(const TimingConditions& conditions, bool warn, Eva
   if (conditions.others_busy)
     record[environment_key::others_busy] = detail::decimals(*conditions.others_busy, "%.2f");
   if (conditions.steal) record[environment_key::steal] = detail::decimals(*conditions.steal, "%.3f");
-  if (conditions.throttled) record[environment_key::throttled] = std::to_string(*conditions.throttled);
+  if (conditions.throttled)
+    record[environment_key::throttled] = std::to_string(*conditions.throttled) + throttle_reasons(conditions);
   if (conditions.clock_hz)
     record[environment_key::clock] = detail::decimals(*conditions.clock_hz / 1e6, "%.0f");
+  for (const auto& [key, value] : conditions.readings) record[key] = detail::decimals(value, "%.0f");
   if (auto names = disturbances(conditions); !names.empty())
     record[environment_key::disturbed_by] = std::move(names);
   if (!warn) return;

@@ -8,6 +8,7 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
+#include <mtmc/backend/cuda/management.hpp>
 #include <mtmc/backend/cuda/occupancy.hpp>
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
@@ -234,6 +235,10 @@ public:
     return execute(program, group, {.cold = cold, .hold = true}, detail::put_off(deadline, begin));
   }
 
+  /// Clocks, heat and power of the device, and how often it was slowed down for them; empty where NVIDIA's
+  /// management library does not know it.
+  [[nodiscard]] Conditions conditions() { return state_->watch.conditions(); }
+
 private:
   struct State {
     explicit State(CudaBackendOptions given)
@@ -241,7 +246,7 @@ private:
           context(std::make_shared<detail::CudaContext>(options.driver_library, options.device)),
           device(detail::read_cuda_device(*context)),
           compiler(options, device.arch, context->driver().version()),
-          gate(DeviceLock{options.device_lock_folder, context->uuid()}) {
+          gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()) {
       device.software["compiler"] = compiler.version();
       device.features = {"cuda"};
       if (!compiler.toolkit().empty()) device.features.emplace_back("toolkit headers");
@@ -279,6 +284,7 @@ private:
     Device device;
     detail::CudaCompiler compiler;
     detail::QuietGate gate;
+    detail::CudaConditionsWatch watch;
     std::array<std::int64_t, 3> limits{};
     int dynamic_shared_limit = 0;
     detail::CudaHandle start = nullptr;
