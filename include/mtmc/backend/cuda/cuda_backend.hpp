@@ -5,6 +5,7 @@
 /// this process, so a kernel that crashes or never ends costs the process: judge kernels of unknown origin in
 /// a worker (`CudaEvaluator` does).
 
+#include <mtmc/backend/cuda/ceilings_probe.hpp>
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -152,7 +154,8 @@ public:
   explicit CudaBackend(CudaBackendOptions options = {})
       : state_(std::make_unique<State>(std::move(options))) {}
 
-  [[nodiscard]] const Device& device() const noexcept { return state_->device; }
+  /// The GPU. `measured` is filled in by `measure_ceilings`; a reference taken before keeps the old answer.
+  [[nodiscard]] const Device& device() const noexcept { return *state_->shown.load(); }
   /// What results depend on besides kernel and task, for cache keys.
   [[nodiscard]] std::string identity() const {
     return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
@@ -239,6 +242,24 @@ public:
   /// management library does not know it.
   [[nodiscard]] Conditions conditions() { return state_->watch.conditions(); }
 
+  /// What all multiprocessors together reach, measured when first asked for (in less than 0.3 s) and shown by
+  /// `device()` from then on. Throws `Error` (`mtmc.backend.002`) where a host leaves no memory for it.
+  MeasuredCeilings measure_ceilings() {
+    const std::scoped_lock lock(state_->measuring);
+    if (state_->shown.load() != &state_->measured) {
+      state_->measured = state_->device;
+      state_->measured.measured = detail::CudaCeilingsProbe(*this, state_->probe).measure();
+      state_->shown.store(&state_->measured);
+    }
+    return state_->measured.measured;
+  }
+  /// The read bandwidth of the memory as it is at this moment, in bytes per second. Throws as
+  /// `measure_ceilings`.
+  [[nodiscard]] double measure_read_bandwidth() {
+    const std::scoped_lock lock(state_->measuring);
+    return detail::CudaCeilingsProbe(*this, state_->probe).measure_read_bandwidth();
+  }
+
 private:
   struct State {
     explicit State(CudaBackendOptions given)
@@ -297,6 +318,11 @@ private:
     /// What is read to empty the cache, and by what.
     std::optional<Buffer> swept;
     std::shared_ptr<Program> sweeper;
+    /// What ceilings are measured with, and the device with them.
+    std::mutex measuring;
+    std::shared_ptr<Program> probe;
+    Device measured;
+    std::atomic<const Device*> shown = &device;
   };
 
   /// A visit to the device: its context is current, and alive.
