@@ -2,6 +2,7 @@
 /// An observation as text: what prompts and token-scored policies read.
 
 #include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/profile_grading.hpp>
 #include <mtmc/core/step.hpp>
 
 #include <algorithm>
@@ -107,6 +108,26 @@ namespace detail {
   return text;
 }
 
+/// A profile in a few lines: what bounds the kernel, by what evidence and why, then the figures. Empty where
+/// there is no evidence.
+[[nodiscard]] inline std::string describe(const Profile& profile) {
+  if (profile.evidence == Evidence::none) return {};
+  const auto basis = profile.evidence == Evidence::counters ? "by counters of the device"
+                     : profile.evidence == Evidence::compiler
+                         ? "by the compiler's report and the measured time"
+                         : "by the measured time";
+  std::string text = profile.bound == BoundBy::unknown ? "what bounds it is not known"
+                                                       : "bound by " + std::string(to_string(profile.bound));
+  text += std::string(" (") + basis + "): " + profile.reason + '\n';
+  for (const auto& metric : profile.metrics) {
+    char value[32];
+    std::snprintf(value, sizeof value, "%.3g", metric.value);
+    text += "  " + metric.name + ": " + value + (metric.unit.empty() ? "" : " " + metric.unit) + '\n';
+  }
+  if (!profile.missing.empty()) text += "  (no counters: " + profile.missing + ")\n";
+  return text;
+}
+
 /// A region in one line: label, lines, loops with their trip counts, and what is known to be legal.
 [[nodiscard]] inline std::string describe(const Region& region) {
   std::string text = region.label + " (line " + std::to_string(region.first_line);
@@ -207,6 +228,9 @@ namespace detail {
       if (flops > 0) text += " and " + detail::with_prefix(flops / seen.evaluation->seconds) + "FLOP/s";
     }
     text += '\n';
+    // What the roofline alone says can be read off the line above.
+    if (const auto profile = profile_of(seen); profile.evidence >= Evidence::compiler)
+      text += describe(profile);
   }
   if (options.regions && !seen.structure.regions.empty()) {
     text += "\n## Regions\n";

@@ -4,6 +4,7 @@
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/kernel.hpp>
+#include <mtmc/core/profile.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/core/unknown_fields.hpp>
 
@@ -161,6 +162,9 @@ struct Evaluation {
   Comparison comparison = Comparison::not_timed;
   /// Registers, spills, shared memory, ... as the backend reports them.
   std::map<std::string, double> resources{};
+  /// Where its time goes, where that was asked for and the backend can tell; `profile_of` makes the best of
+  /// it and everything else.
+  std::optional<Profile> profile{};
   /// Compiler, driver, host, clocks, protocol version, ...: what the numbers were taken with.
   std::map<std::string, std::string> environment{};
   EvaluationCost cost{};

@@ -277,6 +277,20 @@ inline void visit_fields(JsonFields& visit, EvaluationCost& noun) {
   visit.optional("total", noun.total);
   visit.unknown(noun.unknown);
 }
+inline void visit_fields(JsonFields& visit, ProfileMetric& noun) {
+  visit.required("name", noun.name);
+  visit.required("value", noun.value);
+  visit.optional("unit", noun.unit);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, Profile& noun) {
+  visit.required("evidence", noun.evidence);
+  visit.optional("bound", noun.bound, BoundBy::unknown);
+  visit.optional("reason", noun.reason);
+  visit.optional("metrics", noun.metrics);
+  visit.optional("missing", noun.missing);
+  visit.unknown(noun.unknown);
+}
 inline void visit_fields(JsonFields& visit, Evaluation& noun) {
   visit.required("verdict", noun.verdict);
   visit.optional("rule", noun.rule);
@@ -286,6 +300,7 @@ inline void visit_fields(JsonFields& visit, Evaluation& noun) {
   visit.optional("speed_up", noun.speed_up);
   visit.optional("comparison", noun.comparison, Comparison::not_timed);
   visit.optional("resources", noun.resources);
+  visit.optional("profile", noun.profile);
   visit.optional("environment", noun.environment);
   visit.optional("cost", noun.cost);
   visit.unknown(noun.unknown);

@@ -3,7 +3,7 @@
 /// it.
 
 #include <mtmc/core/enum_names.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/core/roofline.hpp>
 #include <mtmc/core/step.hpp>
 
 #include <algorithm>
@@ -54,9 +54,8 @@ struct Situation {
   double last_cache_bytes = 0;
 };
 
-/// Reads an observation's roofline at the task's main size. Compulsory traffic and the operations that the
-/// task (or, without a statement, the analysis) counts are set against the measured ceilings, data-sheet
-/// rates where nothing was measured. Throws `Error` where the task's own expressions cannot be evaluated.
+/// Reads an observation's situation by its roofline (core/roofline.hpp). Throws `Error` where the task's own
+/// expressions cannot be evaluated.
 [[nodiscard]] inline Situation assess(const Observation& seen) {
   Situation situation;
   for (const auto& region : seen.structure.regions)
@@ -66,26 +65,11 @@ struct Situation {
     if (cache.shared_by <= 1) situation.private_cache_bytes = std::max(situation.private_cache_bytes, bytes);
     situation.last_cache_bytes = std::max(situation.last_cache_bytes, bytes);
   }
-  const auto* size = seen.task.main_size();
-  if (size == nullptr || !seen.evaluation || !(seen.evaluation->seconds > 0)) return situation;
-
-  const double bandwidth = seen.device.measured.read_bandwidth > 0 ? seen.device.measured.read_bandwidth
-                                                                   : seen.device.memory_bandwidth;
-  double rate = seen.device.measured.f32_rate;
-  // The matrix units of a GPU do not count: hardly a kernel starts with them.
-  if (const auto peak = seen.device.peak_rates.find("f32"); rate <= 0 && peak != seen.device.peak_rates.end())
-    rate = peak->second;
-  const double flops = seen.task.flops.empty() ? seen.structure.flops : stated_flops(seen.task, *size);
-  const double memory_seconds = bandwidth > 0 ? least_bytes(seen.task, *size) / bandwidth : 0;
-  const double compute_seconds = rate > 0 ? flops / rate : 0;
-  const double bound = std::max(memory_seconds, compute_seconds);
-  if (bound <= 0) return situation;
-
-  double seconds = seen.evaluation->seconds;
-  for (const auto& evaluated : seen.evaluation->sizes)
-    if (evaluated.size == *size && evaluated.seconds > 0) seconds = evaluated.seconds;
-  situation.bottleneck = memory_seconds >= compute_seconds ? Bottleneck::memory : Bottleneck::compute;
-  situation.reached = std::min(1.0, bound / seconds);
+  const auto roofline = roofline_of(seen);
+  if (roofline.bound() <= 0) return situation;
+  situation.bottleneck =
+      roofline.memory_seconds >= roofline.compute_seconds ? Bottleneck::memory : Bottleneck::compute;
+  situation.reached = std::min(1.0, roofline.bound() / roofline.seconds);
   situation.headroom = situation.reached < 0.6   ? Headroom::high
                        : situation.reached < 0.8 ? Headroom::middle
                                                  : Headroom::low;
