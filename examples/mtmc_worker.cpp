@@ -2,6 +2,7 @@
 // It speaks JSON lines on standard input and output: see mtmc/evaluator/worker_protocol.hpp.
 
 #include <mtmc/cpu_worker.hpp>
+#include <mtmc/cuda_profiled.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/version.hpp>
 
@@ -10,6 +11,7 @@
 #include <string_view>
 
 int main(int argc, char** argv) {
+  if (const auto code = mtmc::run_as_profiled(argc, argv)) return *code;
   const std::string_view option = argc > 1 ? argv[1] : "";
   if (option == "--version") {
     std::printf("mtmc %s\n", mtmc::version_string);

@@ -77,7 +77,7 @@ TEST_SUITE("profile") {
           "device's rate; what takes the rest is not visible without counters");
   }
 
-  TEST_CASE("by the compiler's report: spills, then short calls, then occupancy") {
+  TEST_CASE("by the compiler's report: spills, then too few blocks, then occupancy; short calls before all") {
     auto seen = copy_in(80e-6);
     auto& resources = seen.evaluation->resources;
     resources = {{"registers", 255},
@@ -96,6 +96,9 @@ TEST_SUITE("profile") {
     CHECK(profile.reason == "only 12 % of the possible warps fit, for want of registers");
     resources["occupancy"] = 0.5;
     CHECK(profile_of(seen).bound == BoundBy::unknown);
+    seen.evaluation->profile = Profile{.evidence = Evidence::compiler, .metrics = {{"waves", 0.25}}};
+    CHECK(profile_of(seen).bound == BoundBy::parallelism);
+    CHECK(profile_of(seen).reason == "the grid fills only 25 % of the device");
     seen.task.sizes[0].symbols = {{"n", 1000}};
     seen.evaluation->seconds = 3e-6;
     CHECK(profile_of(seen).bound == BoundBy::overhead);

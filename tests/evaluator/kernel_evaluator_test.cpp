@@ -113,6 +113,21 @@ TEST_CASE("an honest kernel is correct, fully checked and found faster") {
   CHECK(answer.cost.total > 0);
 }
 
+TEST_CASE("profiles are taken where they are asked for, of correct candidates, with their buffers bound") {
+  Bench bench;
+  CHECK_FALSE(bench.judge(bench.world->kernels["honest"]).profile);
+  CHECK(bench.world->profiles == 0);
+  bench.options.profile = true;
+  const auto answer = bench.judge(bench.world->kernels["honest"]);
+  REQUIRE(answer.profile);
+  CHECK(answer.profile->reason == "candidate");
+  CHECK(answer.profile->find("bound")->value == 3);
+  const auto wrong = bench.judge({[](const Call&) {}});
+  CHECK(wrong.verdict == Verdict::wrong_result);
+  CHECK_FALSE(wrong.profile);
+  CHECK(bench.world->profiles == 1);
+}
+
 TEST_CASE("exploring stops early where the answer is clear, promotion takes all samples") {
   Bench bench;
   CHECK(bench.judge(bench.world->kernels["honest"]).sizes[0].samples == 3);

@@ -145,9 +145,9 @@ struct TimedRun {
 /// apart itself (`DeviceLock`), as it alone knows what disturbs them.
 ///
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
-/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`), ways to
-/// save copies (see `ShowsBuffers` and `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and
-/// `flush`.
+/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`),
+/// `profile(program, plan)` (see `Profiles`), ways to save copies (see `ShowsBuffers` and
+/// `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and `flush`.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -344,6 +344,14 @@ concept ChoosesPlace = requires(B& backend) {
 template <class B>
 concept ReportsConditions = requires(B& backend) {
   { backend.conditions() } -> std::same_as<Conditions>;
+};
+
+/// A backend that tells where the time of a plan goes whose buffers are bound, by counters of a run or else
+/// by what it knows of the program. May take seconds, and leaves the buffers as they are. Throws nothing for
+/// what the surroundings lack: the profile says what is missing.
+template <class B>
+concept Profiles = requires(B& backend, typename B::Program& program, const LaunchPlan& plan) {
+  { backend.profile(program, plan) } -> std::same_as<Profile>;
 };
 
 /// A part that names itself and its settings in one line; goes into cache keys and reports.

@@ -108,12 +108,12 @@ inline void grade_counters(Profile& profile) {
 namespace detail {
 
 /// What the compiler's report tells, as far as grading needs it; 0 = nothing.
-struct CompilerReport {
+struct ResourceReport {
   double registers = 0;
   double spilled_bytes = 0;
   double occupancy_percent = 0;
 };
-[[nodiscard]] inline CompilerReport compiler_report(const std::map<std::string, double>& resources) {
+[[nodiscard]] inline ResourceReport resource_report(const std::map<std::string, double>& resources) {
   const auto value = [&](const char* key) {
     const auto found = resources.find(key);
     return found == resources.end() ? 0.0 : found->second;
@@ -121,34 +121,57 @@ struct CompilerReport {
   return {value("registers"), value("spill_store_bytes"), 100 * value(resource_key::occupancy)};
 }
 
-/// Decides what bounds the kernel by its time and the compiler's report.
-inline void grade_time(const Observation& seen, const Roofline& roofline, const CompilerReport& report,
-                       Profile& profile) {
-  const double memory = 100 * roofline.memory_seconds / roofline.seconds;
-  const double compute = 100 * roofline.compute_seconds / roofline.seconds;
-  const auto reached = "the least traffic takes " + percent_text(memory) +
-                       " of the time at the memory's bandwidth, the arithmetic " + percent_text(compute) +
-                       " at the device's rate";
-  const auto decide = [&](BoundBy bound, std::string reason) {
-    profile.bound = bound;
-    profile.reason = std::move(reason);
+/// Adds its figures to a profile.
+inline void add_report(const ResourceReport& report, Profile& profile) {
+  const auto note = [&](const char* key, double value, const char* unit) {
+    if (value > 0) profile.metrics.push_back({key, value, unit, {}});
   };
-  constexpr double short_call = 5e-6;
-  if (std::max(memory, compute) >= busy_percent)
-    return decide(memory >= compute ? BoundBy::memory : BoundBy::compute, reached);
+  note(profile_metric::registers, report.registers, "");
+  note(profile_metric::spilled, report.spilled_bytes, "byte");
+  note(profile_metric::possible_occupancy, report.occupancy_percent, "%");
+}
+
+/// Decides what bounds the kernel by the report alone, and by the number of waves where the profile has it.
+/// False if nothing stands out.
+inline bool grade_report(const ResourceReport& report, const std::map<std::string, double>& resources,
+                         Profile& profile) {
+  const auto* waves = profile.find(profile_metric::waves);
   if (report.spilled_bytes > 0) {
     char text[96];
     std::snprintf(text, sizeof text, "each thread has %.0f registers and spills %.0f bytes to memory",
                   report.registers, report.spilled_bytes);
-    return decide(BoundBy::registers, text);
+    profile.bound = BoundBy::registers;
+    profile.reason = text;
+  } else if (waves != nullptr && waves->value < 1) {
+    profile.bound = BoundBy::parallelism;
+    profile.reason = "the grid fills only " + percent_text(100 * waves->value) + " of the device";
+  } else if (report.occupancy_percent > 0 && report.occupancy_percent < low_occupancy_percent) {
+    profile.bound = BoundBy::occupancy;
+    profile.reason = "only " + percent_text(report.occupancy_percent) +
+                     " of the possible warps fit, for want of " + std::string(occupancy_limiter(resources));
+  } else {
+    return false;
   }
-  if (seen.device.kind == "gpu" && roofline.seconds < short_call)
-    return decide(BoundBy::overhead, "one call takes hardly longer than a launch");
-  if (report.occupancy_percent > 0 && report.occupancy_percent < low_occupancy_percent)
-    return decide(BoundBy::occupancy, "only " + percent_text(report.occupancy_percent) +
-                                          " of the possible warps fit, for want of " +
-                                          std::string(occupancy_limiter(seen.evaluation->resources)));
-  decide(BoundBy::unknown, reached + "; what takes the rest is not visible without counters");
+  return true;
+}
+
+/// Decides what bounds the kernel by its time, and where that does not tell by the compiler's report.
+inline void grade_time(const Observation& seen, const Roofline& roofline, const ResourceReport& report,
+                       Profile& profile) {
+  const double memory = 100 * roofline.memory_seconds / roofline.seconds;
+  const double compute = 100 * roofline.compute_seconds / roofline.seconds;
+  constexpr double short_call = 5e-6;
+  profile.reason = "the least traffic takes " + percent_text(memory) +
+                   " of the time at the memory's bandwidth, the arithmetic " + percent_text(compute) +
+                   " at the device's rate";
+  if (std::max(memory, compute) >= busy_percent) {
+    profile.bound = memory >= compute ? BoundBy::memory : BoundBy::compute;
+  } else if (seen.device.kind == "gpu" && roofline.seconds < short_call) {
+    profile.bound = BoundBy::overhead;
+    profile.reason = "one call takes hardly longer than a launch";
+  } else if (!grade_report(report, seen.evaluation->resources, profile)) {
+    profile.reason += "; what takes the rest is not visible without counters";
+  }
 }
 
 } // namespace detail
@@ -159,22 +182,23 @@ inline void grade_time(const Observation& seen, const Roofline& roofline, const 
 [[nodiscard]] inline Profile profile_of(const Observation& seen) {
   Profile profile;
   if (!seen.evaluation) return profile;
-  if (const auto& given = seen.evaluation->profile) {
-    if (given->evidence == Evidence::counters) return *given;
-    profile.missing = given->missing;
-  }
+  const auto& given = seen.evaluation->profile;
+  if (given && given->evidence == Evidence::counters) return *given;
   const auto roofline = roofline_of(seen);
-  if (!(roofline.seconds > 0)) return profile;
-  const auto report = detail::compiler_report(seen.evaluation->resources);
-  const auto note = [&](const char* key, double value, const char* unit) {
-    if (value > 0) profile.metrics.push_back({key, value, unit, {}});
-  };
-  note(profile_metric::memory_throughput, 100 * roofline.memory_seconds / roofline.seconds, "%");
-  note(profile_metric::compute_throughput, 100 * roofline.compute_seconds / roofline.seconds, "%");
-  note(profile_metric::registers, report.registers, "");
-  note(profile_metric::spilled, report.spilled_bytes, "byte");
-  note(profile_metric::possible_occupancy, report.occupancy_percent, "%");
-  if (profile.metrics.empty()) return profile;
+  if (roofline.bound() > 0) {
+    const auto add = [&](const char* key, double seconds) {
+      if (seconds > 0) profile.metrics.push_back({key, 100 * seconds / roofline.seconds, "%", {}});
+    };
+    add(profile_metric::memory_throughput, roofline.memory_seconds);
+    add(profile_metric::compute_throughput, roofline.compute_seconds);
+  }
+  const auto report = detail::resource_report(seen.evaluation->resources);
+  detail::add_report(report, profile);
+  if (given) {
+    profile.missing = given->missing;
+    if (const auto* waves = given->find(profile_metric::waves)) profile.metrics.push_back(*waves);
+  }
+  if (!(roofline.seconds > 0) || profile.metrics.empty()) return profile;
   profile.evidence = report.registers > 0 ? Evidence::compiler : Evidence::roofline;
   detail::grade_time(seen, roofline, report, profile);
   return profile;

@@ -323,6 +323,19 @@ public:
     return outcome;
   }
 
+  /// Where a contestant's time goes at the main size; nothing if the backend does not tell.
+  [[nodiscard]] std::optional<Profile> profile(const PreparedTask<B>& prepared, Contestant<B>& contestant) {
+    if constexpr (Profiles<B>) {
+      const auto size = main_size(prepared.task);
+      auto& buffers = slot(prepared, contestant, size);
+      load(buffers, prepared.layouts[size], prepared.inputs({size, Distribution::normal, false, 0}),
+           Poison{});
+      return backend_.profile(*contestant.program, buffers.plan);
+    } else {
+      return std::nullopt;
+    }
+  }
+
   /// The reference's results for a case: computed once, then shared by all candidates. Throws `Error`
   /// (`mtmc.task.005`) if the reference fails.
   [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask<B>& prepared, const CaseId& id,

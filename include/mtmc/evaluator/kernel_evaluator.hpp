@@ -91,6 +91,7 @@ public:
         const std::scoped_lock device(state_->device_lock);
         if (request.purpose == Purpose::promote) judge.start_afresh(*candidate);
         refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
+        if (!refusal && state_->options.profile) evaluation.profile = judge.profile(*task, *candidate);
         candidate->forget_groups();
         if (incumbent) incumbent->forget_groups();
       }

@@ -93,6 +93,10 @@ struct KernelEvaluatorOptions {
   /// Compiled incumbents that are kept for each task, the ones used last.
   std::size_t kept_incumbents = 2;
 
+  /// Whether the profile of each correct candidate is taken, at the main size, where the backend can
+  /// (`Profiles`). Costs seconds.
+  bool profile = false;
+
   /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
   /// system. Never set it where candidates are not trusted.
   std::optional<std::uint64_t> seed{};

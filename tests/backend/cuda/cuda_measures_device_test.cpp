@@ -21,7 +21,7 @@ CudaBackend* gpu() {
     try {
       return std::make_unique<CudaBackend>();
     } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", error.what());
+      MESSAGE("SKIPPED: ", std::string(error.what()));
       return nullptr;
     }
   }();
@@ -152,12 +152,13 @@ TEST_SUITE("measures of a GPU") {
       MESSAGE("the management library is missing, or does not know the device");
       return;
     }
-    const auto say = [](const char* what, auto read) {
+    const auto say = [](const std::string& what, auto read) {
       constexpr int times = 10;
       const auto begin = std::chrono::steady_clock::now();
       bool known = false;
       for (int i = 0; i < times; ++i) known = read().has_value();
-      MESSAGE(what, known ? "" : " (not told)", ": ", seconds_text(seconds_since(begin) / times));
+      MESSAGE(what, std::string(known ? "" : " (not told)"), ": ",
+              seconds_text(seconds_since(begin) / times));
     };
     say("clock", [&] { return management.clock_hz(); });
     say("memory clock", [&] { return management.memory_clock_hz(); });
@@ -175,7 +176,7 @@ TEST_SUITE("measures of a GPU") {
     const auto begin = std::chrono::steady_clock::now();
     const auto measured = gpu()->measure_ceilings();
     MESSAGE("measured in ", seconds_text(seconds_since(begin)));
-    const auto say = [](const char* what, double value, double of) {
+    const auto say = [](const std::string& what, double value, double of) {
       MESSAGE(what, ": ", value,
               of > 0 ? ", of the data sheet's " + std::to_string(100 * value / of) + " %" : "");
       CHECK(value > 1e9);
@@ -198,5 +199,52 @@ TEST_SUITE("measures of a GPU") {
       MESSAGE("read bandwidth anew: ", bandwidth, " in ", seconds_text(seconds_since(start)));
       CHECK(bandwidth > 1e9);
     }
+  }
+
+  TEST_CASE("the profile of a copy, by the best evidence there is") {
+    if (gpu() == nullptr) return;
+    const Kernel kernel{languages::cuda,
+                        "//@ launch copy<<<ceil_div(n, 256), 256>>>(a, b, n)\n"
+                        "__global__ void copy(const float* a, float* b, int n) {\n"
+                        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                        "  if (i < n) b[i] = a[i];\n"
+                        "}\n",
+                        {}};
+    Task task{.name = "copy", .kernel = kernel};
+    task.arguments = {{.name = "a", .role = ArgumentRole::input, .shape = {"n"}},
+                      {.name = "b", .role = ArgumentRole::output, .shape = {"n"}},
+                      {.name = "n", .role = ArgumentRole::scalar, .type = DataType::i32}};
+    constexpr std::int64_t elements = 1 << 25;
+    auto plan =
+        plan_launches(parse_launch_lines(kernel), task, ProblemSize{.symbols = {{"n", elements}}}, 132);
+    auto compiled = gpu()->compile(kernel, {.plan = plan}, {});
+    REQUIRE(compiled.program);
+    constexpr auto bytes = 4 * elements;
+    auto a = gpu()->allocate(bytes);
+    auto b = gpu()->allocate(bytes);
+    gpu()->fill(a, 0, bytes, std::byte{1});
+    gpu()->fill(b, 0, bytes, std::byte{2});
+    auto& arguments = plan.launches[0].arguments;
+    arguments[0].bound = {a.handle(), 0, bytes};
+    arguments[1].bound = {b.handle(), 0, bytes};
+    const auto without =
+        gpu()->profile(*compiled.program, plan, {.profiler = "/nowhere/ncu", .program = {"x"}});
+    MESSAGE("without Nsight Compute:\n", describe(without));
+    CHECK(without.evidence == Evidence::compiler);
+    CHECK(without.find("waves")->value > 1);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto profile =
+        gpu()->profile(*compiled.program, plan, {.program = {std::string(MTMC_EXAMPLES) + "/mtmc-worker"}});
+    MESSAGE("in ", seconds_text(seconds_since(begin)), ":\n", describe(profile));
+    if (profile.evidence == Evidence::counters) {
+      CHECK(profile.bound == BoundBy::memory);
+      CHECK(profile.find("memory_bytes")->value > 1.5 * static_cast<double>(bytes));
+    } else {
+      CHECK_FALSE(profile.missing.empty());
+    }
+    // The buffers are as they were.
+    std::array<std::byte, 4> last{};
+    gpu()->download(b, static_cast<std::size_t>(bytes) - 4, last);
+    CHECK(last[3] == std::byte{2});
   }
 }

@@ -13,6 +13,7 @@
 #include <mtmc/backend/cuda/occupancy.hpp>
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
+#include <mtmc/backend/cuda/profiler.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/os_random.hpp>
@@ -236,6 +237,22 @@ public:
     const auto begin = std::chrono::steady_clock::now();
     const auto hold = quietly([&] { return state_->gate.time(); });
     return execute(program, group, {.cold = cold, .hold = true}, detail::put_off(deadline, begin));
+  }
+
+  /// Where the time of a plan goes whose buffers are bound: by counters where Nsight Compute is there and may
+  /// read them, else by the compiler's report, with the reason. Runs the plan on copies, in another process,
+  /// in some seconds.
+  [[nodiscard]] Profile profile(Program& program, const LaunchPlan& plan,
+                                const CudaProfilerOptions& profiler = {}) {
+    const auto hold = quietly([&] { return state_->gate.time(); });
+    const auto read = [&](std::uint64_t address, std::span<std::byte> target) {
+      const Turn turn(*state_);
+      turn.demand(turn.driver.copy_out(target.data(), address, target.size(), turn.stream),
+                  "cuMemcpyDtoHAsync");
+      turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+    };
+    return detail::profile_cuda(profiler, state_->options, state_->compiler.toolkit(), program.compilation_,
+                                plan, device(), read);
   }
 
   /// Clocks, heat and power of the device, and how often it was slowed down for them; empty where NVIDIA's
