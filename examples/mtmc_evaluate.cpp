@@ -2,6 +2,7 @@
 // start kernel.
 
 #include <mtmc/core/json.hpp>
+#include <mtmc/cuda_profiled.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/support/file_io.hpp>
 
@@ -19,6 +20,7 @@ struct Arguments {
   int threads = 0;
   bool json = false;
   bool promote = false;
+  bool profile = false;
 };
 
 /// The first reason in one line; empty for a correct kernel.
@@ -62,9 +64,18 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
 }
 
+/// What bounds a correct candidate, by the best evidence there is.
+void print_profile(const mtmc::Task& task, const mtmc::Device& device, const mtmc::Evaluation& evaluation) {
+  mtmc::Observation seen;
+  seen.task = task;
+  seen.device = device;
+  seen.evaluation = evaluation;
+  std::printf("  %s", describe(profile_of(seen)).c_str());
+}
+
 /// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
 mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const Arguments& arguments) {
-  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{};
+  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{{}, {.profile = arguments.profile}};
   return mtmc::CpuEvaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
 }
 
@@ -88,6 +99,8 @@ int run(const Arguments& arguments) {
     }
     const auto evaluation = evaluator.evaluate(request, interrupt.token());
     arguments.json ? print_json(path, evaluation) : print_text(path, evaluation);
+    if (arguments.profile && !arguments.json && evaluation.correct())
+      print_profile(task, evaluator.device(), evaluation);
     std::fflush(stdout);
   }
   return code;
@@ -96,6 +109,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (const auto code = mtmc::run_as_profiled(argc, argv)) return *code;
   if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Judges kernels against a task. Exit codes: 0 judged (whatever the verdicts), 2 bad usage or "
@@ -109,6 +123,8 @@ int main(int argc, char** argv) {
   app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
   app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
   app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");
+  app.add_flag("--profile", arguments.profile,
+               "say what bounds correct candidates; on a GPU by its counters");
   app.add_flag("--json", arguments.json, "one JSON object a candidate");
   try {
     app.parse(argc, argv);

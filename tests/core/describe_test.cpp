@@ -1,4 +1,5 @@
 #include <mtmc/core/describe.hpp>
+#include <mtmc/core/device_presets.hpp>
 
 #include <doctest/doctest.h>
 
@@ -38,6 +39,15 @@ TEST_CASE("numbers are written for people") {
   CHECK(seconds_text(1.5) == "1.5 s");
   CHECK(seconds_text(3e-9) == "3 ns");
   CHECK(speed_up_text({2.412, 2.361, 2.468}) == "2.41x [2.36, 2.47]");
+}
+
+TEST_CASE("a preset tells a prompt what the data sheet does, dense") {
+  const auto text = describe(find_device_preset("A100")->device);
+  CHECK(contains(text, "NVIDIA A100 80GB PCIe (gpu, sm_80)\n  compute units: 108, "));
+  CHECK(contains(text, "  L2: 40 MiB, shared by 108\n  shared memory per unit: 164 KiB\n  memory: 80 GiB\n"));
+  CHECK(contains(text, "  memory bandwidth (data sheet): 1.94 TB/s\n"));
+  CHECK(contains(text, "  f16 peak (data sheet, dense): 312 TFLOP/s\n"));
+  CHECK(contains(text, "  i8 peak (data sheet, dense): 624 TOP/s\n"));
 }
 
 TEST_CASE("lines are numbered from one, also without a final newline") {

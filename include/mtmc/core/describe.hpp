@@ -103,7 +103,8 @@ namespace detail {
   if (device.measured.f32_rate > 0)
     text += "  f32 rate (measured): " + detail::with_prefix(device.measured.f32_rate) + "FLOP/s\n";
   for (const auto& [type, rate] : device.peak_rates)
-    text += "  " + type + " peak (data sheet): " + detail::with_prefix(rate) + "FLOP/s\n";
+    text += "  " + type + " peak (data sheet, dense): " + detail::with_prefix(rate) +
+            (type.starts_with('i') ? "OP/s\n" : "FLOP/s\n");
   if (!device.features.empty()) text += "  features: " + detail::joined(device.features) + '\n';
   return text;
 }

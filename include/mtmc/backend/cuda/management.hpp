@@ -170,19 +170,23 @@ private:
   unsigned long long last_sample_ = 0;
 };
 
-/// Names of the reasons of heat and power among `bits`, as the management library calls them.
-[[nodiscard]] inline std::vector<std::string_view> throttle_reasons_of(std::uint64_t bits) {
-  constexpr std::uint64_t hw_slowdown = 0x8;
-  constexpr std::array<std::pair<std::uint64_t, std::string_view>, 4> named{
-      {{0x4, "sw_power_cap"},
-       {0x20, "sw_thermal_slowdown"},
-       {0x40, "hw_thermal_slowdown"},
-       {0x80, "hw_power_brake_slowdown"}}};
-  std::vector<std::string_view> reasons;
-  for (const auto& [bit, name] : named)
-    if ((bits & bit) != 0) reasons.push_back(name);
-  // Set together with the one that says why.
-  if ((bits & hw_slowdown) != 0 && (bits & (0x40 | 0x80)) == 0) reasons.emplace_back("hw_slowdown");
+/// The reasons of heat and power, as bits and by the names that the management library gives them. The last
+/// is set together with others that say why, where they are known.
+inline constexpr std::array<std::pair<std::uint64_t, const char*>, 5> throttle_reasons{
+    {{0x4, "sw_power_cap"},
+     {0x20, "sw_thermal_slowdown"},
+     {0x40, "hw_thermal_slowdown"},
+     {0x80, "hw_power_brake_slowdown"},
+     {0x8, "hw_slowdown"}}};
+
+/// Names of those among `bits`.
+[[nodiscard]] inline std::vector<std::string> throttle_reasons_of(std::uint64_t bits) {
+  constexpr std::uint64_t slowdown = 0x8;
+  constexpr std::uint64_t says_why = 0x40 | 0x80;
+  if ((bits & says_why) != 0) bits &= ~slowdown;
+  std::vector<std::string> reasons;
+  for (const auto& [bit, name] : throttle_reasons)
+    if ((bits & bit) != 0) reasons.emplace_back(name);
   return reasons;
 }
 
@@ -219,13 +223,14 @@ private:
     const auto bits = management_->clock_event_reasons();
     const auto power = management_->seconds_short_of_power();
     const auto heat = management_->seconds_too_hot();
-    // Known from now on, so that a reading without events says that there were none.
-    if (bits || power) events_.try_emplace("sw_power_cap", 0);
+    // What was counted and never happened is told, too: its first event would else not be seen to be new.
+    if (bits || power || heat)
+      for (const auto& [bit, name] : throttle_reasons) events_.try_emplace(name, 0);
     bool for_power = false;
     bool for_heat = false;
-    for (const auto reason : throttle_reasons_of(bits.value_or(0))) {
-      ++events_[std::string(reason)];
-      (reason.find("thermal") != std::string_view::npos ? for_heat : for_power) = true;
+    for (const auto& reason : throttle_reasons_of(bits.value_or(0))) {
+      ++events_[reason];
+      (reason.find("thermal") != std::string::npos ? for_heat : for_power) = true;
     }
     constexpr double noticeable = 1e-3;
     if (power && power_before_ && *power - *power_before_ > noticeable && !for_power)
