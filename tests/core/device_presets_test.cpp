@@ -15,11 +15,12 @@ TEST_SUITE("presets of devices") {
       CAPTURE(preset.device.name);
       CHECK_FALSE(preset.source.empty());
       CHECK(preset.device.peak_rates.count("f32") == 1);
-      for (const auto& [type, sparse] : preset.sparse_rates) {
+      for (const auto& rate : preset.sparse_rates) {
+        const auto& type = rate.first;
         CAPTURE(type);
         REQUIRE(preset.device.peak_rates.count(type) == 1);
         // L40S: a sheet that rounds up.
-        CHECK(sparse / preset.device.peak_rates.at(type) == doctest::Approx(2).epsilon(0.015));
+        CHECK(rate.second / preset.device.peak_rates.at(type) == doctest::Approx(2).epsilon(0.015));
       }
       for (const char* without : {"f64", "f64_matrix", "f32"}) CHECK(preset.sparse_rates.count(without) == 0);
     }
@@ -27,13 +28,15 @@ TEST_SUITE("presets of devices") {
 
   TEST_CASE("rates are what the multiprocessors do in a cycle, times the boost clock") {
     int compared = 0;
-    for (const auto& [device, sparse, matrix_clock, source] : device_presets()) {
+    for (const auto& preset : device_presets()) {
+      const auto& device = preset.device;
       const auto unit = detail::multiprocessor_of(device.arch);
       REQUIRE(unit);
       CHECK(device.shared_memory_bytes == unit->shared_bytes());
       CHECK(device.caches.front().bytes == 1024 * unit->l1_kib);
-      for (const auto& [type, rate] :
-           detail::peak_rates_of(unit->rates, device.compute_units, device.clock_hz, matrix_clock)) {
+      for (const auto& rate : detail::peak_rates_of(unit->rates, device.compute_units, device.clock_hz,
+                                                    preset.matrix_clock_hz)) {
+        const auto& type = rate.first;
         // Graphics chips do some f64, of which sheets do not speak.
         if (device.peak_rates.count(type) == 0) {
           CHECK(type == "f64");
@@ -41,7 +44,7 @@ TEST_SUITE("presets of devices") {
           continue;
         }
         INFO(device.name, ' ', type);
-        CHECK(device.peak_rates.at(type) / rate == doctest::Approx(1).epsilon(0.02));
+        CHECK(device.peak_rates.at(type) / rate.second == doctest::Approx(1).epsilon(0.02));
         ++compared;
       }
     }
