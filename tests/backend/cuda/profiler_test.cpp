@@ -148,7 +148,7 @@ TEST_SUITE("counters of a CUDA kernel") {
 
   TEST_CASE("the watched program says why it cannot run a job") {
     const TemporaryFolder folder;
-    const std::string path = folder.path();
+    const std::string& path = folder.path();
     const std::vector<const char*> arguments{"program", "--mtmc-profiled", path.c_str()};
     CHECK(run_as_profiled(3, arguments.data()) == 1);
     CHECK(read_file(failure_file(path)).find("job.json") != std::string::npos);

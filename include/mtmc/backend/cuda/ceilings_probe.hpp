@@ -27,7 +27,7 @@ inline constexpr int cuda_probe_f64 = 2;
 inline constexpr std::int64_t cuda_probe_threads = 512;
 inline constexpr std::int64_t cuda_probe_blocks = 2;
 /// Bytes that a block has under way at once.
-inline constexpr std::int64_t cuda_probe_tile = 8 * 16 * cuda_probe_threads;
+inline constexpr std::int64_t cuda_probe_tile = std::int64_t{8} * 16 * cuda_probe_threads;
 /// Multiply-adds that one thread makes in one repetition of `cuda_probe_f32` or `cuda_probe_f64`.
 inline constexpr int cuda_probe_steps = 8 * 32;
 
