@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/check_plan.hpp>
 #include <mtmc/evaluator/comparison.hpp>
+#include <mtmc/evaluator/device_slot.hpp>
 #include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
@@ -127,22 +128,22 @@ template <class B> struct PreparedTask {
 
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
   /// inputs, and varied in all other cases.
-  [[nodiscard]] BufferContents inputs(const CaseId& id) const {
-    BufferContents contents;
+  [[nodiscard]] CaseInputs inputs(const CaseId& id) const {
+    CaseInputs contents;
     make_inputs(id, contents);
     return contents;
   }
   /// The same for several owners. Where memory of contents is left that nobody owns any more, it is used
   /// again, because touching new memory takes longer than filling it.
-  [[nodiscard]] std::shared_ptr<const BufferContents> shared_inputs(const CaseId& id) {
+  [[nodiscard]] std::shared_ptr<const CaseInputs> shared_inputs(const CaseId& id) {
     auto& known = spare_inputs_[id.size];
     auto free =
         std::find_if(known.begin(), known.end(), [](const auto& item) { return item.use_count() == 1; });
-    std::shared_ptr<BufferContents> contents;
+    std::shared_ptr<CaseInputs> contents;
     if (free != known.end()) {
       contents = *free;
     } else {
-      contents = std::make_shared<BufferContents>();
+      contents = std::make_shared<CaseInputs>();
       const auto bytes = layouts[id.size].input_bytes();
       if (spare_bytes_ + bytes <= most_spare_bytes) {
         spare_bytes_ += bytes;
@@ -157,26 +158,30 @@ private:
   /// A task's inputs at its largest size, usually.
   static constexpr double most_spare_bytes = 0x1p26;
 
-  void make_inputs(const CaseId& id, BufferContents& contents) const {
+  void make_inputs(const CaseId& id, CaseInputs& contents) const {
     const auto& layout = layouts[id.size];
-    contents.resize(layout.buffers.size());
+    contents.clear(layout.buffers.size());
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read()) continue;
+      const auto& argument = task.arguments[buffer.argument];
       if (const auto* known = find_captured(captured, buffer)) {
-        contents[i] = known->content;
+        auto& content = contents.write(i, buffer.bytes);
+        content = known->content;
         if (id.timed || id.distribution != Distribution::normal)
-          vary_captured(contents[i], buffer.type, book.key_of(id), buffer.argument,
-                        value_range(task.arguments[buffer.argument], layout.size));
-        continue;
+          vary_captured(content, buffer.type, book.key_of(id), buffer.argument,
+                        value_range(argument, layout.size));
+      } else if (task.generate) {
+        generate_by_hook(task, argument, layout.size, book.key_of(id), buffer.argument,
+                         contents.write(i, buffer.bytes));
+      } else {
+        contents.leave_to(i, {buffer.type, buffer.elements, distribution_of(id, buffer.argument),
+                              book.key_of(id), buffer.argument, value_range(argument, layout.size)});
       }
-      contents[i].resize(buffer.bytes);
-      generate_input(task, task.arguments[buffer.argument], layout.size, distribution_of(id, buffer.argument),
-                     book.key_of(id), buffer.argument, contents[i]);
     }
   }
 
-  std::map<std::size_t, std::vector<std::shared_ptr<BufferContents>>> spare_inputs_;
+  std::map<std::size_t, std::vector<std::shared_ptr<CaseInputs>>> spare_inputs_;
   double spare_bytes_ = 0;
 };
 
@@ -198,8 +203,9 @@ namespace detail {
 /// caller sees to it that only one judge at a time uses the device.
 template <class B> class Judge {
 public:
-  Judge(B& backend, const KernelEvaluatorOptions& options, SecretKeys& keys, std::stop_token stop)
-      : backend_(backend), options_(options), keys_(keys), stop_(std::move(stop)) {}
+  Judge(B& backend, DeviceWork<B>& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
+        std::stop_token stop)
+      : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)) {}
 
   [[nodiscard]] B& backend() noexcept { return backend_; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
@@ -244,16 +250,66 @@ public:
     return locks().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
   }
 
-  /// Readies a slot for a call. `owner`, if there is one, keeps the inputs until then.
-  void load(Slot<B>& buffers, const ProblemLayout& layout, const BufferContents& inputs, const Poison& poison,
+  /// Readies a slot for a call, which may come once `finish_loading` has been called. `owner`, if there is
+  /// one, keeps the inputs until then.
+  void load(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs, const Poison& poison,
             Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
-    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
+    if constexpr (runs_judge_kernels<B>)
+      queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_.next(), locks(), refill);
+    else
+      load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
+  }
+  /// Does what `load` has put off.
+  void finish_loading() {
+    if constexpr (runs_judge_kernels<B>) work_.run();
   }
 
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
   [[nodiscard]] std::optional<Refusal> damage(Slot<B>& buffers, const ProblemLayout& layout,
-                                              const BufferContents* inputs) {
-    return find_damage(backend_, buffers, layout, inputs, locks());
+                                              const CaseInputs* inputs) {
+    if constexpr (runs_judge_kernels<B>) {
+      DamageLook<B> look(work_, buffers, layout, inputs, locks());
+      work_.run();
+      return look.answer(backend_);
+    } else {
+      return find_damage(backend_, buffers, layout, inputs, locks());
+    }
+  }
+
+  /// Makes the results of a call independent of its buffers.
+  void keep(CallResults<B>& results) {
+    if constexpr (runs_judge_kernels<B>) {
+      auto kept = queue_keeping(backend_, work_, results.slot(), results.layout(), keys_);
+      work_.run();
+      results.keep(std::move(kept));
+    } else {
+      results.keep(KeptContents(results.take()));
+    }
+  }
+
+  /// Elements of two results of one buffer that have other bits.
+  struct Difference {
+    std::int64_t count = 0;
+    /// Place of the first; nothing where there is none.
+    std::optional<std::int64_t> first{};
+  };
+  [[nodiscard]] Difference difference(const CallResults<B>& results, const KeptContents& kept,
+                                      std::size_t i) {
+    const auto& buffer = results.layout().buffers[i];
+    if (!buffer.is_written() || buffer.elements == 0) return {};
+    if constexpr (runs_judge_kernels<B>)
+      if (const auto* masked = kept.on_device(i); masked != nullptr && results.kept().size() == 0) {
+        const auto number = work_.look_for_bits(results.slot().address(i), buffer.type, buffer.elements,
+                                                masked->address, masked->key);
+        work_.run();
+        const auto& found = work_.found(number);
+        if (found.wrong == 0) return {};
+        return {static_cast<std::int64_t>(found.wrong), static_cast<std::int64_t>(found.first_wrong)};
+      }
+    const auto here = results[i];
+    const auto count = count_different(here, kept[i], buffer.type);
+    if (count == 0) return {};
+    return {count, first_different(here, kept[i], buffer.type)};
   }
 
   /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
@@ -294,20 +350,21 @@ public:
   /// Outcome of one call.
   struct Call {
     std::optional<Refusal> refusal{};
-    CallResults results{};
+    CallResults<B> results{};
     double seconds = 0;
   };
 
   /// One call on given inputs, from the loading to a look at everything it may have touched. A crash next to
   /// a guard page is taken for an access outside of the buffers, so be sure that the kernel runs without.
   [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
-                          const BufferContents& inputs, const Poison& poison, double limit,
+                          const CaseInputs& inputs, const Poison& poison, double limit,
                           Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones,
                           const std::shared_ptr<const void>& owner = {}) {
     heed_stop();
     const auto& layout = prepared.layouts[size];
     auto& buffers = slot(prepared, contestant, size, 0, guard);
     load(buffers, layout, inputs, poison, refill, owner);
+    finish_loading();
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
@@ -319,33 +376,33 @@ public:
       return outcome;
     }
     outcome.refusal = damage(buffers, layout, &inputs);
-    if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
+    if (!outcome.refusal) outcome.results = CallResults<B>(backend_, buffers, layout);
     return outcome;
   }
 
   /// The reference's results for a case: computed once, then shared by all candidates. Throws `Error`
   /// (`mtmc.task.005`) if the reference fails.
   [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                                 const BufferContents& inputs) {
+                                                                 const CaseInputs& inputs) {
     if (auto known = prepared.book.find(id)) return known;
     auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
     if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
-    auto results = std::move(outcome.results).take();
+    auto kept = keep_reference(prepared, id, outcome.results, id.timed ? nullptr : &inputs);
     // Where programs share an address space, the answer must not lie there while a candidate runs.
     if constexpr (!isolates_programs<B>)
-      forget_results(backend_, slot(prepared, *prepared.reference, id.size), prepared.layouts[id.size]);
-    return keep_reference(prepared, id, std::move(results), id.timed ? nullptr : &inputs);
+      forget_results(backend_, outcome.results.slot(), prepared.layouts[id.size]);
+    return kept;
   }
 
-  /// Takes over results of the reference that were computed elsewhere (in a timed run). With `inputs` the
-  /// truth is added where the task has one and the size is cheap.
+  /// Takes over results of the reference, not yet kept. With `inputs` the truth is added where the task has
+  /// one and the size is cheap.
   std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                        BufferContents results,
-                                                        const BufferContents* inputs = nullptr) {
+                                                        CallResults<B>& results,
+                                                        const CaseInputs* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
-    for (std::size_t i = 0; i < results.size(); ++i)
-      result->scales.push_back(output_scale(results[i], prepared.layouts[id.size].buffers[i].type));
-    result->contents = std::move(results);
+    result->scales = scales_of(results);
+    keep(results);
+    result->contents = results.kept();
     if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
       (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
     prepared.book.keep(id, result);
@@ -355,11 +412,11 @@ public:
   /// Adds the truth about all f32 results of a case, where those of the reference are near enough to confirm
   /// it. False if they are not for one, or if the twin fails: then it computes something else.
   bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
-                 const BufferContents& inputs, ReferenceResult& known) {
+                 const CaseInputs& inputs, ReferenceResult& known) {
     heed_stop();
     const auto& layout = prepared.layouts[id.size];
     auto results =
-        run_double_twin(backend_, twin, layout, id.size, inputs, keys_.next(), options_.red_zone_bytes,
+        run_double_twin(backend_, twin, layout, id.size, inputs.host(), keys_.next(), options_.red_zone_bytes,
                         locks(), detail::deadline_in(options_.start_seconds));
     if (!results) return false;
     if constexpr (!isolates_programs<B>)
@@ -384,14 +441,14 @@ public:
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
   [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
-                                               const CallResults& results, const ReferenceResult& wanted,
-                                               const BufferContents& inputs, const Poison& poison,
+                                               const CallResults<B>& results, const ReferenceResult& wanted,
+                                               const CaseInputs& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_written()) continue;
-      if (auto refusal = compare_buffer(prepared, id, i, results[i], wanted, inputs, poison, tally))
+      if (auto refusal = compare_buffer(prepared, id, i, results, wanted, inputs, poison, tally))
         return refusal;
     }
     return std::nullopt;
@@ -430,29 +487,28 @@ private:
   }
 
   [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
-                                                      std::size_t i, std::span<const std::byte> got,
-                                                      const ReferenceResult& wanted,
-                                                      const BufferContents& inputs, const Poison& poison,
-                                                      ComparisonTally& tally) {
+                                                      std::size_t i, const CallResults<B>& results,
+                                                      const ReferenceResult& wanted, const CaseInputs& inputs,
+                                                      const Poison& poison, ComparisonTally& tally) {
     const auto& layout = prepared.layouts[id.size];
     const auto& buffer = layout.buffers[i];
     const auto place =
         " (at " + to_string(layout.size) + ", " + std::string(to_string(id.distribution)) + " inputs)";
     tally.total += buffer.elements;
     if (prepared.task.compare) {
-      const auto answer = ask_hook(prepared.task, buffer, layout.size, got, wanted.contents[i]);
+      const auto answer = ask_hook(prepared.task, buffer, layout.size, results[i], wanted.contents[i]);
       tally.checked += buffer.elements;
       if (answer.empty()) return std::nullopt;
       return refusal(Verdict::wrong_result, refusal_rule::reference, buffer.name + ": " + answer + place,
                      "Compare with the original kernel");
     }
     const auto tolerance = prepared.tolerance(id, i, wanted);
-    const auto right = wanted.wanted(i, buffer.type);
-    const auto found = compare_output(got, buffer.type, right.content, right.type, tolerance);
+    const auto found = compare_results(buffer, i, results, wanted, tolerance);
     tally.checked += found.checked;
     tally.largest_error = std::max(tally.largest_error, found.largest_error);
     if (found.right()) return std::nullopt;
-    const auto words = describe_wrong_result(layout, i, got, right, inputs, tolerance, found, poison);
+    const auto words = describe_wrong_result(layout, i, results[i], wanted.wanted(i, buffer.type),
+                                             inputs.host(), tolerance, found, poison);
     if (looks_like_lower_precision(found, tolerance))
       return refusal(Verdict::low_precision, refusal_rule::precision,
                      words.message + place +
@@ -461,6 +517,42 @@ private:
                      "Compute and accumulate in " + std::string(to_string(buffer.type)) +
                          " or better, without fast-math approximations");
     return refusal(Verdict::wrong_result, refusal_rule::reference, words.message + place, words.remedy);
+  }
+
+  [[nodiscard]] ComparisonResult compare_results(const BufferLayout& buffer, std::size_t i,
+                                                 const CallResults<B>& results, const ReferenceResult& wanted,
+                                                 const Tolerance& tolerance) {
+    if constexpr (runs_judge_kernels<B>)
+      if (const auto* masked = wanted.contents.on_device(i); masked != nullptr && !wanted.has_truth(i)) {
+        const auto number = work_.compare(results.slot().address(i), buffer.type, buffer.elements,
+                                          masked->address, masked->key, tolerance);
+        work_.run();
+        return work_.comparison(number, buffer.elements);
+      }
+    const auto right = wanted.wanted(i, buffer.type);
+    return compare_output(results[i], buffer.type, right.content, right.type, tolerance);
+  }
+
+  /// `output_scale` of all results of a call.
+  [[nodiscard]] std::vector<double> scales_of(const CallResults<B>& results) {
+    const auto& buffers = results.layout().buffers;
+    std::vector<double> scales(buffers.size(), 0);
+    const auto has_scale = [&](std::size_t i) {
+      return buffers[i].is_written() && is_floating(buffers[i].type);
+    };
+    if constexpr (runs_judge_kernels<B>) {
+      std::vector<std::size_t> numbers(buffers.size());
+      for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (has_scale(i))
+          numbers[i] = work_.add_magnitudes(results.slot().address(i), buffers[i].type, buffers[i].elements);
+      work_.run();
+      for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (has_scale(i)) scales[i] = work_.scale(numbers[i]);
+    } else {
+      for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (has_scale(i)) scales[i] = output_scale(results[i], buffers[i].type);
+    }
+    return scales;
   }
 
   [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
@@ -476,6 +568,7 @@ private:
   }
 
   B& backend_;
+  DeviceWork<B>& work_;
   const KernelEvaluatorOptions& options_;
   SecretKeys& keys_;
   std::stop_token stop_;

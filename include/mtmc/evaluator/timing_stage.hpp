@@ -229,7 +229,7 @@ private:
   }
 
   /// One for each call of a group.
-  using GroupInputs = std::vector<std::shared_ptr<const BufferContents>>;
+  using GroupInputs = std::vector<std::shared_ptr<const CaseInputs>>;
 
   [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times, const GroupInputs& inputs,
                               const Poison& poison, double limit) {
@@ -239,6 +239,7 @@ private:
       judge_.load(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
       group.push_back(slot.plan);
     }
+    judge_.finish_loading();
     auto timed =
         judge_.backend().time(*contestant.program, group, judge_.options().cold, detail::deadline_in(limit));
     kernel_seconds_ += timed.seconds;
@@ -263,7 +264,7 @@ private:
       if (auto damage = judge_.damage(slot, layout, inputs[i].get())) return damage;
       if (!judge_.locks().timed_results) continue;
       if (wanted_[i] == nullptr) wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
-      const CallResults results(judge_.backend(), slot, layout);
+      const CallResults<B> results(judge_.backend(), slot, layout);
       if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted_[i], *inputs[i], poison,
                                       tallies_[times.size])) {
         wrong->diagnostics.front().message += " in a timed run";
@@ -298,18 +299,17 @@ private:
   /// The incumbent's results, which are the reference's if it is the reference; else they are compared.
   /// `wanted` becomes the reference's.
   [[nodiscard]] std::optional<Refusal> look_at_incumbent(Slot<B>& slot, const ProblemLayout& layout,
-                                                         const CaseId& id, const BufferContents& inputs,
+                                                         const CaseId& id, const CaseInputs& inputs,
                                                          const Poison& poison,
                                                          std::shared_ptr<const ReferenceResult>& wanted) {
+    CallResults<B> results(judge_.backend(), slot, layout);
     if (incumbent_ == prepared_.reference.get()) {
       // Known, perhaps, from an earlier candidate.
       wanted = prepared_.book.find(id);
-      if (wanted == nullptr)
-        wanted = judge_.keep_reference(prepared_, id, CallResults(judge_.backend(), slot, layout).take());
+      if (wanted == nullptr) wanted = judge_.keep_reference(prepared_, id, results);
       return std::nullopt;
     }
     wanted = judge_.reference(prepared_, id, inputs);
-    const CallResults results(judge_.backend(), slot, layout);
     ComparisonTally unused;
     return judge_.compare(prepared_, id, results, *wanted, inputs, poison, unused);
   }

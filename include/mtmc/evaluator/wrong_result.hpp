@@ -6,12 +6,14 @@
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
+#include <mtmc/support/parallel.hpp>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,16 +83,33 @@ struct WrongElements {
   double greatest_got = -HUGE_VAL;
 };
 
-[[nodiscard]] inline WrongElements
-gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
-                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
+inline void add_wrong_elements(WrongElements& to, const WrongElements& from) {
+  to.count += from.count;
+  to.poisoned += from.poisoned;
+  to.zero += from.zero;
+  to.not_a_number += from.not_a_number;
+  for (std::size_t d = 0; d < to.low.size(); ++d) {
+    to.low[d] = std::min(to.low[d], from.low[d]);
+    to.high[d] = std::max(to.high[d], from.high[d]);
+  }
+  to.least_ratio = std::min(to.least_ratio, from.least_ratio);
+  to.greatest_ratio = std::max(to.greatest_ratio, from.greatest_ratio);
+  to.ratios += from.ratios;
+  to.least_got = std::min(to.least_got, from.least_got);
+  to.greatest_got = std::max(to.greatest_got, from.greatest_got);
+}
+
+/// Those among the `count` elements from `first` on.
+[[nodiscard]] inline WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
+                                                     std::int64_t count, std::span<const std::byte> got,
+                                                     const WantedContent& wanted, const Tolerance& tolerance,
+                                                     const Poison& poison) {
   WrongElements facts;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
   facts.high.assign(dimensions, -1);
   const std::size_t width = size_of(buffer.type);
-  for (auto place = std::max<std::int64_t>(comparison.first_wrong, 0);
-       place < buffer.elements && facts.count < comparison.wrong; ++place) {
+  for (auto place = first; place < first + count; ++place) {
     const auto offset = static_cast<std::size_t>(place) * width;
     if (wanted.type == buffer.type &&
         std::memcmp(got.data() + offset, wanted.content.data() + offset, width) == 0)
@@ -118,6 +137,24 @@ gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got
     }
   }
   return facts;
+}
+
+[[nodiscard]] inline WrongElements
+gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
+  const auto from = std::max<std::int64_t>(comparison.first_wrong, 0);
+  auto all = wrong_elements_in(buffer, from, 0, got, wanted, tolerance, poison);
+  std::mutex mutex;
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 16;
+  for_each_part(static_cast<std::size_t>(buffer.elements - from), worth_a_thread, 1,
+                [&](std::size_t first, std::size_t count) {
+                  const auto part =
+                      wrong_elements_in(buffer, from + static_cast<std::int64_t>(first),
+                                        static_cast<std::int64_t>(count), got, wanted, tolerance, poison);
+                  const std::scoped_lock lock(mutex);
+                  add_wrong_elements(all, part);
+                });
+  return all;
 }
 
 /// "the last 29 indices (739 to 767) of dimension 2", where the wrong elements keep to one end of a

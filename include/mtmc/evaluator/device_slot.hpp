@@ -1,0 +1,154 @@
+#pragma once
+/// What evaluator/slot.hpp does from the host, done by the judge's kernel on the device.
+
+#include <mtmc/evaluator/device_work.hpp>
+#include <mtmc/evaluator/secret_keys.hpp>
+#include <mtmc/evaluator/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+/// `load_slot`, but that the work is only queued: it is done after the next `work.run()`. Inputs without a
+/// recipe are uploaded at once.
+template <class B>
+void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout,
+                   const CaseInputs& inputs, const Poison& poison, std::uint64_t red_zone_key,
+                   const EvaluatorLocks& locks, Refill refill) {
+  const auto renew = [&](GuardedBuffer<B>& buffer) {
+    if (!locks.red_zones) return;
+    const auto start = static_cast<std::uint64_t>(buffer.memory.handle());
+    const auto& around = buffer.layout;
+    buffer.key = red_zone_key;
+    work.write_noise(start, around.front, red_zone_key, 2 * buffer.place);
+    work.write_noise(start + around.front + around.bytes, around.back, red_zone_key, 2 * buffer.place + 1);
+  };
+  const auto poison_it = [&](const GuardedBuffer<B>& buffer) {
+    if (!locks.poison) return;
+    const auto address = static_cast<std::uint64_t>(buffer.memory.handle()) + buffer.layout.front;
+    if (poison.noise)
+      work.write_repeated_noise(address, buffer.layout.bytes, *poison.noise,
+                                detail::poison_stream + buffer.place);
+    else
+      work.write_byte(address, buffer.layout.bytes, detail::poison_byte);
+  };
+  for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
+    auto& buffer = slot.buffers[i];
+    const auto role = layout.buffers[i].role;
+    renew(buffer);
+    if (role == ArgumentRole::output)
+      poison_it(buffer);
+    else if (role == ArgumentRole::inout || refill == Refill::all) {
+      if (const auto* recipe = inputs.recipe(i))
+        work.write_values(slot.address(i), *recipe);
+      else
+        backend.upload(buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs.host(i)));
+    }
+  }
+  for (auto& buffer : slot.scratch) {
+    renew(buffer);
+    poison_it(buffer);
+  }
+}
+
+/// A look of `find_damage` at one slot, in two parts: what is queued before `work.run()`, and the answer
+/// after it.
+template <class B> class DamageLook {
+public:
+  DamageLook(DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout, const CaseInputs* inputs,
+             const EvaluatorLocks& locks)
+      : work_(work), slot_(slot), layout_(layout), inputs_(locks.inputs_unchanged ? inputs : nullptr) {
+    if (locks.red_zones)
+      for (const auto* buffers : {&slot.buffers, &slot.scratch})
+        for (const auto& buffer : *buffers) {
+          const auto start = static_cast<std::uint64_t>(buffer.memory.handle());
+          const auto& around = buffer.layout;
+          before_.push_back(work.look_for_noise(start, around.front, buffer.key, 2 * buffer.place));
+          (void)work.look_for_noise(start + around.front + around.bytes, around.back, buffer.key,
+                                    2 * buffer.place + 1);
+        }
+    if (inputs_ == nullptr) return;
+    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
+      if (layout.buffers[i].role == ArgumentRole::input && inputs_->recipe(i) != nullptr)
+        changed_.emplace_back(i, work.look_for_values(slot.address(i), *inputs_->recipe(i)));
+  }
+
+  [[nodiscard]] std::optional<Refusal> answer(B& backend) {
+    for (std::size_t i = 0; i < before_.size(); ++i)
+      if (const auto damage = red_zone_damage(i)) return red_zone_refusal(name(i), *damage, layout_.size);
+    if (inputs_ == nullptr) return std::nullopt;
+    for (const auto& [i, number] : changed_)
+      if (work_.found(number).wrong > 0) return modified_refusal(layout_.buffers[i].name, layout_.size);
+    for (std::size_t i = 0; i < slot_.buffers.size(); ++i)
+      if (layout_.buffers[i].role == ArgumentRole::input && inputs_->recipe(i) == nullptr &&
+          !detail::is_unchanged(backend, slot_.buffers[i], inputs_->host(i)))
+        return modified_refusal(layout_.buffers[i].name, layout_.size);
+    return std::nullopt;
+  }
+
+private:
+  [[nodiscard]] std::optional<RedZoneDamage> red_zone_damage(std::size_t i) const {
+    const auto& buffer =
+        i < slot_.buffers.size() ? slot_.buffers[i] : slot_.scratch[i - slot_.buffers.size()];
+    const auto& before = work_.found(before_[i]);
+    const auto& behind = work_.found(before_[i] + 1);
+    if (before.wrong > 0)
+      return RedZoneDamage{true, buffer.layout.front - 1 - static_cast<std::size_t>(before.last_wrong)};
+    if (behind.wrong > 0) return RedZoneDamage{false, static_cast<std::size_t>(behind.first_wrong)};
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string name(std::size_t i) const {
+    return i < slot_.buffers.size() ? layout_.buffers[i].name
+                                    : "scratch buffer " + slot_.plan.scratch[i - slot_.buffers.size()].name;
+  }
+
+  DeviceWork<B>& work_;
+  Slot<B>& slot_;
+  const ProblemLayout& layout_;
+  const CaseInputs* inputs_;
+  /// Numbers of the jobs for the zones in front; those for the zones behind are the next ones.
+  std::vector<std::size_t> before_;
+  std::vector<std::pair<std::size_t, std::size_t>> changed_;
+};
+
+/// Keeps the results of a slot on the device, under masks that nobody can foresee; queued like
+/// `queue_loading`.
+template <class B>
+[[nodiscard]] KeptContents queue_keeping(B& backend, DeviceWork<B>& work, Slot<B>& slot,
+                                         const ProblemLayout& layout, SecretKeys& keys) {
+  std::vector<MaskedContent> kept(slot.buffers.size());
+  for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
+    const auto& buffer = layout.buffers[i];
+    if (!buffer.is_written() || buffer.bytes == 0) continue;
+    auto memory = std::make_shared<typename B::Buffer>(backend.allocate(buffer.bytes));
+    auto& masked = kept[i];
+    masked.address = static_cast<std::uint64_t>(memory->handle());
+    masked.key = keys.next();
+    masked.bytes = buffer.bytes;
+    work.write_masked(masked.address, slot.address(i), buffer.bytes, masked.key);
+    masked.fetch = [&backend, memory, bytes = buffer.bytes, key = masked.key] {
+      std::vector<std::byte> content((bytes + 3) / 4 * 4);
+      backend.download(*memory, 0, std::span(content).first(bytes));
+      std::vector<std::uint32_t> mask(content.size() / 4);
+      philox_fill(mask, key, 0);
+      for (std::size_t word = 0; word < mask.size(); ++word) {
+        std::uint32_t value = 0;
+        std::memcpy(&value, content.data() + 4 * word, sizeof value);
+        value ^= mask[word];
+        std::memcpy(content.data() + 4 * word, &value, sizeof value);
+      }
+      content.resize(bytes);
+      return content;
+    };
+    masked.memory = std::move(memory);
+  }
+  return KeptContents(std::move(kept));
+}
+
+} // namespace mtmc
