@@ -4,6 +4,7 @@
 #include <mtmc/evaluator/input_generation.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -61,6 +62,18 @@ public:
   [[nodiscard]] const BufferContents& host() const {
     for (std::size_t i = 0; i < contents_.size(); ++i) make(i);
     return contents_;
+  }
+
+  /// Whether a content is `wanted`. Makes no more of it than the answer needs.
+  [[nodiscard]] bool equals(std::size_t i, std::span<const std::byte> wanted) const {
+    constexpr std::size_t beginning = 4096;
+    if (!made_[i] && recipes_[i]->bytes() == wanted.size() && wanted.size() > beginning) {
+      std::vector<std::byte> first(beginning);
+      fill_beginning(first, *recipes_[i]);
+      if (std::memcmp(first.data(), wanted.data(), beginning) != 0) return false;
+    }
+    const auto& content = host(i);
+    return content.size() == wanted.size() && std::memcmp(content.data(), wanted.data(), wanted.size()) == 0;
   }
 
 private:

@@ -4,11 +4,16 @@
 #include <mtmc/evaluator/device_work.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
+#include <mtmc/support/parallel.hpp>
+#include <mtmc/support/philox.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,6 +122,25 @@ private:
   std::vector<std::pair<std::size_t, std::size_t>> changed_;
 };
 
+namespace detail {
+
+/// Takes away the noise that `DeviceWork::write_masked` put on a content.
+inline void take_mask_off(std::span<std::byte> content, std::uint64_t key) {
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 20;
+  for_each_part(content.size(), worth_a_thread, piece, [&](std::size_t first, std::size_t bytes) {
+    std::array<std::uint32_t, piece / 4> mask;
+    for (std::size_t done = 0; done < bytes; done += piece) {
+      const auto here = content.subspan(first + done, std::min(piece, bytes - done));
+      philox_fill(std::span(mask).first((here.size() + 3) / 4), key, (first + done) / 16);
+      const auto noise = std::as_bytes(std::span(mask));
+      for (std::size_t i = 0; i < here.size(); ++i) here[i] ^= noise[i];
+    }
+  });
+}
+
+} // namespace detail
+
 /// Keeps the results of a slot on the device, under masks that nobody can foresee; queued like
 /// `queue_loading`.
 template <class B>
@@ -133,17 +157,9 @@ template <class B>
     masked.bytes = buffer.bytes;
     work.write_masked(masked.address, slot.address(i), buffer.bytes, masked.key);
     masked.fetch = [&backend, memory, bytes = buffer.bytes, key = masked.key] {
-      std::vector<std::byte> content((bytes + 3) / 4 * 4);
-      backend.download(*memory, 0, std::span(content).first(bytes));
-      std::vector<std::uint32_t> mask(content.size() / 4);
-      philox_fill(mask, key, 0);
-      for (std::size_t word = 0; word < mask.size(); ++word) {
-        std::uint32_t value = 0;
-        std::memcpy(&value, content.data() + 4 * word, sizeof value);
-        value ^= mask[word];
-        std::memcpy(content.data() + 4 * word, &value, sizeof value);
-      }
-      content.resize(bytes);
+      std::vector<std::byte> content(bytes);
+      backend.download(*memory, 0, content);
+      detail::take_mask_off(content, key);
       return content;
     };
     masked.memory = std::move(memory);

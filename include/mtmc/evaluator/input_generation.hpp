@@ -385,6 +385,13 @@ inline void fill_values(std::span<std::byte> content, const ContentRecipe& recip
   fill_values(content, recipe.type, recipe.distribution, recipe.key, recipe.stream, recipe.range);
 }
 
+/// Makes as many of the first elements as fit into `content`.
+inline void fill_beginning(std::span<std::byte> content, const ContentRecipe& recipe) {
+  const detail::ElementShape shape{recipe.type, recipe.distribution, recipe.range,
+                                   detail::rare_below(static_cast<std::size_t>(recipe.elements))};
+  detail::fill_part(content, shape, recipe.key, 0, recipe.stream);
+}
+
 /// Content of one input by the task's `generate` hook. `stream` tells the arguments of a task apart. Throws
 /// `Error` (`mtmc.evaluator.002`) if the hook throws.
 inline void generate_by_hook(const Task& task, const Argument& argument, const ProblemSize& size,

@@ -3,17 +3,13 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_lines.hpp>
-#include <mtmc/evaluator/captured_inputs.hpp>
-#include <mtmc/evaluator/case_book.hpp>
-#include <mtmc/evaluator/check_plan.hpp>
-#include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/device_slot.hpp>
 #include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/prepared_task.hpp>
+#include <mtmc/evaluator/result_comparison.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
-#include <mtmc/evaluator/tolerance.hpp>
-#include <mtmc/evaluator/wrong_result.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
@@ -34,164 +30,6 @@
 
 namespace mtmc {
 
-/// Whether a backend runs every program in an address space of its own, in which it sees nothing but the
-/// buffers of its own plans: said by `static constexpr bool isolates_programs = true`. Without that, results
-/// of the reference and the incumbent are wiped before a candidate runs.
-template <class B>
-inline constexpr bool isolates_programs = [] {
-  if constexpr (requires { B::isolates_programs; })
-    return static_cast<bool>(B::isolates_programs);
-  else
-    return false;
-}();
-
-/// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
-template <class B> struct Contestant {
-  Kernel kernel;
-  std::string id;
-  /// One for each size of the task.
-  std::vector<LaunchPlan> plans;
-  /// By size, place in a timed group, and what lies next to the buffers. Outlive the program, which may have
-  /// them mapped.
-  std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot<B>> slots;
-  std::shared_ptr<typename B::Program> program;
-
-  /// Frees all buffers of timed groups but the first call's: whoever is kept for later keeps few.
-  void forget_groups() {
-    std::erase_if(slots, [](const auto& entry) { return std::get<1>(entry.first) > 0; });
-  }
-};
-
-/// Everything that is known of a task once it is prepared, shared by all candidates.
-template <class B> struct PreparedTask {
-  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options)
-      : task(of), book(key, options.reference_bytes, options.locks.fresh_inputs),
-        precise(options.locks.precision) {}
-
-  Task task;
-  /// Contents that are not generated, read once.
-  std::vector<CapturedInput> captured;
-  /// One for each size, as are all the following.
-  std::vector<ProblemLayout> layouts;
-  /// Seconds of one call of the start kernel or the reference, whichever is slower.
-  std::vector<double> seconds;
-  /// How many numbers are combined into one element of each buffer (1 for inputs).
-  std::vector<std::vector<double>> terms;
-  /// For each buffer, how much each distribution amplifies a rounding error.
-  std::vector<std::array<double, all_distributions.size()>> amplification;
-  CaseBook book;
-  /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
-  const bool precise;
-  /// The kernel that defines what is right.
-  std::shared_ptr<Contestant<B>> reference;
-  /// The reference in double precision, if its results are the truth about this task; else null.
-  std::unique_ptr<DoubleTwin<B>> twin;
-  /// What the twin is or why there is none, as `environment["truth"]` has it.
-  std::string truth = "own precision";
-  /// Compiled incumbents, the one used last at the end.
-  std::vector<std::shared_ptr<Contestant<B>>> incumbents;
-  /// Held while the task is being prepared, and while `incumbents` is changed.
-  std::mutex lock;
-  bool ready = false;
-
-  /// What the checks of a size cost. Timed runs do not show captured content as it is, so they replace no
-  /// check.
-  [[nodiscard]] SizeCost cost(std::size_t size) const {
-    return {seconds[size], layouts[size].bytes(),
-            task.sizes[size].weight > 0 && !has_captured(captured, layouts[size])};
-  }
-
-  /// What is allowed of one buffer's errors in one case, given what is known of its results. A widened
-  /// tolerance still refuses the next lower precision.
-  [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer,
-                                    const ReferenceResult& known) const {
-    const auto type = layouts[id.size].buffers[buffer].type;
-    const Conditioning conditioning{terms[id.size][buffer],
-                                    amplification[buffer][static_cast<std::size_t>(id.distribution)]};
-    const bool given = task.tolerance.has_value() && is_floating(type);
-    constexpr double coarse = 1e-2;
-    const double relative = given                           ? *task.tolerance
-                            : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
-                                                            : coarse;
-    const double widened =
-        std::max(relative, std::min(relative * known.widening(buffer), lower_epsilon(type) / 4));
-    return {widened, known.scales[buffer], lower_precision_factor(type, widened, conditioning)};
-  }
-
-  /// Distribution of one argument in a case: its own, but of the inputs of a case that is mostly zero every
-  /// other one is normal, in turn over the sizes and evaluations, or most products would be zero.
-  [[nodiscard]] static Distribution distribution_of(const CaseId& id, std::size_t argument) noexcept {
-    const bool dense =
-        id.distribution == Distribution::mostly_zero && (id.size + id.serial + argument) % 2 == 1;
-    return dense ? Distribution::normal : id.distribution;
-  }
-
-  /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
-  /// inputs, and varied in all other cases.
-  [[nodiscard]] CaseInputs inputs(const CaseId& id) const {
-    CaseInputs contents;
-    make_inputs(id, contents);
-    return contents;
-  }
-  /// The same for several owners. Where memory of contents is left that nobody owns any more, it is used
-  /// again, because touching new memory takes longer than filling it.
-  [[nodiscard]] std::shared_ptr<const CaseInputs> shared_inputs(const CaseId& id) {
-    auto& known = spare_inputs_[id.size];
-    auto free =
-        std::find_if(known.begin(), known.end(), [](const auto& item) { return item.use_count() == 1; });
-    std::shared_ptr<CaseInputs> contents;
-    if (free != known.end()) {
-      contents = *free;
-    } else {
-      contents = std::make_shared<CaseInputs>();
-      const auto bytes = layouts[id.size].input_bytes();
-      if (spare_bytes_ + bytes <= most_spare_bytes) {
-        spare_bytes_ += bytes;
-        known.push_back(contents);
-      }
-    }
-    make_inputs(id, *contents);
-    return contents;
-  }
-
-private:
-  /// A task's inputs at its largest size, usually.
-  static constexpr double most_spare_bytes = 0x1p26;
-
-  void make_inputs(const CaseId& id, CaseInputs& contents) const {
-    const auto& layout = layouts[id.size];
-    contents.clear(layout.buffers.size());
-    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-      const auto& buffer = layout.buffers[i];
-      if (!buffer.is_read()) continue;
-      const auto& argument = task.arguments[buffer.argument];
-      if (const auto* known = find_captured(captured, buffer)) {
-        auto& content = contents.write(i, buffer.bytes);
-        content = known->content;
-        if (id.timed || id.distribution != Distribution::normal)
-          vary_captured(content, buffer.type, book.key_of(id), buffer.argument,
-                        value_range(argument, layout.size));
-      } else if (task.generate) {
-        generate_by_hook(task, argument, layout.size, book.key_of(id), buffer.argument,
-                         contents.write(i, buffer.bytes));
-      } else {
-        contents.leave_to(i, {buffer.type, buffer.elements, distribution_of(id, buffer.argument),
-                              book.key_of(id), buffer.argument, value_range(argument, layout.size)});
-      }
-    }
-  }
-
-  std::map<std::size_t, std::vector<std::shared_ptr<CaseInputs>>> spare_inputs_;
-  double spare_bytes_ = 0;
-};
-
-/// What a comparison with the reference adds up to.
-struct ComparisonTally {
-  std::int64_t checked = 0;
-  std::int64_t total = 0;
-  double largest_error = 0;
-};
-
 namespace detail {
 [[nodiscard]] inline Deadline deadline_in(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -199,13 +37,26 @@ namespace detail {
 }
 } // namespace detail
 
+/// A call that has ended, and what is to be looked at.
+template <class B> struct FinishedCall {
+  CaseId id;
+  Slot<B>* slot = nullptr;
+  /// Contents before the call, for the explanation of what is wrong.
+  const CaseInputs* inputs = nullptr;
+  /// The same, if it is to be seen that no input has changed; else null.
+  const CaseInputs* changeless = nullptr;
+  /// What the results are compared with; null = they are not.
+  const ReferenceResult* wanted = nullptr;
+};
+
 /// Does, for one evaluation or preparation, what the protocol asks for on a backend. Not thread-safe; its
 /// caller sees to it that only one judge at a time uses the device.
 template <class B> class Judge {
 public:
   Judge(B& backend, DeviceWork<B>& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop)
-      : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)) {}
+      : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)),
+        comparison_(work) {}
 
   [[nodiscard]] B& backend() noexcept { return backend_; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
@@ -312,6 +163,36 @@ public:
     return {count, first_different(here, kept[i], buffer.type)};
   }
 
+  /// Looks at finished calls of one size, the first one's damage and results first, and stops at what is
+  /// wrong.
+  [[nodiscard]] std::optional<Refusal> look_at(const PreparedTask<B>& prepared,
+                                               std::span<const FinishedCall<B>> calls, const Poison& poison,
+                                               ComparisonTally& tally) {
+    if constexpr (runs_judge_kernels<B>) {
+      std::vector<DamageLook<B>> damages;
+      std::vector<typename ResultComparison<B>::Queued> comparisons;
+      for (const auto& call : calls) {
+        const auto& layout = prepared.layouts[call.id.size];
+        damages.emplace_back(work_, *call.slot, layout, call.changeless, locks());
+        comparisons.push_back(call.wanted == nullptr
+                                  ? typename ResultComparison<B>::Queued{}
+                                  : comparison_.queue(prepared, call.id, *call.slot, *call.wanted));
+      }
+      work_.run();
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        if (auto refusal = damages[i].answer(backend_)) return refusal;
+        if (auto refusal = compare_call(prepared, calls[i], comparisons[i], poison, tally)) return refusal;
+      }
+    } else {
+      for (const auto& call : calls) {
+        const auto& layout = prepared.layouts[call.id.size];
+        if (auto refusal = damage(*call.slot, layout, call.changeless)) return refusal;
+        if (auto refusal = compare_call(prepared, call, {}, poison, tally)) return refusal;
+      }
+    }
+    return std::nullopt;
+  }
+
   /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
   /// next call takes place in a fresh one. For others a new compilation is a new program.
   void start_afresh(Contestant<B>& contestant) {
@@ -400,8 +281,10 @@ public:
                                                         CallResults<B>& results,
                                                         const CaseInputs* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
-    result->scales = scales_of(results);
+    std::vector<std::size_t> magnitudes;
+    if constexpr (runs_judge_kernels<B>) magnitudes = queue_magnitudes(results);
     keep(results);
+    result->scales = scales_of(results, magnitudes);
     result->contents = results.kept();
     if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
       (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
@@ -444,27 +327,12 @@ public:
                                                const CallResults<B>& results, const ReferenceResult& wanted,
                                                const CaseInputs& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
-    const auto& layout = prepared.layouts[id.size];
-    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-      const auto& buffer = layout.buffers[i];
-      if (!buffer.is_written()) continue;
-      if (auto refusal = compare_buffer(prepared, id, i, results, wanted, inputs, poison, tally))
-        return refusal;
+    typename ResultComparison<B>::Queued queued;
+    if constexpr (runs_judge_kernels<B>) {
+      queued = comparison_.queue(prepared, id, results.slot(), wanted);
+      work_.run();
     }
-    return std::nullopt;
-  }
-
-  /// Whether one result passes the comparison that candidates face.
-  [[nodiscard]] bool is_right(const PreparedTask<B>& prepared, const CaseId& id, std::size_t buffer,
-                              const std::vector<std::byte>& content, const ReferenceResult& wanted) {
-    const auto& layout = prepared.layouts[id.size];
-    if (prepared.task.compare)
-      return ask_hook(prepared.task, layout.buffers[buffer], layout.size, content, wanted.contents[buffer])
-          .empty();
-    const auto type = layout.buffers[buffer].type;
-    const auto right = wanted.wanted(buffer, type);
-    return compare_output(content, type, right.content, right.type, prepared.tolerance(id, buffer, wanted))
-        .right();
+    return comparison_.answer(prepared, id, results, wanted, inputs, queued, poison, tally);
   }
 
   /// Seconds that one call of a candidate may take at a size.
@@ -486,85 +354,36 @@ private:
     return static_cast<std::size_t>(task.main_size() - task.sizes.data());
   }
 
-  [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
-                                                      std::size_t i, const CallResults<B>& results,
-                                                      const ReferenceResult& wanted, const CaseInputs& inputs,
-                                                      const Poison& poison, ComparisonTally& tally) {
-    const auto& layout = prepared.layouts[id.size];
-    const auto& buffer = layout.buffers[i];
-    const auto place =
-        " (at " + to_string(layout.size) + ", " + std::string(to_string(id.distribution)) + " inputs)";
-    tally.total += buffer.elements;
-    if (prepared.task.compare) {
-      const auto answer = ask_hook(prepared.task, buffer, layout.size, results[i], wanted.contents[i]);
-      tally.checked += buffer.elements;
-      if (answer.empty()) return std::nullopt;
-      return refusal(Verdict::wrong_result, refusal_rule::reference, buffer.name + ": " + answer + place,
-                     "Compare with the original kernel");
-    }
-    const auto tolerance = prepared.tolerance(id, i, wanted);
-    const auto found = compare_results(buffer, i, results, wanted, tolerance);
-    tally.checked += found.checked;
-    tally.largest_error = std::max(tally.largest_error, found.largest_error);
-    if (found.right()) return std::nullopt;
-    const auto words = describe_wrong_result(layout, i, results[i], wanted.wanted(i, buffer.type),
-                                             inputs.host(), tolerance, found, poison);
-    if (looks_like_lower_precision(found, tolerance))
-      return refusal(Verdict::low_precision, refusal_rule::precision,
-                     words.message + place +
-                         ". Errors of this size are typical of arithmetic in a lower precision, or of a few "
-                         "terms left out",
-                     "Compute and accumulate in " + std::string(to_string(buffer.type)) +
-                         " or better, without fast-math approximations");
-    return refusal(Verdict::wrong_result, refusal_rule::reference, words.message + place, words.remedy);
+  [[nodiscard]] std::optional<Refusal> compare_call(const PreparedTask<B>& prepared,
+                                                    const FinishedCall<B>& call,
+                                                    const typename ResultComparison<B>::Queued& queued,
+                                                    const Poison& poison, ComparisonTally& tally) {
+    if (call.wanted == nullptr) return std::nullopt;
+    const CallResults<B> results(backend_, *call.slot, prepared.layouts[call.id.size]);
+    return comparison_.answer(prepared, call.id, results, *call.wanted, *call.inputs, queued, poison, tally);
   }
 
-  [[nodiscard]] ComparisonResult compare_results(const BufferLayout& buffer, std::size_t i,
-                                                 const CallResults<B>& results, const ReferenceResult& wanted,
-                                                 const Tolerance& tolerance) {
-    if constexpr (runs_judge_kernels<B>)
-      if (const auto* masked = wanted.contents.on_device(i); masked != nullptr && !wanted.has_truth(i)) {
-        const auto number = work_.compare(results.slot().address(i), buffer.type, buffer.elements,
-                                          masked->address, masked->key, tolerance);
-        work_.run();
-        return work_.comparison(number, buffer.elements);
-      }
-    const auto right = wanted.wanted(i, buffer.type);
-    return compare_output(results[i], buffer.type, right.content, right.type, tolerance);
+  [[nodiscard]] static bool has_scale(const BufferLayout& buffer) noexcept {
+    return buffer.is_written() && is_floating(buffer.type);
   }
-
-  /// `output_scale` of all results of a call.
-  [[nodiscard]] std::vector<double> scales_of(const CallResults<B>& results) {
+  /// Numbers of the jobs, by buffer.
+  [[nodiscard]] std::vector<std::size_t> queue_magnitudes(const CallResults<B>& results) {
+    const auto& buffers = results.layout().buffers;
+    std::vector<std::size_t> numbers(buffers.size(), 0);
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (has_scale(buffers[i]))
+        numbers[i] = work_.add_magnitudes(results.slot().address(i), buffers[i].type, buffers[i].elements);
+    return numbers;
+  }
+  /// `output_scale` of all results of a call; on the device it has been queued under `numbers`.
+  [[nodiscard]] std::vector<double> scales_of(const CallResults<B>& results,
+                                              std::span<const std::size_t> numbers) {
     const auto& buffers = results.layout().buffers;
     std::vector<double> scales(buffers.size(), 0);
-    const auto has_scale = [&](std::size_t i) {
-      return buffers[i].is_written() && is_floating(buffers[i].type);
-    };
-    if constexpr (runs_judge_kernels<B>) {
-      std::vector<std::size_t> numbers(buffers.size());
-      for (std::size_t i = 0; i < buffers.size(); ++i)
-        if (has_scale(i))
-          numbers[i] = work_.add_magnitudes(results.slot().address(i), buffers[i].type, buffers[i].elements);
-      work_.run();
-      for (std::size_t i = 0; i < buffers.size(); ++i)
-        if (has_scale(i)) scales[i] = work_.scale(numbers[i]);
-    } else {
-      for (std::size_t i = 0; i < buffers.size(); ++i)
-        if (has_scale(i)) scales[i] = output_scale(results[i], buffers[i].type);
-    }
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (has_scale(buffers[i]))
+        scales[i] = numbers.empty() ? output_scale(results[i], buffers[i].type) : work_.scale(numbers[i]);
     return scales;
-  }
-
-  [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
-                                            const ProblemSize& size, std::span<const std::byte> got,
-                                            std::span<const std::byte> wanted) {
-    try {
-      return task.compare(task.arguments[buffer.argument], size, got, wanted);
-    } catch (const std::exception& error) {
-      throw Error(error_id::evaluator_hook, std::string("the task's compare hook threw: ") + error.what(),
-                  "Correct the hook, or leave it out to get the built-in comparison",
-                  "argument " + buffer.name + " at " + to_string(size));
-    }
   }
 
   B& backend_;
@@ -572,6 +391,7 @@ private:
   const KernelEvaluatorOptions& options_;
   SecretKeys& keys_;
   std::stop_token stop_;
+  ResultComparison<B> comparison_;
 };
 
 } // namespace mtmc

@@ -441,7 +441,7 @@ private:
     }
     const auto key =
         philox_key({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c}, state_->master_key);
-    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options));
+    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options, state_->backend.device()));
     if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
     return tasks.back();
   }

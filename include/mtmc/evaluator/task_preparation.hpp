@@ -390,7 +390,7 @@ private:
       const KnownResult result{&layout, i, known.contents[i], inputs.host(),
                                prepared_.tolerance(id, i, known)};
       check.add(result, [&](const std::vector<std::byte>& content) {
-        return judge_.is_right(prepared_, id, i, content, known);
+        return ResultComparison<B>::is_right(prepared_, id, i, content, known);
       });
     }
   }

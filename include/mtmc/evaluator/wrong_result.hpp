@@ -66,8 +66,11 @@ namespace detail {
   return text + ']';
 }
 
-/// Everything the hints look at, gathered in one pass over the wrong elements.
+/// Everything the hints look at, gathered in one pass over the wrong elements. Where millions are wrong, over
+/// every so many-th element.
 struct WrongElements {
+  /// Elements from one that is looked at to the next.
+  std::int64_t stride = 1;
   std::int64_t count = 0;
   std::int64_t poisoned = 0;
   std::int64_t zero = 0;
@@ -99,17 +102,19 @@ inline void add_wrong_elements(WrongElements& to, const WrongElements& from) {
   to.greatest_got = std::max(to.greatest_got, from.greatest_got);
 }
 
-/// Those among the `count` elements from `first` on.
+/// Those among `count` elements from `first` on, `stride` apart.
 [[nodiscard]] inline WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
-                                                     std::int64_t count, std::span<const std::byte> got,
+                                                     std::int64_t count, std::int64_t stride,
+                                                     std::span<const std::byte> got,
                                                      const WantedContent& wanted, const Tolerance& tolerance,
                                                      const Poison& poison) {
   WrongElements facts;
+  facts.stride = stride;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
   facts.high.assign(dimensions, -1);
   const std::size_t width = size_of(buffer.type);
-  for (auto place = first; place < first + count; ++place) {
+  for (auto place = first; place < first + count * stride; place += stride) {
     const auto offset = static_cast<std::size_t>(place) * width;
     if (wanted.type == buffer.type &&
         std::memcmp(got.data() + offset, wanted.content.data() + offset, width) == 0)
@@ -143,17 +148,23 @@ inline void add_wrong_elements(WrongElements& to, const WrongElements& from) {
 gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
                       const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   const auto from = std::max<std::int64_t>(comparison.first_wrong, 0);
-  auto all = wrong_elements_in(buffer, from, 0, got, wanted, tolerance, poison);
+  // Odd, so that the elements looked at are spread over all rows and columns.
+  constexpr std::int64_t enough = std::int64_t{1} << 20;
+  const std::int64_t stride = comparison.wrong > enough ? comparison.wrong / enough * 2 + 1 : 1;
+  const auto looks = (buffer.elements - from + stride - 1) / stride;
+  // The end of a row is where tails are: the very last element is always looked at.
+  auto all = wrong_elements_in(buffer, buffer.elements - 1, stride > 1 ? 1 : 0, stride, got, wanted, tolerance,
+                               poison);
   std::mutex mutex;
   constexpr std::size_t worth_a_thread = std::size_t{1} << 16;
-  for_each_part(static_cast<std::size_t>(buffer.elements - from), worth_a_thread, 1,
-                [&](std::size_t first, std::size_t count) {
-                  const auto part =
-                      wrong_elements_in(buffer, from + static_cast<std::int64_t>(first),
-                                        static_cast<std::int64_t>(count), got, wanted, tolerance, poison);
-                  const std::scoped_lock lock(mutex);
-                  add_wrong_elements(all, part);
-                });
+  for_each_part(
+      static_cast<std::size_t>(looks), worth_a_thread, 1, [&](std::size_t first, std::size_t count) {
+        const auto part =
+            wrong_elements_in(buffer, from + static_cast<std::int64_t>(first) * stride,
+                              static_cast<std::int64_t>(count), stride, got, wanted, tolerance, poison);
+        const std::scoped_lock lock(mutex);
+        add_wrong_elements(all, part);
+      });
   return all;
 }
 
@@ -202,7 +213,10 @@ describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span
     result.message += ' ' + fact + '.';
     if (result.remedy.empty()) result.remedy = remedy;
   };
-  const bool all_wrong = facts.count == buffer.elements;
+  const bool all_wrong = comparison.wrong == buffer.elements;
+  const auto number_of = [&](std::int64_t found) {
+    return (facts.stride > 1 ? "about " : "") + std::to_string(found * facts.stride);
+  };
   if (const auto edge = detail::edge_of(buffer, facts); !edge.empty())
     hint("All wrong elements lie in " + edge,
          "Handle the rest of a loop whose length is no multiple of the tile, unroll or vector width");
@@ -213,9 +227,9 @@ describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span
     return result;
   }
   if (facts.poisoned > 0)
-    hint(std::to_string(facts.poisoned) + " of them were never written", "Write every element of the output");
+    hint(number_of(facts.poisoned) + " of them were never written", "Write every element of the output");
   if (facts.not_a_number > facts.poisoned && is_floating(buffer.type))
-    hint(std::to_string(facts.not_a_number - facts.poisoned) + " of them are NaN",
+    hint(number_of(facts.not_a_number - facts.poisoned) + " of them are NaN",
          "Look for reads of memory that was never written (outputs and scratch buffers do not start out as "
          "zero), overflow, and division by zero");
   if (facts.zero == facts.count && facts.count > 0)
