@@ -2,6 +2,7 @@
 /// The inputs of one case: as bytes, or as recipes from which they are made where they are needed.
 
 #include <mtmc/evaluator/input_generation.hpp>
+#include <mtmc/evaluator/kept_contents.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -12,9 +13,6 @@
 
 namespace mtmc {
 
-/// Contents of the buffers of a layout, in its order; empty where there is none.
-using BufferContents = std::vector<std::vector<std::byte>>;
-
 /// Contents before a call. A content that has a recipe may not have been made yet: `host` makes it. Not
 /// thread-safe, although `host` is const.
 class CaseInputs {
@@ -23,6 +21,7 @@ public:
   explicit CaseInputs(BufferContents contents) : contents_(std::move(contents)) {
     recipes_.resize(contents_.size());
     made_.assign(contents_.size(), true);
+    masked_.resize(contents_.size());
   }
 
   /// Forgets everything, and makes room for `count` buffers without content. The memory of contents is kept.
@@ -30,6 +29,7 @@ public:
     contents_.resize(count);
     recipes_.assign(count, std::nullopt);
     made_.assign(count, true);
+    masked_.assign(count, {});
   }
   /// Room for a content of so many bytes, to be written at once.
   [[nodiscard]] std::vector<std::byte>& write(std::size_t i, std::size_t bytes) {
@@ -45,6 +45,7 @@ public:
   [[nodiscard]] std::vector<std::byte>& change(std::size_t i) {
     make(i);
     recipes_[i].reset();
+    masked_[i] = {};
     return contents_[i];
   }
 
@@ -53,6 +54,8 @@ public:
   [[nodiscard]] const ContentRecipe* recipe(std::size_t i) const noexcept {
     return recipes_[i] ? &*recipes_[i] : nullptr;
   }
+  /// Where a content without a recipe lies on the device, if it has been put there; `bytes` is 0 if not.
+  [[nodiscard]] MaskedContent& masked(std::size_t i) const noexcept { return masked_[i]; }
   /// One content, made if need be.
   [[nodiscard]] const std::vector<std::byte>& host(std::size_t i) const {
     make(i);
@@ -87,6 +90,7 @@ private:
   mutable BufferContents contents_;
   std::vector<std::optional<ContentRecipe>> recipes_;
   mutable std::vector<bool> made_;
+  mutable std::vector<MaskedContent> masked_;
 };
 
 } // namespace mtmc

@@ -20,12 +20,24 @@
 
 namespace mtmc {
 
+namespace detail {
+
+/// Memory for a masked content of so many bytes, under a key that nobody can foresee.
+template <class B>
+[[nodiscard]] MaskedContent masked_memory(B& backend, std::size_t bytes, SecretKeys& keys) {
+  auto memory = std::make_shared<typename B::Buffer>(backend.allocate(bytes));
+  return {static_cast<std::uint64_t>(memory->handle()), keys.next(), bytes, memory, {}};
+}
+
+} // namespace detail
+
 /// `load_slot`, but that the work is only queued: it is done after the next `work.run()`. Inputs without a
-/// recipe are uploaded at once.
+/// recipe are uploaded once, and kept on the device for the next time.
 template <class B>
 void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout,
-                   const CaseInputs& inputs, const Poison& poison, std::uint64_t red_zone_key,
+                   const CaseInputs& inputs, const Poison& poison, SecretKeys& keys,
                    const EvaluatorLocks& locks, Refill refill) {
+  const auto red_zone_key = keys.next();
   const auto renew = [&](GuardedBuffer<B>& buffer) {
     if (!locks.red_zones) return;
     const auto start = static_cast<std::uint64_t>(buffer.memory.handle());
@@ -50,10 +62,16 @@ void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const Problem
     if (role == ArgumentRole::output)
       poison_it(buffer);
     else if (role == ArgumentRole::inout || refill == Refill::all) {
-      if (const auto* recipe = inputs.recipe(i))
+      auto& masked = inputs.masked(i);
+      if (const auto* recipe = inputs.recipe(i)) {
         work.write_values(slot.address(i), *recipe);
-      else
-        backend.upload(buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs.host(i)));
+      } else if (masked.bytes > 0) {
+        work.write_masked(slot.address(i), masked.address, masked.bytes, masked.key);
+      } else if (const auto& content = inputs.host(i); !content.empty()) {
+        backend.upload(buffer.memory, buffer.layout.front, std::span<const std::byte>(content));
+        masked = detail::masked_memory(backend, content.size(), keys);
+        work.write_masked(masked.address, slot.address(i), masked.bytes, masked.key);
+      }
     }
   }
   for (auto& buffer : slot.scratch) {
@@ -79,21 +97,24 @@ public:
                                     2 * buffer.place + 1);
         }
     if (inputs_ == nullptr) return;
-    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
-      if (layout.buffers[i].role == ArgumentRole::input && inputs_->recipe(i) != nullptr)
-        changed_.emplace_back(i, work.look_for_values(slot.address(i), *inputs_->recipe(i)));
+    for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (buffer.role != ArgumentRole::input) continue;
+      const auto& masked = inputs_->masked(i);
+      if (const auto* recipe = inputs_->recipe(i))
+        changed_.emplace_back(i, work.look_for_values(slot.address(i), *recipe));
+      else if (masked.bytes > 0)
+        changed_.emplace_back(
+            i, work.look_for_bits(slot.address(i), buffer.type, buffer.elements, masked.address, masked.key));
+    }
   }
 
-  [[nodiscard]] std::optional<Refusal> answer(B& backend) {
+  [[nodiscard]] std::optional<Refusal> answer() const {
     for (std::size_t i = 0; i < before_.size(); ++i)
       if (const auto damage = red_zone_damage(i)) return red_zone_refusal(name(i), *damage, layout_.size);
     if (inputs_ == nullptr) return std::nullopt;
     for (const auto& [i, number] : changed_)
       if (work_.found(number).wrong > 0) return modified_refusal(layout_.buffers[i].name, layout_.size);
-    for (std::size_t i = 0; i < slot_.buffers.size(); ++i)
-      if (layout_.buffers[i].role == ArgumentRole::input && inputs_->recipe(i) == nullptr &&
-          !detail::is_unchanged(backend, slot_.buffers[i], inputs_->host(i)))
-        return modified_refusal(layout_.buffers[i].name, layout_.size);
     return std::nullopt;
   }
 
@@ -150,19 +171,16 @@ template <class B>
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     const auto& buffer = layout.buffers[i];
     if (!buffer.is_written() || buffer.bytes == 0) continue;
-    auto memory = std::make_shared<typename B::Buffer>(backend.allocate(buffer.bytes));
     auto& masked = kept[i];
-    masked.address = static_cast<std::uint64_t>(memory->handle());
-    masked.key = keys.next();
-    masked.bytes = buffer.bytes;
-    work.write_masked(masked.address, slot.address(i), buffer.bytes, masked.key);
-    masked.fetch = [&backend, memory, bytes = buffer.bytes, key = masked.key] {
+    masked = detail::masked_memory(backend, buffer.bytes, keys);
+    work.write_masked(masked.address, slot.address(i), masked.bytes, masked.key);
+    masked.fetch = [&backend, memory = std::static_pointer_cast<typename B::Buffer>(masked.memory),
+                    bytes = masked.bytes, key = masked.key] {
       std::vector<std::byte> content(bytes);
       backend.download(*memory, 0, content);
       detail::take_mask_off(content, key);
       return content;
     };
-    masked.memory = std::move(memory);
   }
   return KeptContents(std::move(kept));
 }

@@ -106,7 +106,7 @@ public:
   void load(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs, const Poison& poison,
             Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
     if constexpr (runs_judge_kernels<B>)
-      queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_.next(), locks(), refill);
+      queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_, locks(), refill);
     else
       load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
   }
@@ -121,7 +121,7 @@ public:
     if constexpr (runs_judge_kernels<B>) {
       DamageLook<B> look(work_, buffers, layout, inputs, locks());
       work_.run();
-      return look.answer(backend_);
+      return look.answer();
     } else {
       return find_damage(backend_, buffers, layout, inputs, locks());
     }
@@ -180,7 +180,7 @@ public:
       }
       work_.run();
       for (std::size_t i = 0; i < calls.size(); ++i) {
-        if (auto refusal = damages[i].answer(backend_)) return refusal;
+        if (auto refusal = damages[i].answer()) return refusal;
         if (auto refusal = compare_call(prepared, calls[i], comparisons[i], poison, tally)) return refusal;
       }
     } else {

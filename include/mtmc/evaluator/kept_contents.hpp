@@ -1,8 +1,6 @@
 #pragma once
 /// Results that the judge keeps for later: in its own memory, or on the device under a mask.
 
-#include <mtmc/evaluator/case_inputs.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +10,9 @@
 
 namespace mtmc {
 
+/// Contents of the buffers of a layout, in its order; empty where there is none.
+using BufferContents = std::vector<std::vector<std::byte>>;
+
 /// A content on the device that a program which shares its address space must not be able to read: every byte
 /// is changed by the noise of a secret key.
 struct MaskedContent {
@@ -19,7 +20,7 @@ struct MaskedContent {
   std::uint64_t key = 0;
   std::size_t bytes = 0;
   /// Keeps the memory at `address`.
-  std::shared_ptr<const void> memory{};
+  std::shared_ptr<void> memory{};
   /// Brings the content itself here.
   std::function<std::vector<std::byte>()> fetch{};
 };
