@@ -3,6 +3,7 @@
 // this process's address space, as on a GPU, so tests give it only kernels that stay near their buffers.
 
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/shared_library.hpp>
 #include <mtmc/support/stopwatch.hpp>
@@ -22,6 +23,19 @@
 #include <vector>
 
 namespace mtmc_test {
+
+/// ThreadSanitizer cannot follow fibers.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool can_emulate = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool can_emulate = false;
+#else
+inline constexpr bool can_emulate = true;
+#endif
+#else
+inline constexpr bool can_emulate = true;
+#endif
 
 /// What stands in front of a kernel's text.
 inline constexpr std::string_view emulated_device_support = R"cpp(
@@ -184,6 +198,9 @@ public:
   static constexpr bool runs_judge_kernels = true;
 
   EmulatedDevice() {
+    if (!can_emulate)
+      throw mtmc::Error(mtmc::error_id::backend_device, "fibers cannot be followed by this sanitizer",
+                        "Run this test in another build");
     device_.name = "emulated GPU";
     device_.kind = "gpu";
     device_.compute_units = 2;

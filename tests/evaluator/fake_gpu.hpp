@@ -16,7 +16,7 @@ namespace fake {
 /// is the fake backend, which counts nothing of it.
 class Gpu : public Backend {
 public:
-  static constexpr bool runs_judge_kernels = true;
+  static constexpr bool runs_judge_kernels = mtmc_test::can_emulate;
 
   using Backend::Backend;
 
