@@ -82,5 +82,5 @@ TEST_CASE("the space of a sequence offers its types on the regions that its step
   for (const auto& action : space.legal_actions(structure, {})) keys.push_back(action.key());
   CHECK(keys == std::vector<std::string>{"sorting|f/i", "sorting|f/k", "tiling|f/k", "stop"});
   CHECK_FALSE(space.find("tiling")->principle.empty());
-  CHECK(space.find("sorting")->verb == "sorting");
+  CHECK(space.find("sorting")->verb == "applying sorting to");
 }

@@ -67,7 +67,7 @@ struct ReplaySequence {
   ActionSpace space;
   for (const auto& step : sequence.steps) {
     if (space.find(step.optimization) != nullptr) continue;
-    OptimizationType type{step.optimization, step.optimization, {}, {}, {}};
+    OptimizationType type{step.optimization, "applying " + step.optimization + " to", {}, {}, {}};
     if (const auto* found = known.find(step.optimization); found != nullptr) type = *found;
     std::vector<std::string> regions;
     for (const auto& other : sequence.steps)
