@@ -116,8 +116,7 @@ class BinaryKernel:
                 words.append(ctypes.c_uint64(self.tensors[argument["buffer"]].data_ptr()))
             else:
                 words.append(ctypes.c_uint64(argument["bits"]))
-        parameters = (ctypes.c_void_p * len(words))(
-            *[ctypes.cast(ctypes.byref(word), ctypes.c_void_p) for word in words])
+        parameters = (ctypes.c_void_p * len(words))(*[ctypes.addressof(word) for word in words])
         extents = [ctypes.c_uint(extent) for extent in launch["grid"] + launch["block"] + [launch["shared"]]]
         return function, extents, parameters, words  # the words live as long as the pointers to them
 
