@@ -143,8 +143,9 @@ class Flush:
 
 
 def median_seconds(torch, call, flush, samples=100, warm_up=5):
-    """Median seconds of a call between two CUDA events. All is queued behind the flush, which takes longer than
-    queueing the call, so that the device never waits for the host in between."""
+    """Median seconds of a call between two CUDA events. The device sleeps and flushes while all is queued, so that
+    it never waits for the host between the events."""
+    sleeping_cycles = 1_000_000  # half a millisecond, more than queueing takes
     for _ in range(warm_up):
         flush()
         call()
@@ -153,6 +154,7 @@ def median_seconds(torch, call, flush, samples=100, warm_up=5):
     for _ in range(samples):
         start = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(sleeping_cycles)
         flush()
         start.record()
         call()
