@@ -73,15 +73,10 @@ void print_profile(const mtmc::Task& task, const mtmc::Device& device, const mtm
   std::printf("  %s", describe(profile_of(seen)).c_str());
 }
 
-/// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
-mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const Arguments& arguments) {
-  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{{}, {.profile = arguments.profile}};
-  return mtmc::CpuEvaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
-}
-
 int run(const Arguments& arguments) {
   const auto task = mtmc::load_task(arguments.task);
-  auto evaluator = evaluator_for(task.kernel.language, arguments);
+  auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.compiler, arguments.threads,
+                                               arguments.profile);
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
   if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);
