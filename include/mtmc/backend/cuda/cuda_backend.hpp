@@ -5,6 +5,7 @@
 /// this process, so a kernel that crashes or never ends costs the process: judge kernels of unknown origin in
 /// a worker (`CudaEvaluator` does).
 
+#include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/options.hpp>
@@ -123,6 +124,10 @@ public:
   static constexpr std::string_view name = "cuda";
   /// Its options have `device_lock_folder`, which a worker fills in.
   static constexpr bool takes_device_lock_folder = true;
+  /// And `temporary_folder`.
+  static constexpr bool takes_temporary_folder = true;
+  /// What a program with this backend can be started as, to compile: `CudaBackendOptions::compiler_command`.
+  [[nodiscard]] static ProgramRole role() { return detail::cuda_compiler_role(); }
   /// From the JSON form of its options (backend/cuda/options_json.hpp). Throws `Error` (`mtmc.json.001`)
   /// where that is malformed, and what the constructor throws.
   [[nodiscard]] static CudaBackend from_json(const nlohmann::json& options) {
@@ -140,7 +145,8 @@ public:
   /// What results depend on besides kernel and task, for cache keys.
   [[nodiscard]] std::string identity() const {
     return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
-           state_->compiler.version() + ' ' + state_->compiler.flags();
+           state_->compiler.version() + ' ' + state_->compiler.flags() +
+           (state_->compiler.is_apart() ? "" : "; compiled without limits");
   }
   /// Whether a kernel has cost this process its context, so that it must be replaced.
   [[nodiscard]] bool spent() const { return state_->context->lost(); }
@@ -158,7 +164,8 @@ public:
     state_->context->demand_alive();
     auto deadline = options.deadline;
     if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
-    auto compilation = state_->compiler.compile(kernel, options.plan, deadline, std::move(stop));
+    auto compilation =
+        state_->compiler.compile(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
     CompileResult<Program> result;
     result.timed_out = compilation.timed_out;
     result.refused = compilation.refused;
