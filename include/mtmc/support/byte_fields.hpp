@@ -48,7 +48,9 @@ public:
   }
 
 private:
-  [[noreturn]] static void cut_short() { throw std::out_of_range("a message of this library's is cut short"); }
+  [[noreturn]] static void cut_short() {
+    throw std::out_of_range("a message of this library's is cut short");
+  }
   [[nodiscard]] std::string_view take(std::uint64_t size) {
     if (size > rest_.size()) cut_short();
     const auto part = rest_.substr(0, static_cast<std::size_t>(size));

@@ -1,5 +1,5 @@
-// A program that can be a compiler process of the CUDA backend. As anything else it is a host that compiles one
-// kernel, and says where:
+// A program that can be a compiler process of the CUDA backend. As anything else it is a host that compiles
+// one kernel, and says where:
 //   compiler_program host      with the opt-in
 //   compiler_program stranger  without
 #include <mtmc/backend/cuda/compiler_service.hpp>
@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
   try {
     const detail::CudaCompiler compiler({}, "sm_90a");
     Task task{.name = "task",
-              .kernel = {languages::cuda, "//@ launch f<<<1, 1>>>(C)\n__global__ void f(float* C) { C[0] = 1; }\n", {}}};
+              .kernel = {languages::cuda,
+                         "//@ launch f<<<1, 1>>>(C)\n__global__ void f(float* C) { C[0] = 1; }\n",
+                         {}}};
     task.arguments = {{.name = "C", .role = ArgumentRole::output, .shape = {"1"}}};
     const auto plan = plan_launches(parse_launch_lines(task.kernel), task, ProblemSize{}, 1);
     const bool compiled = !compiler.compile(task.kernel, plan, Deadline::max(), {}).cubin.empty();

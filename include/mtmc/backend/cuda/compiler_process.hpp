@@ -138,9 +138,10 @@ private:
     }
 
     [[noreturn]] static void cannot_start(const std::string& reason) {
-      throw Error(error_id::backend_compiler, "the compiler process cannot be started: " + reason,
-                  "Check CudaBackendOptions::compiler_command and temporary_folder, and the limits on processes "
-                  "and open files");
+      throw Error(
+          error_id::backend_compiler, "the compiler process cannot be started: " + reason,
+          "Check CudaBackendOptions::compiler_command and temporary_folder, and the limits on processes "
+          "and open files");
     }
 
     /// What the loader needs to find the libraries of this program and of the toolkit, and nothing else.
@@ -254,7 +255,10 @@ private:
     } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.words) || nearly_all) {
       result.failure = compiler_out_of_memory(request.memory_bytes);
     } else if (end.signal == SIGXFSZ) {
-      result.failure = {Severity::error, 0,  0, "the compiled kernel is larger than 256 MiB",
+      result.failure = {Severity::error,
+                        0,
+                        0,
+                        "the compiled kernel is larger than 256 MiB",
                         "Use smaller tables, and write less code",
                         {}};
     } else {

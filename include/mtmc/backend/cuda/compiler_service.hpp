@@ -59,7 +59,8 @@ public:
     }
     if (!send_packet(socket_, to_bytes(CompilerGreeting{compiler_->version(), {}}))) return;
     warm_up();
-    while (serve()) {}
+    while (serve()) {
+    }
     for (auto& running : running_) end(running, false);
   }
 
@@ -178,7 +179,9 @@ private:
     ::_exit(write_all(result_number, bytes) == 0 ? 0 : 1);
   }
 
-  static void limit(__rlimit_resource resource, std::uint64_t value) { (void)limit_process(0, resource, value); }
+  static void limit(__rlimit_resource resource, std::uint64_t value) {
+    (void)limit_process(0, resource, value);
+  }
 
   /// Bytes this process has mapped already, most of them the compiler's own.
   [[nodiscard]] static std::uint64_t address_space() {
@@ -192,8 +195,7 @@ private:
 
   [[nodiscard]] static bool has_ended(const Running& running) {
     siginfo_t info{};
-    const int result =
-        ::waitid(P_PID, static_cast<id_t>(running.pid), &info, WEXITED | WNOHANG | WNOWAIT);
+    const int result = ::waitid(P_PID, static_cast<id_t>(running.pid), &info, WEXITED | WNOHANG | WNOWAIT);
     return result != 0 || info.si_pid != 0;
   }
 
