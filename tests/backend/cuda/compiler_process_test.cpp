@@ -246,6 +246,35 @@ TEST_SUITE("the CUDA compiler's process") {
     CHECK(server() != second);
   }
 
+  TEST_CASE("headers of the toolkit are compiled once, and mean what they always do") {
+    if (compiler() == nullptr || compiler()->toolkit().empty()) return;
+    const auto precompiled = [] {
+      int files = 0;
+      const auto folder = std::filesystem::read_symlink("/proc/" + std::to_string(server()) + "/cwd");
+      for (const auto& entry : std::filesystem::directory_iterator(folder.parent_path()))
+        files += entry.path().extension() == ".pch" ? 1 : 0;
+      return files;
+    };
+    const auto before = precompiled();
+    const std::string header = "#include <cuda_fp16.h>\n";
+    const std::string body = "C[0] = __half2float(__float2half(C[1]));";
+    CHECK(compile(kernel(body, header)).diagnostics.empty());
+    CHECK(compile(kernel(body + " C[1] = 2;", header)).diagnostics.empty());
+    CHECK(precompiled() == before + 1);
+    CHECK(compile(kernel(body + " C[1] = 2;", "#include <mma.h>\n" + header)).diagnostics.empty());
+    CHECK(precompiled() == before + 2);
+    const auto wrong = compile(kernel("C[0] = nothing;", header));
+    REQUIRE_FALSE(wrong.diagnostics.empty());
+    CHECK(wrong.diagnostics.front().line == 2);
+    // What another kernel included is not there for this one.
+    CHECK_FALSE(compile(kernel(body)).diagnostics.empty());
+    const auto missing = compile(kernel("", "\n#include <cuda/no_such_header>\n"));
+    REQUIRE_FALSE(missing.diagnostics.empty());
+    CHECK(missing.diagnostics.front().line == 2);
+    CHECK(missing.diagnostics.front().message.find("no_such_header") != std::string::npos);
+    CHECK(precompiled() == before + 2);
+  }
+
   TEST_CASE("it ends with the compiler, and so does what it compiles") {
     if (compiler() == nullptr) return;
     CudaBackendOptions options;

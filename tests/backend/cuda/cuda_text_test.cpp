@@ -167,6 +167,20 @@ TEST_SUITE("texts of CUDA kernels") {
     CHECK(refused("int mtmc_parameter_0_0;\n"));
   }
 
+  TEST_CASE("headers of the toolkit before anything else are the ones to precompile") {
+    const std::string text = "// a comment\n#pragma once\n#include <mma.h>\n#include <cstdint>\n"
+                             "#include \"cuda_fp16.h\"\n#include <mma.h>\n";
+    const std::string both = "#include <cuda_fp16.h>\n#include <mma.h>\n";
+    CHECK(leading_cuda_includes(text) == both);
+    CHECK(leading_cuda_includes(text + "int x;\n#include <cuda/barrier>\n") == both);
+    // What comes before these could change their meaning.
+    CHECK(leading_cuda_includes("#define min max\n" + text).empty());
+    CHECK(leading_cuda_includes("#if 0\n" + text + "#endif\n").empty());
+    CHECK(leading_cuda_includes("using half = int;\n" + text).empty());
+    CHECK(leading_cuda_includes("#include </etc/passwd>\n" + text).empty());
+    CHECK(leading_cuda_includes("").empty());
+  }
+
   TEST_CASE("integers of a launch line become what their parameters are, if they fit") {
     CHECK(cuda_parameter_bits(integer(-2), CudaParameter::i32) == 0xfffffffeu);
     CHECK(cuda_parameter_bits(integer(-2), CudaParameter::i8) == 0xfeu);

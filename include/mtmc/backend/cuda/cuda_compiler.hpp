@@ -88,6 +88,7 @@ public:
     request.headers = {{std::string(cuda_kernel_file), kernel.source}};
     for (const auto& [name, text] : cuda_own_headers()) request.headers.push_back({name, text});
     request.options = flags_;
+    if (!toolkit_.empty()) request.precompilable = leading_cuda_includes(kernel.source);
     for (const auto& signature : result.signatures) request.entries.push_back(signature.entry);
     request.deadline = deadline;
     request.memory_bytes = memory_bytes > 0 ? memory_bytes : memory_bytes_;
