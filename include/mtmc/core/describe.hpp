@@ -104,6 +104,8 @@ namespace detail {
   for (const auto& [type, rate] : device.peak_rates)
     text += "  " + type + " peak (data sheet): " + detail::with_prefix(rate) + "FLOP/s\n";
   if (!device.features.empty()) text += "  features: " + detail::joined(device.features) + '\n';
+  if (!device.headers.empty())
+    text += "  a kernel may include <" + detail::joined(device.headers, ">, <") + ">, and nothing else\n";
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -150,6 +151,48 @@ TEST_SUITE("the CUDA compiler") {
         compile("__global__ void f(float* C, int n) { C[n] = 1; }\n//@ launch g<<<1, 1>>>(C, n)\n");
     REQUIRE(name.diagnostics.size() == 1);
     CHECK(name.diagnostics[0].message.find("does not define") != std::string::npos);
+  }
+
+  TEST_CASE("every header that is said to be there is there, and compiles") {
+    if (compiler() == nullptr) return;
+    const auto headers = compiler()->headers();
+    CHECK(std::find(headers.begin(), headers.end(), "cstdint") != headers.end());
+    CHECK((std::find(headers.begin(), headers.end(), "mma.h") != headers.end()) ==
+          !compiler()->toolkit().empty());
+    std::string all;
+    for (const auto& header : headers) {
+      CAPTURE(header);
+      CHECK(is_allowed_cuda_header(header));
+      all += "#include <" + header + ">\n";
+      if (!header.starts_with("cuda/") && !header.starts_with("coop"))
+        CHECK(compile_body("C[0] = n;", "#include <" + header + ">\n").diagnostics.empty());
+    }
+    CHECK(compile_body("C[0] = n;", all).diagnostics.empty());
+    CudaBackendOptions options;
+    options.toolkit_folder = "/no/such/toolkit";
+    for (const auto& header : CudaCompiler(options, "sm_90a").headers()) CHECK(is_own_cuda_header(header));
+  }
+
+  TEST_CASE("a tensor map goes to a parameter of its type, and nothing else does") {
+    if (compiler() == nullptr) return;
+    const auto map = [](const std::string& parameter, const std::string& argument) {
+      return compile("#include <cuda.h>\n//@ launch f<<<1, 32>>>(" + argument + ", n)\n__global__ void f(" +
+                     parameter + " map, int n) {}\n");
+    };
+    const auto good = map("const __grid_constant__ CUtensorMap", "tensor_map(C, 32)");
+    CHECK(good.diagnostics.empty());
+    REQUIRE(good.entries.size() == 1);
+    CHECK(good.entries[0].parameters ==
+          std::vector<CudaParameter>{CudaParameter::tensor_map, CudaParameter::i32});
+    const auto pointer = map("const float*", "tensor_map(C, 32)");
+    REQUIRE(pointer.diagnostics.size() == 1);
+    CHECK(pointer.diagnostics[0].message.find("`const __grid_constant__ CUtensorMap`") != std::string::npos);
+    const auto buffer = map("const __grid_constant__ CUtensorMap", "C");
+    REQUIRE(buffer.diagnostics.size() == 1);
+    CHECK(buffer.diagnostics[0].message.find("is a buffer of f32") != std::string::npos);
+    const auto number = map("const __grid_constant__ CUtensorMap", "n");
+    REQUIRE(number.diagnostics.size() == 1);
+    CHECK(number.diagnostics[0].message.find("is an integer") != std::string::npos);
   }
 
   TEST_CASE("integer types are there without a toolkit, and go along with the toolkit's") {

@@ -70,6 +70,18 @@ public:
   [[nodiscard]] bool is_apart() const noexcept { return apart_ != nullptr; }
   /// The toolkit whose headers kernels can include; empty without one.
   [[nodiscard]] const std::string& toolkit() const noexcept { return toolkit_; }
+  /// What kernels may include and is there, by what lies in the toolkit's folders.
+  [[nodiscard]] std::vector<std::string> headers() const {
+    std::vector<std::string> names{"cstdint", "cstddef", "climits", "cfloat", "cmath", "cuda.h"};
+    for (const auto name : cuda_useful_headers)
+      for (const char* folder : {"/include/", "/include/cccl/"})
+        if (std::error_code ignored;
+            !toolkit_.empty() && std::filesystem::exists(toolkit_ + folder + std::string(name), ignored)) {
+          names.emplace_back(name);
+          break;
+        }
+    return names;
+  }
   [[nodiscard]] std::string flags() const {
     std::string text;
     for (const auto& flag : flags_) text += (text.empty() ? "" : " ") + flag;

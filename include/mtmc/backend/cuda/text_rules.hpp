@@ -40,6 +40,10 @@ namespace mtmc::detail {
        "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
        "#define LLONG_MAX 9223372036854775807ll\n#define LLONG_MIN (-LLONG_MAX - 1)\n"},
       {"climits", "#pragma once\n#include <limits.h>\n"},
+      // What a kernel needs of the driver's header: the type of a tensor map.
+      {"cuda.h", "#pragma once\n#ifndef __cuda_cuda_h__\n#define __cuda_cuda_h__\n"
+                 "typedef struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; } CUtensorMap;\n"
+                 "#endif\n"},
       {"math.h", "#pragma once\n"},
       {"cmath", "#pragma once\n"}};
   return headers;
@@ -51,6 +55,29 @@ inline constexpr auto cuda_toolkit_headers = std::to_array<std::string_view>(
      "cooperative_groups.h", "math_constants.h", "vector_types.h", "device_launch_parameters.h"});
 inline constexpr auto cuda_toolkit_folders =
     std::to_array<std::string_view>({"cuda/", "cooperative_groups/"});
+
+/// Those of them that a coder is told about.
+inline constexpr auto cuda_useful_headers =
+    std::to_array<std::string_view>({"cuda_fp16.h",
+                                     "cuda_bf16.h",
+                                     "cuda_fp8.h",
+                                     "mma.h",
+                                     "cuda_pipeline.h",
+                                     "math_constants.h",
+                                     "cooperative_groups.h",
+                                     "cooperative_groups/reduce.h",
+                                     "cooperative_groups/scan.h",
+                                     "cooperative_groups/memcpy_async.h",
+                                     "cuda/atomic",
+                                     "cuda/barrier",
+                                     "cuda/pipeline",
+                                     "cuda/ptx",
+                                     "cuda/std/array",
+                                     "cuda/std/complex",
+                                     "cuda/std/limits",
+                                     "cuda/std/tuple",
+                                     "cuda/std/type_traits",
+                                     "cuda/std/utility"});
 
 [[nodiscard]] inline bool is_own_cuda_header(std::string_view name) {
   for (const auto& [own, text] : cuda_own_headers())
