@@ -39,7 +39,7 @@ const CudaCompiler* compiler() {
       return std::make_unique<CudaCompiler>(options, "sm_90a");
     } catch (const Error& error) {
       if (std::string(error.what()).find("NVRTC") == std::string::npos) throw;
-      MESSAGE("SKIPPED: ", error.what());
+      MESSAGE("SKIPPED: ", std::string(error.what()));
       return nullptr;
     }
   }();

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "launch_kernels.hpp"
+
 using namespace mtmc;
 using namespace mtmc::detail;
 
@@ -27,7 +29,7 @@ const CudaCompiler* compiler() {
     try {
       return std::make_unique<CudaCompiler>(CudaBackendOptions{}, "sm_90a");
     } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", error.what());
+      MESSAGE("SKIPPED: ", std::string(error.what()));
       return nullptr;
     }
   }();
@@ -193,6 +195,22 @@ TEST_SUITE("the CUDA compiler") {
     const auto number = map("const __grid_constant__ CUtensorMap", "n");
     REQUIRE(number.diagnostics.size() == 1);
     CHECK(number.diagnostics[0].message.find("is an integer") != std::string::npos);
+  }
+
+  TEST_CASE("tensor maps and clusters need no toolkit to compile") {
+    if (compiler() == nullptr) return;
+    CudaBackendOptions options;
+    options.toolkit_folder = "/no/such/toolkit";
+    const CudaCompiler bare(options, "sm_90a");
+    for (const auto& text : {launch_kernels::tensor_maps(), launch_kernels::cluster("8, 128, cluster(2)"),
+                             launch_kernels::cluster("8, 128", "__cluster_dims__(2, 1, 1)"),
+                             launch_kernels::dynamic_memory("100000"), launch_kernels::two_launches()}) {
+      CAPTURE(text);
+      const auto task = launch_kernels::task(text);
+      const auto plan =
+          plan_launches(task.kernel, task, ProblemSize{.symbols = {{"M", 100}, {"K", 96}}}, 132);
+      CHECK(bare.compile(task.kernel, plan, Deadline::max(), {}).diagnostics.empty());
+    }
   }
 
   TEST_CASE("integer types are there without a toolkit, and go along with the toolkit's") {
