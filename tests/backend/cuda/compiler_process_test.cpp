@@ -246,6 +246,17 @@ TEST_SUITE("the CUDA compiler's process") {
     CHECK(server() != second);
   }
 
+  TEST_CASE("a process that does not answer holds nobody up, and is replaced in the end") {
+    if (compiler() == nullptr) return;
+    const auto silent = server();
+    ::kill(silent, SIGSTOP);
+    for (int i = 0; i < 3; ++i)
+      CHECK(compile(kernel("C[0] = 1;"), {.time = std::chrono::milliseconds(50)}).timed_out);
+    CHECK(works());
+    CHECK(server() != silent);
+    CHECK_FALSE(processes::runs(silent));
+  }
+
   TEST_CASE("headers of the toolkit are compiled once, and mean what they always do") {
     if (compiler() == nullptr || compiler()->toolkit().empty()) return;
     const auto precompiled = [] {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -71,9 +72,11 @@ public:
     const Turn turn(*this, request);
     for (int attempt = 0; turn.taken && attempt < 2; ++attempt) {
       const auto process = running_process();
-      if (auto result = ask(*process, request, stop)) return std::move(*result);
+      auto result = ask(*process, request, stop);
       // It is gone, or does not answer; the text is not to blame, because it never runs in that process.
-      lose(process);
+      constexpr int most_silences = 3;
+      if (!result || process->silences >= most_silences) lose(process);
+      if (result) return std::move(*result);
     }
     NvrtcResult result;
     result.timed_out = over(request);
@@ -156,6 +159,8 @@ private:
     FileDescriptor socket;
     ChildProcess child;
     std::string version;
+    /// Questions in a row that had no answer in time: it is busy with a header, or hangs.
+    std::atomic<int> silences{0};
   };
 
   /// One of the compilations that may be under way at once; not taken if the request is over first.
@@ -195,8 +200,8 @@ private:
     if (current_ == process) current_.reset();
   }
 
-  /// Nothing if the process cannot be asked, or gives no answer.
-  [[nodiscard]] static std::optional<NvrtcResult> ask(const Process& process, const NvrtcRequest& request,
+  /// Nothing if the process is gone.
+  [[nodiscard]] static std::optional<NvrtcResult> ask(Process& process, const NvrtcRequest& request,
                                                       const StopSignal& stop) {
     const auto question = memory_file(to_bytes(request));
     const FileDescriptor answer{::memfd_create("compiler-result", MFD_CLOEXEC)};
@@ -208,26 +213,28 @@ private:
     if (!send_packet(process.socket.get(), {"\0", 1}, {question.get(), answer.get(), theirs.get()}))
       return std::nullopt;
     theirs.reset();
-    // The process kills in time; if it does not, it is busy with a header, or in trouble.
-    constexpr std::chrono::seconds patience{6};
+    // The process kills in time, unless it is in trouble itself.
+    constexpr std::chrono::seconds patience{1};
     const auto until = request.deadline > Clock::time_point::max() - patience
                            ? Clock::time_point::max()
                            : request.deadline + compiler_grace + patience;
     for (;;) {
       std::array<pollfd, 2> watched{{{status.get(), POLLIN, 0}, {stop.descriptor(), POLLIN, 0}}};
       const int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
-      if (timeout == 0) return std::nullopt;
-      if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return std::nullopt;
-      if (request.stop.stop_requested()) {
+      if (timeout > 0 || timeout == -1)
+        if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return std::nullopt;
+      if (timeout == 0) ++process.silences;
+      if (timeout == 0 || request.stop.stop_requested()) {
         // Its end of the status socket is closed with this call, and that kills the compilation.
-        NvrtcResult cancelled;
-        cancelled.timed_out = true;
-        return cancelled;
+        NvrtcResult given_up;
+        given_up.timed_out = true;
+        return given_up;
       }
       if (watched[0].revents == 0) continue;
       std::array<char, longest_compiler_packet> bytes{};
       const auto packet = receive_packet(status.get(), bytes.data(), bytes.size());
       if (packet.size <= 0) return std::nullopt;
+      process.silences = 0;
       return result_of(request, read_end({bytes.data(), static_cast<std::size_t>(packet.size)}),
                        answer.get());
     }

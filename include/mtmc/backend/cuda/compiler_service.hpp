@@ -91,19 +91,29 @@ private:
 
   /// Waits for the next thing to happen. False at the end of the conversation.
   [[nodiscard]] bool serve() {
-    std::vector<pollfd> watched{{socket_, POLLIN, 0}};
     auto until = Clock::time_point::max();
     bool blind = false;
     for (const auto& running : running_) {
-      watched.push_back({running.exit.get(), POLLIN, 0});
-      watched.push_back({running.status.get(), 0, 0});
       until = std::min(until, running.until);
       blind = blind || !running.exit;
     }
     int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
     if (blind && (timeout < 0 || timeout > ChildProcess::blind_interval))
       timeout = ChildProcess::blind_interval;
-    if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return false;
+    return !look(timeout) || take_request();
+  }
+
+  /// Waits so many milliseconds, and ends what has ended, is late or is not wanted any more. Whether there is
+  /// a request, or the end of the conversation.
+  bool look(int timeout) {
+    std::vector<pollfd> watched{{socket_, POLLIN, 0}};
+    for (const auto& running : running_) {
+      watched.push_back({running.exit.get(), POLLIN, 0});
+      watched.push_back({running.status.get(), 0, 0});
+    }
+    // Interrupted, it has seen nothing.
+    if (::poll(watched.data(), watched.size(), timeout) < 0)
+      for (auto& one : watched) one.revents = 0;
     for (std::size_t i = 0; i < running_.size(); ++i) {
       auto& running = running_[i];
       const bool unwanted = watched[2 + 2 * i].revents != 0;
@@ -111,7 +121,7 @@ private:
       if (unwanted || late || has_ended(running)) end(running, late);
     }
     std::erase_if(running_, [](const Running& running) { return running.pid < 0; });
-    return watched[0].revents == 0 || take_request();
+    return watched[0].revents != 0;
   }
 
   [[nodiscard]] bool take_request() {
@@ -128,7 +138,7 @@ private:
     NvrtcRequest request;
     try {
       request = read_request(content_of(request_file));
-      headers_->make(request);
+      headers_->make(request, [this] { (void)look(0); });
       headers_->apply(request);
     } catch (const std::exception&) {
       return; // Closing the socket without a word says that the request was not understood.

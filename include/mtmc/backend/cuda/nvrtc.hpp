@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -43,6 +44,8 @@ struct NvrtcRequest {
   /// compiler has a process of its own.
   std::int64_t memory_bytes = 0;
   std::stop_token stop{};
+  /// Called now and then while it compiles. May be empty; must not throw.
+  std::function<void()> meanwhile{};
 };
 
 /// What came of it.
@@ -189,7 +192,11 @@ private:
     return request.stop.stop_requested() || std::chrono::steady_clock::now() > request.deadline;
   }
   /// Not 0 ends the compilation.
-  static int go_on(void* request, void*) { return over(*static_cast<const NvrtcRequest*>(request)) ? 1 : 0; }
+  static int go_on(void* given, void*) {
+    const auto& request = *static_cast<const NvrtcRequest*>(given);
+    if (request.meanwhile) request.meanwhile();
+    return over(request) ? 1 : 0;
+  }
 
   [[nodiscard]] std::string error(int code) const {
     const char* text = error_text(code);
