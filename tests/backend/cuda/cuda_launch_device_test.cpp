@@ -1,5 +1,6 @@
 // What a launch can have, and its limits, on a real GPU; skipped where there is none.
 #include <mtmc/backend/cuda.hpp>
+#include <mtmc/cuda_evaluator.hpp>
 
 #include <doctest/doctest.h>
 
@@ -85,6 +86,50 @@ void says(const std::string& text, const std::string& part) {
 }
 
 } // namespace
+
+TEST_SUITE("the whole protocol on a GPU") {
+  TEST_CASE("tensor maps and clusters are judged, hostile texts cost one compilation each") {
+    if (gpu() == nullptr || !is_hopper()) return;
+    auto task = launch_kernels::task(launch_kernels::two_launches());
+    task.sizes = {{.symbols = {{"M", 1000}, {"K", 512}}}, {.symbols = {{"M", 61}, {"K", 36}}, .weight = 0}};
+    WorkerOptions worker;
+    worker.command = {std::string(MTMC_EXAMPLES) + "/mtmc-worker"};
+    KernelEvaluatorOptions options;
+    options.compile_seconds = 5;
+    options.explore_seconds = 0.3;
+    CudaBackendOptions backend;
+    backend.compile_memory_bytes = std::int64_t{512} << 20;
+    CudaEvaluator judge{backend, options, worker};
+    const auto verdict = [&](const std::string& text) {
+      const auto answer =
+          judge.evaluate({task, {languages::cuda, text, {}}, task.kernel, Purpose::explore, {}}, {});
+      for (const auto& diagnostic : answer.diagnostics) MESSAGE(diagnostic.message);
+      return answer.verdict;
+    };
+    CHECK(judge.identity().find("compiled without limits") == std::string::npos);
+    CHECK(verdict(launch_kernels::tensor_maps()) == Verdict::correct);
+    CHECK(verdict(launch_kernels::cluster("round_up(ceil_div(M * K, 128), 4), 128, cluster(4)")) ==
+          Verdict::correct);
+    CHECK(verdict(launch_kernels::tensor_maps("16, 32, swizzle=64")) == Verdict::launch_error);
+    CHECK(verdict(launch_kernels::cluster("80, 128, cluster(16)")) == Verdict::launch_error);
+    std::string text = launch_kernels::two_launches();
+    text += "__device__ __forceinline__ float g0(float x) { return x * 1.5f + sinf(x); }\n";
+    for (int i = 1; i <= 17; ++i) {
+      const auto last = "g" + std::to_string(i - 1);
+      text += "__device__ __forceinline__ float g" + std::to_string(i) + "(float x) { return " + last +
+              "(x) + " + last + "(x * 2); }\n";
+    }
+    const auto hostile = verdict(text + "__global__ void unused(float* C) { C[0] = g17(C[1]); }\n");
+    CHECK((hostile == Verdict::compile_timeout || hostile == Verdict::compile_error));
+    CHECK(
+        verdict(
+            launch_kernels::two_launches() +
+            "template <int d, int x> struct T { static constexpr int v = T<d - 1, 2 * x>::v + T<d - 1, 2 * x "
+            "+ 1>::v; };\ntemplate <int x> struct T<0, x> { static constexpr int v = 1; };\n"
+            "__global__ void unused(float* C) { C[0] = T<26, 0>::v; }\n") == Verdict::compile_error);
+    CHECK(verdict(launch_kernels::two_launches()) == Verdict::correct);
+  }
+}
 
 TEST_SUITE("launches on a GPU") {
   TEST_CASE("tensor maps read and write buffers, also at their edges and swizzled") {

@@ -189,7 +189,10 @@ private:
     ::_exit(write_all(result_number, bytes) == 0 ? 0 : 1);
   }
 
+  /// Only downwards: a worker's limit is one for what it starts, too.
   static void limit(__rlimit_resource resource, std::uint64_t value) {
+    rlimit given{};
+    if (::getrlimit(resource, &given) == 0) value = std::min<std::uint64_t>(value, given.rlim_cur);
     (void)limit_process(0, resource, value);
   }
 
