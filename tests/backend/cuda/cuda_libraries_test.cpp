@@ -88,6 +88,25 @@ TEST_SUITE("the CUDA driver's library") {
   }
 }
 
+TEST_CASE("options of the CUDA backend survive their way to a worker") {
+  CudaBackendOptions options;
+  options.compile_memory_bytes = 123;
+  options.parallel_compiles = 7;
+  options.compiler_command = {"/bin/x", "y"};
+  options.temporary_folder = "/var/tmp";
+  nlohmann::json json = nlohmann::json::object();
+  write_value(json, options);
+  CudaBackendOptions read;
+  read_value(json, read, "options");
+  CHECK(read.compile_memory_bytes == 123);
+  CHECK(read.parallel_compiles == 7);
+  CHECK(read.compiler_command == options.compiler_command);
+  CHECK(read.temporary_folder == "/var/tmp");
+  // What says nothing new is left to the worker, which has folders of its own.
+  write_value(json = nlohmann::json::object(), CudaBackendOptions{});
+  CHECK_FALSE(json.contains("temporary_folder"));
+}
+
 TEST_SUITE("the CUDA compiler") {
   TEST_CASE("where it is missing the message says what was tried") {
     CHECK_THROWS_WITH_AS(Nvrtc("libno-such-compiler.so"), doctest::Contains("libno-such-compiler.so"), Error);
