@@ -261,6 +261,9 @@ private:
         result.failure = compiler_out_of_memory(request.memory_bytes);
     } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.words) || nearly_all) {
       result.failure = compiler_out_of_memory(request.memory_bytes);
+    } else if (end.signal == SIGKILL) {
+      // By the system, which has no other reason.
+      result.failure = compiler_out_of_memory(0);
     } else if (end.signal == SIGXFSZ) {
       result.failure = {Severity::error,
                         0,
