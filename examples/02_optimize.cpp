@@ -1,7 +1,9 @@
-// mtmc-optimize: makes the kernels of task files faster, shows each step, and keeps a journal that a run
-// resumes from.
+// mtmc-optimize: makes the kernels of task files faster, on this processor or a GPU, shows each step, and
+// keeps a journal that a run resumes from or that is replayed.
 
 #include <mtmc/core/json.hpp>
+#include <mtmc/cuda_worker.hpp>
+#include <mtmc/loop/journal_replay.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +11,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unistd.h>
@@ -22,6 +27,7 @@ struct Arguments {
   std::vector<std::string> tasks;
   std::string policy = "rules";
   std::string coder = "transform";
+  std::string replay;
   std::string space = "extended";
   std::string compiler = "c++";
   mtmc::LoopOptions loop{
@@ -35,15 +41,23 @@ struct Arguments {
 
 void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
-  app.add_option("--policy", arguments.policy, "who chooses the next action")
-      ->check(CLI::IsMember({"rules", "random"}))
-      ->capture_default_str();
-  app.add_option("--coder", arguments.coder, "who writes the step")
-      ->check(CLI::IsMember({"transform"}))
-      ->capture_default_str();
-  app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
-      ->check(CLI::IsMember({"paper", "extended"}))
-      ->capture_default_str();
+  auto* const policy = app.add_option("--policy", arguments.policy, "who chooses the next action")
+                           ->check(CLI::IsMember({"rules", "random"}))
+                           ->capture_default_str();
+  auto* const coder = app.add_option("--coder", arguments.coder, "who writes the step")
+                          ->check(CLI::IsMember({"transform"}))
+                          ->capture_default_str();
+  auto* const space =
+      app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
+          ->check(CLI::IsMember({"paper", "extended"}))
+          ->capture_default_str();
+  app.add_option(
+         "--replay", arguments.replay,
+         "take steps and kernels from this folder: a sequence (steps.json), a run (journal.jsonl), or "
+         "folders of them; --minimum-gain 0.9 goes on over steps that gain nothing")
+      ->excludes(policy)
+      ->excludes(coder)
+      ->excludes(space);
   app.add_option("--steps", arguments.loop.max_steps, "largest number of steps")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -84,10 +98,57 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--quiet", arguments.quiet, "no progress");
 }
 
-mtmc::AnyPolicy make_policy(const Arguments& arguments) {
-  if (arguments.policy == "random") return mtmc::RandomPolicy{};
-  return mtmc::RulesPolicy{};
+/// The steps of a folder: the drafts of the runs in it, or else sequences that somebody wrote.
+mtmc::ReplaySequence load_steps(const std::string& folder) {
+  std::vector<std::string> journals;
+  const auto note = [&journals](const std::string& run) {
+    if (std::error_code ignored; std::filesystem::exists(mtmc::journal_path(run), ignored))
+      journals.push_back(mtmc::journal_path(run));
+  };
+  note(folder);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{folder, ignored}) note(entry.path().string());
+  if (journals.empty()) return mtmc::load_replay_sequence(folder);
+  std::sort(journals.begin(), journals.end());
+  mtmc::ReplaySequence sequence;
+  for (const auto& journal : journals)
+    for (const auto& recorded : mtmc::read_journal(journal)) sequence.append(mtmc::replay_of(recorded));
+  return sequence;
 }
+
+/// Who chooses, who writes, and what there is to choose from.
+struct Parts {
+  mtmc::AnyPolicy policy;
+  mtmc::AnyCoder coder;
+  mtmc::ActionSpace space;
+};
+
+Parts make_parts(const Arguments& arguments) {
+  if (!arguments.replay.empty()) {
+    const auto sequence = load_steps(arguments.replay);
+    return {mtmc::ReplayPolicy{sequence}, mtmc::ReplayCoder{sequence}, mtmc::action_space_of(sequence)};
+  }
+  auto space = arguments.space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
+  if (arguments.policy == "random") return {mtmc::RandomPolicy{}, mtmc::TransformCoder{}, std::move(space)};
+  return {mtmc::RulesPolicy{}, mtmc::TransformCoder{}, std::move(space)};
+}
+
+/// An evaluator for each language, made when it is first asked for.
+class Evaluators {
+public:
+  explicit Evaluators(const Arguments& arguments) : arguments_(arguments) {}
+  [[nodiscard]] mtmc::AnyEvaluator& of(const mtmc::Task& task) {
+    const auto& language = task.kernel.language;
+    auto& evaluator = evaluators_[language.name];
+    if (!evaluator)
+      evaluator = command_line::evaluator_for(language, arguments_.compiler, arguments_.threads);
+    return *evaluator;
+  }
+
+private:
+  const Arguments& arguments_;
+  std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
+};
 
 /// The legal actions of a task's start kernel, each with the probability that the policy gives it.
 void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyPolicy& policy,
@@ -115,11 +176,14 @@ void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyP
 /// numbers, which get the kernel's path. Nothing if no folder was asked for.
 void write_result(const mtmc::Result& result, nlohmann::json& summary) {
   if (result.folder.empty()) return;
-  const auto kernel_path =
-      result.folder + "/best." + (result.best.language == mtmc::languages::cuda ? "cu" : "cpp");
+  const bool cuda = result.best.language == mtmc::languages::cuda;
+  const auto kernel_path = result.folder + "/best." + (cuda ? "cu" : "cpp");
   mtmc::write_file_atomic(kernel_path, result.best.source);
-  if (result.best.language == mtmc::languages::cpp)
-    mtmc::write_file_atomic(result.folder + "/launcher.cpp", result.launcher_source());
+  try {
+    mtmc::write_file_atomic(result.folder + "/launcher." + (cuda ? "hpp" : "cpp"), result.launcher_source());
+  } catch (const mtmc::Error& error) { // not every kernel has one
+    command_line::print_error(error);
+  }
   summary["best"] = kernel_path;
   mtmc::write_file_atomic(result.folder + "/result.json", summary.dump(2) + '\n');
 }
@@ -208,19 +272,19 @@ int run(const Arguments& arguments) {
   }
   if (tasks.empty()) return code;
 
-  auto policy = make_policy(arguments);
-  mtmc::CpuEvaluator evaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
+  auto parts = make_parts(arguments);
+  Evaluators evaluators(arguments);
   if (arguments.list_actions) {
     for (const auto& task : tasks)
-      list_actions(task, evaluator.device(), policy, arguments.loop.action_space, arguments.json);
+      list_actions(task, evaluators.of(task).device(), parts.policy, parts.space, arguments.json);
     return code;
   }
 
   // With --json, standard output belongs to the objects alone.
   mtmc::TerminalReport terminal{arguments.json ? stderr : stdout};
   auto options = arguments.loop;
+  options.action_space = std::move(parts.space);
   if (!arguments.quiet) options.observer = terminal.observer();
-  mtmc::Loop loop{std::move(policy), mtmc::TransformCoder{}, mtmc::AstRegionFinder{}, evaluator, options};
 
   const command_line::StopOnInterrupt interrupt;
   std::vector<mtmc::Result> results;
@@ -231,6 +295,7 @@ int run(const Arguments& arguments) {
       continue;
     }
     try {
+      mtmc::Loop loop{parts.policy, parts.coder, mtmc::AstRegionFinder{}, evaluators.of(task), options};
       results.push_back(loop.optimize(task, interrupt.token()));
       code = command_line::worse(code, report(results.back(), arguments));
     } catch (const mtmc::Error& error) {
@@ -246,6 +311,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Makes the kernels of task files faster and proves it. Exit codes: 0 done, 2 bad usage or "
                "task, 3 broken surroundings, 75 waiting for answers, 130 interrupted.",
@@ -257,7 +323,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
   }
-  if (arguments.space == "paper") arguments.loop.action_space = mtmc::ActionSpace::paper();
   if (arguments.sample) arguments.loop.selection = mtmc::Selection::sample;
   try {
     return run(arguments);

@@ -1,5 +1,5 @@
 #pragma once
-// What mtmc-optimize and mtmc-evaluate share: exit codes, tasks from paths, and Ctrl-C as a stop token.
+// What mtmc-optimize and mtmc-evaluate share: exit codes, errors, evaluators, and Ctrl-C as a stop token.
 
 #include <mtmc/mtmc.hpp>
 
@@ -41,6 +41,13 @@ inline std::string readable(const mtmc::Error& error) {
   for (const auto& [option, flag] : names)
     if (const auto at = text.find(option); at != std::string::npos) text.replace(at, option.size(), flag);
   return text;
+}
+
+/// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
+inline mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const std::string& compiler,
+                                        int threads) {
+  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{};
+  return mtmc::CpuEvaluator{{.compiler = compiler, .threads = threads}};
 }
 
 inline void print_error(const mtmc::Error& error) {

@@ -62,15 +62,9 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
 }
 
-/// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
-mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const Arguments& arguments) {
-  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{};
-  return mtmc::CpuEvaluator{{.compiler = arguments.compiler, .threads = arguments.threads}};
-}
-
 int run(const Arguments& arguments) {
   const auto task = mtmc::load_task(arguments.task);
-  auto evaluator = evaluator_for(task.kernel.language, arguments);
+  auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.compiler, arguments.threads);
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
   if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);

@@ -8,9 +8,11 @@
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/analysis/task_file.hpp>
+#include <mtmc/coder/replay.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/describe.hpp>
+#include <mtmc/core/replay_file.hpp>
 #include <mtmc/cpu_evaluator.hpp>
 #include <mtmc/cpu_worker.hpp>
 #include <mtmc/cuda_evaluator.hpp>
@@ -18,6 +20,7 @@
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/policy/random.hpp>
+#include <mtmc/policy/replay.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/report/terminal.hpp>
 #include <mtmc/version.hpp>

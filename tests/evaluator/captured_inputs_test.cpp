@@ -21,6 +21,7 @@
 
 #include "../support/npy_bytes.hpp"
 #include "fake_backend.hpp"
+#include "fake_gpu.hpp"
 
 using namespace mtmc;
 using fake::Call;
@@ -76,7 +77,7 @@ void gather(const Call& call) {
 }
 
 /// out[i] = table[index[i]] on fake hardware, with table and index captured.
-struct Bench {
+template <class B> struct Bench {
   TemporaryFolder folder{};
   std::shared_ptr<fake::World> world = std::make_shared<fake::World>();
   Task task;
@@ -98,9 +99,7 @@ struct Bench {
     write_file_atomic(path, bytes);
     return path;
   }
-  [[nodiscard]] KernelEvaluator<fake::Backend> evaluator() const {
-    return KernelEvaluator<fake::Backend>(fake::Backend(world), {.seed = 42});
-  }
+  [[nodiscard]] KernelEvaluator<B> evaluator() const { return KernelEvaluator<B>(B(world), {.seed = 42}); }
   Evaluation judge(const fake::Kernel& body) {
     world->kernels["candidate"] = body;
     auto judged_by = evaluator();
@@ -183,8 +182,9 @@ TEST_CASE("varied content stays in the domain and in its type, whatever the type
   }
 }
 
-TEST_CASE("checks on normal inputs show captured content as it is, no other case shows any twice") {
-  Bench bench;
+TEST_CASE_TEMPLATE("checks on normal inputs show captured content as it is, no other case shows any twice", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto table = captured_table();
   const auto index = captured_index();
   int as_captured = 0;
@@ -215,8 +215,9 @@ TEST_CASE("checks on normal inputs show captured content as it is, no other case
   CHECK(twice == checks);
 }
 
-TEST_CASE("a kernel that takes captured structure for granted, or remembers its answers, is wrong") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a kernel that takes captured structure for granted, or remembers its answers, is wrong",
+                   B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   CHECK(bench
             .judge({[](const Call& call) {
               const auto table = call.buffer<const float>("table");
@@ -237,8 +238,9 @@ TEST_CASE("a kernel that takes captured structure for granted, or remembers its 
             .verdict == Verdict::wrong_result);
 }
 
-TEST_CASE("captured integers are never replaced by others, unless a domain says which make sense") {
-  Bench bench;
+TEST_CASE_TEMPLATE("captured integers are never replaced by others, unless a domain says which make sense", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto index = captured_index();
   int changed = 0;
   bench.world->kernels["start"] = {[&](const Call& call) {
@@ -259,8 +261,8 @@ TEST_CASE("captured integers are never replaced by others, unless a domain says 
   CHECK(changed > 0);
 }
 
-TEST_CASE("sizes of another shape have generated content") {
-  Bench bench;
+TEST_CASE_TEMPLATE("sizes of another shape have generated content", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.task.sizes.push_back({.symbols = {{"R", table_rows}, {"N", 7}}, .weight = 0});
   bench.task.sizes.push_back({.symbols = {{"R", 10}, {"N", 3}}, .weight = 0});
   bench.task.arguments[1].domain = ValueDomain{"0", "R - 1"};
@@ -286,8 +288,8 @@ TEST_CASE("sizes of another shape have generated content") {
   CHECK(small > 0);
 }
 
-TEST_CASE("a hook generates what is not captured") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a hook generates what is not captured", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.task.arguments[0].data.clear();
   std::set<std::string> asked;
   bench.task.generate = [&](const Argument& argument, const ProblemSize&, std::uint64_t key,
@@ -299,8 +301,8 @@ TEST_CASE("a hook generates what is not captured") {
   CHECK(asked == std::set<std::string>{"table"});
 }
 
-TEST_CASE("a file is read when the task is prepared, and not again") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a file is read when the task is prepared, and not again", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   evaluator.prepare(bench.task, {});
   bench.write("table.npy", "overwritten");
@@ -309,8 +311,9 @@ TEST_CASE("a file is read when the task is prepared, and not again") {
             .correct());
 }
 
-TEST_CASE("at expensive sizes, too, captured content is shown as it is") {
-  Bench bench;
+TEST_CASE_TEMPLATE("at expensive sizes, too, captured content is shown as it is", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   // The first two calls tell how expensive a size is; from 50 ms on, timed runs stand in for normal checks.
   bench.world->kernels["start"] = {[](const Call& call) {
     if (call.earlier < 2) std::this_thread::sleep_for(std::chrono::milliseconds(55));
@@ -328,8 +331,8 @@ TEST_CASE("at expensive sizes, too, captured content is shown as it is") {
   CHECK(as_captured > 0);
 }
 
-TEST_CASE("timed sizes whose contents could not change are refused") {
-  Bench bench;
+TEST_CASE_TEMPLATE("timed sizes whose contents could not change are refused", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.task.arguments[0].type = DataType::i32;
   bench.task.arguments[2].type = DataType::i32;
   bench.task.arguments[0].data =
@@ -337,7 +340,7 @@ TEST_CASE("timed sizes whose contents could not change are refused") {
   check_says(bench.refusal(),
              {"[mtmc.task.002]", "each timed run would show the same contents", "R=4096", "generate hook"});
   // Zeros are as they are, too.
-  Bench zeros;
+  Bench<B> zeros;
   zeros.task.arguments[0].data =
       zeros.write("table.npy", npy_bytes::file("<f4", "(4096,)", std::vector<float>(table_rows)));
   check_says(zeros.refusal(), {"[mtmc.task.002]", "integers and zeros stay"});
@@ -358,8 +361,9 @@ TEST_CASE("timed sizes whose contents could not change are refused") {
   CHECK(bench.refusal() == "accepted");
 }
 
-TEST_CASE("files that do not fit the task are refused with place and remedy") {
-  Bench bench;
+TEST_CASE_TEMPLATE("files that do not fit the task are refused with place and remedy", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto with_table = [&](const std::string& bytes) {
     bench.write("table.npy", bytes);
     return bench.refusal();
@@ -374,7 +378,7 @@ TEST_CASE("files that do not fit the task are refused with place and remedy") {
   check_says(with_table(npy_bytes::file("<f4", "(4096,)", std::vector<float>(10, 1.0f))),
              {"[mtmc.task.002]", "cut off"});
 
-  Bench outside;
+  Bench<B> outside;
   outside.task.arguments[1].domain = ValueDomain{"0", "R - 1"};
   auto index = captured_index();
   index[17] = 4096;
@@ -382,7 +386,7 @@ TEST_CASE("files that do not fit the task are refused with place and remedy") {
   outside.write("index.npy", npy_bytes::file("<i4", "(1000,)", index));
   check_says(outside.refusal(), {"[mtmc.task.002]", "index[17] is 4096", "outside the domain [0, 4095]"});
 
-  Bench missing;
+  Bench<B> missing;
   missing.task.arguments[1].data = missing.folder.path() + "/nowhere.npy";
   check_says(missing.refusal(), {"[mtmc.task.001]", "No such file", "nowhere.npy"});
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fake_backend.hpp"
+#include "fake_gpu.hpp"
 
 using namespace mtmc;
 using fake::Call;
@@ -42,7 +43,7 @@ void fill_marked(const Argument& argument, std::uint64_t key, std::span<std::byt
   std::memcpy(content.data(), &mark, sizeof mark);
 }
 
-struct Bench {
+template <class B> struct Bench {
   std::shared_ptr<fake::World> world = std::make_shared<fake::World>();
   Task task;
 
@@ -57,12 +58,12 @@ struct Bench {
   }
   Evaluation judge(const fake::Kernel& body) {
     world->kernels["candidate"] = body;
-    KernelEvaluator<fake::Backend> evaluator(fake::Backend(world), {.seed = 42});
+    KernelEvaluator<B> evaluator(B(world), {.seed = 42});
     return evaluator.evaluate({task, kernel("candidate"), task.kernel, Purpose::explore, {}}, {});
   }
   /// The error of a task, if any.
   [[nodiscard]] std::optional<Error> refusal() const {
-    KernelEvaluator<fake::Backend> evaluator(fake::Backend(world), {.seed = 42});
+    KernelEvaluator<B> evaluator(B(world), {.seed = 42});
     try {
       evaluator.prepare(task, {});
     } catch (const Error& error) {
@@ -81,8 +82,9 @@ bool contains(const std::string& text, std::string_view part) {
 
 } // namespace
 
-TEST_CASE("a generate hook makes all inputs of all cases, each by a key of its own") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a generate hook makes all inputs of all cases, each by a key of its own", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   std::map<std::string, std::set<std::uint64_t>> keys;
   std::set<std::int64_t> sizes;
   bench.task.generate = [&](const Argument& argument, const ProblemSize& size, std::uint64_t key,
@@ -114,8 +116,9 @@ TEST_CASE("a generate hook makes all inputs of all cases, each by a key of its o
   for (const auto key : keys["x"]) CHECK_FALSE(keys["y"].contains(key));
 }
 
-TEST_CASE("integers from a generate hook are never replaced by others") {
-  Bench bench;
+TEST_CASE_TEMPLATE("integers from a generate hook are never replaced by others", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   bench.task.arguments[0].type = DataType::i32;
   bool other = false;
   bench.task.generate = [](const Argument& argument, const ProblemSize&, std::uint64_t key,
@@ -142,8 +145,9 @@ TEST_CASE("integers from a generate hook are never replaced by others") {
   CHECK_FALSE(other);
 }
 
-TEST_CASE("what a hook throws is an error that names the hook, the argument and the size") {
-  Bench bench;
+TEST_CASE_TEMPLATE("what a hook throws is an error that names the hook, the argument and the size", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.task.generate = [](const Argument& argument, const ProblemSize& size, std::uint64_t key,
                            std::span<std::byte> content) {
     if (argument.name == "y" && size.symbols.at("N") == 7) throw std::runtime_error("no more numbers");
@@ -169,8 +173,9 @@ TEST_CASE("what a hook throws is an error that names the hook, the argument and 
   contains(error->place(), "argument sum at N=");
 }
 
-TEST_CASE("a compare hook judges every output, and its sentence is what the coder reads") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a compare hook judges every output, and its sentence is what the coder reads", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   std::set<std::string> asked;
   bench.task.compare = [&](const Argument& argument, const ProblemSize& size, std::span<const std::byte> got,
                            std::span<const std::byte> wanted) -> std::string {
@@ -200,8 +205,9 @@ TEST_CASE("a compare hook judges every output, and its sentence is what the code
   CHECK(bench.judge({off}).verdict == Verdict::correct);
 }
 
-TEST_CASE("a compare hook that lets wrong results pass makes the task useless, which is said") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a compare hook that lets wrong results pass makes the task useless, which is said", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.task.compare = [](const Argument&, const ProblemSize&, std::span<const std::byte>,
                           std::span<const std::byte>) { return std::string(); };
   auto error = bench.refusal();
@@ -232,8 +238,9 @@ TEST_CASE("a compare hook that lets wrong results pass makes the task useless, w
   CHECK_FALSE(bench.refusal());
 }
 
-TEST_CASE("where results may vary, the compare hook judges both runs of a check") {
-  Bench bench;
+TEST_CASE_TEMPLATE("where results may vary, the compare hook judges both runs of a check", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   bench.task.atomics = true;
   // Sums up to rounding; everything else bit by bit.
   bench.task.compare = [](const Argument&, const ProblemSize&, std::span<const std::byte> got,

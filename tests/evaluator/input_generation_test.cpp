@@ -180,14 +180,14 @@ TEST_CASE("a generate hook replaces the built-in contents; what it throws names 
     std::fill(content.begin(), content.end(), std::byte{3});
   };
   std::vector<std::byte> content(8);
-  generate_input(task, argument, size, Distribution::normal, 1, 0, content);
+  generate_by_hook(task, argument, size, 1, 0, content);
   CHECK(content == std::vector<std::byte>(8, std::byte{3}));
 
   task.generate = [](const Argument&, const ProblemSize&, std::uint64_t, std::span<std::byte>) {
     throw std::runtime_error("no such file");
   };
   try {
-    generate_input(task, argument, size, Distribution::normal, 1, 0, content);
+    generate_by_hook(task, argument, size, 1, 0, content);
     FAIL("the hook's exception was lost");
   } catch (const Error& error) {
     CHECK(error.id() == error_id::evaluator_hook);

@@ -10,15 +10,17 @@
 #include <thread>
 
 #include "fake_backend.hpp"
+#include "fake_gpu.hpp"
 
 using namespace mtmc;
 using fake::Call;
 
 namespace {
 
-using FakeEvaluator = KernelEvaluator<fake::Backend>;
-static_assert(check_evaluator<FakeEvaluator>());
-static_assert(PreparesTask<FakeEvaluator> && HasIdentity<FakeEvaluator>);
+// Every rule twice: judged from the host, and by the judge's own kernel on an emulated device.
+template <class B> using FakeEvaluator = KernelEvaluator<B>;
+static_assert(check_evaluator<FakeEvaluator<fake::Backend>>());
+static_assert(PreparesTask<FakeEvaluator<fake::Backend>> && HasIdentity<FakeEvaluator<fake::Gpu>>);
 
 /// C[m] = sum over k of A[m, k] * b[k], in an order of one's choice.
 void rows(const Call& call, bool backwards = false, std::int64_t skip = 0) {
@@ -56,7 +58,7 @@ Task task() {
   return result;
 }
 
-struct Bench {
+template <class B> struct Bench {
   std::shared_ptr<fake::World> world = std::make_shared<fake::World>();
   Task work = task();
   KernelEvaluatorOptions options{.seed = 42};
@@ -65,7 +67,7 @@ struct Bench {
     world->kernels["start"] = {[](const Call& call) { rows(call); }};
     world->kernels["honest"] = {[](const Call& call) { rows(call, true); }, 0.5e-3};
   }
-  [[nodiscard]] FakeEvaluator evaluator() const { return FakeEvaluator(fake::Backend(world), options); }
+  [[nodiscard]] FakeEvaluator<B> evaluator() const { return FakeEvaluator<B>(B(world), options); }
   [[nodiscard]] Evaluation judge(fake::Kernel body, Purpose purpose = Purpose::explore) {
     world->kernels["candidate"] = std::move(body);
     auto judge_of = evaluator();
@@ -84,8 +86,9 @@ struct Bench {
 
 } // namespace
 
-TEST_CASE("an honest kernel is correct, fully checked and found faster") {
-  Bench bench;
+TEST_CASE_TEMPLATE("an honest kernel is correct, fully checked and found faster", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto answer = bench.judge(bench.world->kernels["honest"]);
   REQUIRE(answer.diagnostics.empty());
   CHECK(answer.verdict == Verdict::correct);
@@ -113,8 +116,9 @@ TEST_CASE("an honest kernel is correct, fully checked and found faster") {
   CHECK(answer.cost.total > 0);
 }
 
-TEST_CASE("exploring stops early where the answer is clear, promotion takes all samples") {
-  Bench bench;
+TEST_CASE_TEMPLATE("exploring stops early where the answer is clear, promotion takes all samples", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   CHECK(bench.judge(bench.world->kernels["honest"]).sizes[0].samples == 3);
   const auto promoted = bench.judge(bench.world->kernels["honest"], Purpose::promote);
   CHECK(promoted.sizes[0].samples >= 7);
@@ -126,11 +130,15 @@ TEST_CASE("exploring stops early where the answer is clear, promotion takes all 
   CHECK(slower.speed_up->value == doctest::Approx(0.5).epsilon(0.1));
 }
 
-TEST_CASE("exploring ends at the look behind which the judge's own work would cost too much") {
-  Bench bench;
+TEST_CASE_TEMPLATE("exploring ends at the look behind which the judge's own work would cost too much", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   // As fast as what is told, so that all time is the judge's, and too noisy for an early answer.
   const fake::Kernel noisy{[](const Call& call) { rows(call); }, 1e-9, 0.5};
   bench.world->kernels["start"] = noisy;
+  // No time of this machine decides.
+  bench.options.explore_seconds = bench.options.promote_seconds = 1000;
+  bench.options.explore_overhead_seconds = 1000;
   CHECK(bench.judge(noisy).sizes[0].samples > 7);
   bench.options.explore_overhead_seconds = 0;
   const auto answer = bench.judge(noisy);
@@ -140,8 +148,9 @@ TEST_CASE("exploring ends at the look behind which the judge's own work would co
   CHECK(bench.judge(noisy, Purpose::promote).sizes[0].samples > 7);
 }
 
-TEST_CASE("a kernel against itself is undecided, with an interval round 1") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a kernel against itself is undecided, with an interval round 1", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   const auto answer =
       evaluator.evaluate({bench.work, bench.work.kernel, bench.work.kernel, Purpose::explore, {}}, {});
@@ -152,8 +161,8 @@ TEST_CASE("a kernel against itself is undecided, with an interval round 1") {
   CHECK(answer.speed_up->value == doctest::Approx(1).epsilon(0.02));
 }
 
-TEST_CASE("candidate and incumbent take turns in going first") {
-  Bench bench;
+TEST_CASE_TEMPLATE("candidate and incumbent take turns in going first", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   (void)bench.judge({[](const Call& call) { rows(call); }, 1e-3});
   std::string order;
   for (const auto& entry : bench.world->timed) order += entry == "candidate" ? 'c' : 'i';
@@ -165,9 +174,10 @@ TEST_CASE("candidate and incumbent take turns in going first") {
   }
 }
 
-TEST_CASE(
-    "candidate and incumbent are timed in each other's buffers, too, where they share an address space") {
-  Bench bench;
+TEST_CASE_TEMPLATE(
+    "candidate and incumbent are timed in each other's buffers, too, where they share an address space", B,
+    fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   std::set<const void*> of_incumbent;
   bench.world->kernels["start"].body = [&](const Call& call) {
     of_incumbent.insert(call.address("A"));
@@ -184,8 +194,8 @@ TEST_CASE(
   CHECK(shared >= 2);
 }
 
-TEST_CASE("without an incumbent the times are taken alone") {
-  Bench bench;
+TEST_CASE_TEMPLATE("without an incumbent the times are taken alone", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   const auto answer = evaluator.evaluate({bench.work, kernel("honest"), {}, Purpose::explore, {}}, {});
   CHECK(answer.verdict == Verdict::correct);
@@ -195,8 +205,9 @@ TEST_CASE("without an incumbent the times are taken alone") {
   CHECK(answer.sizes[0].samples == 5);
 }
 
-TEST_CASE("sizes weigh as they are told; weight 0 is checked but not timed") {
-  Bench bench;
+TEST_CASE_TEMPLATE("sizes weigh as they are told; weight 0 is checked but not timed", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   // Twice as fast at one size, half as fast at the other.
   bench.work.sizes = {{.symbols = {{"M", 64}, {"K", 48}}, .weight = 3},
                       {.symbols = {{"M", 37}, {"K", 5}}, .weight = 1},
@@ -219,8 +230,9 @@ TEST_CASE("sizes weigh as they are told; weight 0 is checked but not timed") {
   CHECK(answer.sizes[2].checked_elements > 0);
 }
 
-TEST_CASE("short kernels are timed in groups of different, checked inputs") {
-  Bench bench;
+TEST_CASE_TEMPLATE("short kernels are timed in groups of different, checked inputs", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   bench.world->kernels["start"].seconds = 10e-6;
   const auto answer = bench.judge({[](const Call& call) { rows(call, true); }, 5e-6});
   CHECK(answer.verdict == Verdict::correct);
@@ -229,8 +241,9 @@ TEST_CASE("short kernels are timed in groups of different, checked inputs") {
   CHECK(answer.sizes[0].checked_elements >= 64 * 32 * 3);
 }
 
-TEST_CASE("no content is shown twice to a candidate, except for the second poison") {
-  Bench bench;
+TEST_CASE_TEMPLATE("no content is shown twice to a candidate, except for the second poison", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   std::map<float, int> shown;
   const fake::Kernel spy{[&](const Call& call) {
                            if (call.scalar("K") == 48) ++shown[call.buffer<const float>("A")[0] + 1000];
@@ -252,8 +265,8 @@ TEST_CASE("no content is shown twice to a candidate, except for the second poiso
   CHECK(shown.size() > 20);
 }
 
-TEST_CASE("the reference computes each case once for all candidates") {
-  Bench bench;
+TEST_CASE_TEMPLATE("the reference computes each case once for all candidates", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   int calls = 0;
   bench.work.reference = kernel("trusted");
   bench.world->kernels["trusted"] = {[&](const Call& call) {
@@ -272,8 +285,8 @@ TEST_CASE("the reference computes each case once for all candidates") {
   CHECK(judge("second") == 0);
 }
 
-TEST_CASE("wrong results are refused with the reason") {
-  Bench bench;
+TEST_CASE_TEMPLATE("wrong results are refused with the reason", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto verdict_of = [&](auto body) { return bench.judge({body}).verdict; };
   const auto fill = [](float value) {
     return [value](const Call& call) {
@@ -302,8 +315,8 @@ TEST_CASE("wrong results are refused with the reason") {
   CHECK(bench.world->timed_groups == 0);
 }
 
-TEST_CASE("half precision is refused as low precision") {
-  Bench bench;
+TEST_CASE_TEMPLATE("half precision is refused as low precision", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto answer = bench.judge({[](const Call& call) {
     const auto half = [](float value) { return half_to_float(float_to_half(value)); };
     const auto a = call.buffer<const float>("A");
@@ -320,8 +333,9 @@ TEST_CASE("half precision is refused as low precision") {
   CHECK(answer.diagnostics.front().remedy.find("f32") != std::string::npos);
 }
 
-TEST_CASE("a single element that is a little wrong by chance is not called low precision") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a single element that is a little wrong by chance is not called low precision", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   // A factor left out: near the right result of the 1 x 1 size for one input in thirty.
   const auto copy = [](const Call& call) {
     const auto a = call.buffer<const float>("A");
@@ -339,8 +353,8 @@ TEST_CASE("a single element that is a little wrong by chance is not called low p
   CHECK(near > 0);
 }
 
-TEST_CASE("changed inputs and writes beside the buffers are refused") {
-  Bench bench;
+TEST_CASE_TEMPLATE("changed inputs and writes beside the buffers are refused", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto modified = bench.judge({[](const Call& call) {
     rows(call);
     call.buffer<float>("b").back() += 1;
@@ -367,8 +381,9 @@ TEST_CASE("changed inputs and writes beside the buffers are refused") {
   CHECK(read_only.diagnostics.front().message.find("wrote outside A") != std::string::npos);
 }
 
-TEST_CASE("results that differ between two runs on the same inputs are refused") {
-  Bench bench;
+TEST_CASE_TEMPLATE("results that differ between two runs on the same inputs are refused", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto counting = bench.judge({[](const Call& call) {
     rows(call);
     // Within the tolerance, but not the same.
@@ -388,8 +403,9 @@ TEST_CASE("results that differ between two runs on the same inputs are refused")
             .verdict == Verdict::correct);
 }
 
-TEST_CASE("a kernel that starts to cheat when it is timed is still caught") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a kernel that starts to cheat when it is timed is still caught", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto answer = bench.judge({[world = bench.world.get()](const Call& call) {
     rows(call);
     if (world->timed_groups > 4) call.buffer<float>("C")[0] += 1;
@@ -399,8 +415,9 @@ TEST_CASE("a kernel that starts to cheat when it is timed is still caught") {
   CHECK(answer.seconds == 0);
 }
 
-TEST_CASE("results remembered from earlier calls are wrong, since contents never come again") {
-  Bench bench;
+TEST_CASE_TEMPLATE("results remembered from earlier calls are wrong, since contents never come again", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   auto kept = std::make_shared<std::vector<float>>();
   const auto answer = bench.judge({[kept](const Call& call) {
     const auto c = call.buffer<float>("C");
@@ -413,8 +430,8 @@ TEST_CASE("results remembered from earlier calls are wrong, since contents never
   CHECK(answer.verdict == Verdict::wrong_result);
 }
 
-TEST_CASE("calls that do not finish become verdicts") {
-  Bench bench;
+TEST_CASE_TEMPLATE("calls that do not finish become verdicts", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto ended = [&](RunOutcome outcome, int after = 0) {
     return bench.judge({[](const Call& call) { rows(call); }, 1e-3, 0.02, outcome, after});
   };
@@ -431,8 +448,8 @@ TEST_CASE("calls that do not finish become verdicts") {
   }
 }
 
-TEST_CASE("an incumbent that fails is no fault of the candidate") {
-  Bench bench;
+TEST_CASE_TEMPLATE("an incumbent that fails is no fault of the candidate", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.world->kernels["old"] = {[](const Call& call) { rows(call); }, 1e-3, 0.02, RunOutcome::faulted, 0};
   auto evaluator = bench.evaluator();
   const auto answer =
@@ -448,8 +465,9 @@ TEST_CASE("an incumbent that fails is no fault of the candidate") {
       doctest::Contains("mtmc.evaluator.004"), Error);
 }
 
-TEST_CASE("launch lines and compiler errors come back as diagnostics with their line") {
-  Bench bench;
+TEST_CASE_TEMPLATE("launch lines and compiler errors come back as diagnostics with their line", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   const auto judge = [&](const std::string& source) {
     return evaluator.evaluate(
@@ -479,8 +497,9 @@ TEST_CASE("launch lines and compiler errors come back as diagnostics with their 
   CHECK(endless.verdict == Verdict::compile_timeout);
 }
 
-TEST_CASE("a screen of the backend refuses before anything is compiled") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a screen of the backend refuses before anything is compiled", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   evaluator.prepare(bench.work, {});
   const int compilations = bench.world->compilations;
@@ -494,11 +513,11 @@ TEST_CASE("a screen of the backend refuses before anything is compiled") {
   CHECK(bench.world->compilations == compilations);
 }
 
-TEST_CASE("each lock holds what the others let pass") {
+TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend, fake::Gpu) {
   // Right, but for what it does besides; passes as soon as that one lock is off.
   int timed_groups = 0;
   const auto verdict = [&](auto besides, auto take_off) {
-    Bench bench;
+    Bench<B> bench;
     take_off(bench.options.locks);
     return bench
         .judge({[&](const Call& call) {
@@ -580,8 +599,8 @@ TEST_CASE("each lock holds what the others let pass") {
   }
 }
 
-TEST_CASE("inputs are looked at after timed runs, too") {
-  Bench bench;
+TEST_CASE_TEMPLATE("inputs are looked at after timed runs, too", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto answer = bench.judge({[world = bench.world.get()](const Call& call) {
                                      rows(call);
                                      if (world->timed_groups > 4) call.buffer<float>("b")[0] = 0;
@@ -590,8 +609,8 @@ TEST_CASE("inputs are looked at after timed runs, too") {
   CHECK(answer.verdict == Verdict::input_modified);
 }
 
-TEST_CASE("what lies in and around buffers is never the same twice") {
-  Bench bench;
+TEST_CASE_TEMPLATE("what lies in and around buffers is never the same twice", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   std::set<std::vector<float>> outputs;
   std::set<std::vector<float>> zones;
   int calls = 0;
@@ -616,9 +635,9 @@ TEST_CASE("what lies in and around buffers is never the same twice") {
   CHECK(static_cast<int>(zones.size()) == 3 * calls);
 }
 
-TEST_CASE("one of the second runs takes place in a fresh process") {
+TEST_CASE_TEMPLATE("one of the second runs takes place in a fresh process", B, fake::Backend, fake::Gpu) {
   for (const bool fresh : {true, false}) {
-    Bench bench;
+    Bench<B> bench;
     bench.options.locks.fresh_process = fresh;
     int restarts = 0;
     int calls = 0;
@@ -635,23 +654,24 @@ TEST_CASE("one of the second runs takes place in a fresh process") {
   }
 }
 
-TEST_CASE("groups are no larger than the number of buffers allows") {
+TEST_CASE_TEMPLATE("groups are no larger than the number of buffers allows", B, fake::Backend, fake::Gpu) {
   for (const int buffers : {3, 12, 30}) {
-    Bench bench;
+    Bench<B> bench;
     bench.options.group_buffers = buffers;
     CHECK(bench.judge({[](const Call& call) { rows(call); }, 1e-6}).correct());
     CHECK(bench.world->largest_group == static_cast<std::size_t>(buffers / 3));
   }
 }
 
-TEST_CASE("an identity says that locks are off") {
-  Bench bench;
+TEST_CASE_TEMPLATE("an identity says that locks are off", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.options.locks.precision = false;
   CHECK(bench.evaluator().identity().find("without all of its locks") != std::string::npos);
 }
 
-TEST_CASE("scratch buffers are poisoned before every call and guarded") {
-  Bench bench;
+TEST_CASE_TEMPLATE("scratch buffers are poisoned before every call and guarded", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto judge = [&](auto body) {
     bench.world->kernels["candidate"] = {body};
     auto evaluator = bench.evaluator();
@@ -681,8 +701,8 @@ TEST_CASE("scratch buffers are poisoned before every call and guarded") {
         }).verdict == Verdict::wrong_result);
 }
 
-TEST_CASE("inout arguments are restored before every call") {
-  Bench bench;
+TEST_CASE_TEMPLATE("inout arguments are restored before every call", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.work.name = "accumulate";
   bench.work.arguments = {{.name = "x", .role = ArgumentRole::input, .shape = {"N"}},
                           {.name = "y", .role = ArgumentRole::inout, .shape = {"N"}}};
@@ -707,8 +727,9 @@ TEST_CASE("inout arguments are restored before every call") {
       Verdict::wrong_result);
 }
 
-TEST_CASE("faster than memory is implausible, but only for what must be read") {
-  Bench bench;
+TEST_CASE_TEMPLATE("faster than memory is implausible, but only for what must be read", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   bench.world->device.measured.read_bandwidth = 1e9;
   // 64 * 48 + 48 floats in 12.5 us at 1 GB/s.
   const auto fast = bench.judge({[](const Call& call) { rows(call, true); }, 2e-6});
@@ -749,8 +770,9 @@ TEST_CASE("faster than memory is implausible, but only for what must be read") {
             .verdict == Verdict::correct);
 }
 
-TEST_CASE("honest tasks that copy, clip, count or are exact are accepted") {
-  Bench bench;
+TEST_CASE_TEMPLATE("honest tasks that copy, clip, count or are exact are accepted", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   const auto accept = [&](const std::string& name, DataType from, DataType to, auto body) {
     CAPTURE(name);
     bench.work.name = name;
@@ -790,8 +812,8 @@ TEST_CASE("honest tasks that copy, clip, count or are exact are accepted") {
   });
 }
 
-TEST_CASE("integer results must be exact") {
-  Bench bench;
+TEST_CASE_TEMPLATE("integer results must be exact", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.work.arguments = {{.name = "x", .role = ArgumentRole::input, .type = DataType::i32, .shape = {"N"}},
                           {.name = "y", .role = ArgumentRole::output, .type = DataType::i32, .shape = {"N"}}};
   bench.work.sizes = {{.symbols = {{"N", 1000}}}};
@@ -813,27 +835,28 @@ TEST_CASE("integer results must be exact") {
   CHECK(answer.diagnostics.front().message.find("y[500]") == 0);
 }
 
-TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
+TEST_CASE_TEMPLATE("tasks that cannot judge anybody are refused, with the reason", B, fake::Backend,
+                   fake::Gpu) {
   SUBCASE("the start kernel does not compile") {
-    Bench bench;
+    Bench<B> bench;
     bench.work.kernel = kernel("missing");
     CHECK(bench.refusal_of_task().find(
               "[mtmc.task.005] the start kernel does not compile: line 1: 'missing'") == 0);
   }
   SUBCASE("the start kernel is one that no candidate may be") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->screened[bench.work.kernel.source] = {
         {.line = 2, .message = "the header <thread> is not allowed", .remedy = "use OpenMP"}};
     CHECK(bench.refusal_of_task().find("[mtmc.task.005] the start kernel does what no kernel may: line 2: "
                                        "the header <thread> is not allowed") == 0);
   }
   SUBCASE("the start kernel crashes") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->kernels["start"].outcome = RunOutcome::faulted;
     CHECK(bench.refusal_of_task().find("[mtmc.task.005] the start kernel failed: the kernel crashed") == 0);
   }
   SUBCASE("the start kernel is not reproducible") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->kernels["start"].body = [](const Call& call) {
       rows(call);
       call.buffer<float>("C")[0] += static_cast<float>(call.earlier);
@@ -841,12 +864,12 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
     CHECK(bench.refusal_of_task().find("is not reproducible") != std::string::npos);
   }
   SUBCASE("the start kernel leaves elements unwritten") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->kernels["start"].body = [](const Call& call) { rows(call, false, 1); };
     CHECK(bench.refusal_of_task().find("is not reproducible") != std::string::npos);
   }
   SUBCASE("the start kernel disagrees with the reference") {
-    Bench bench;
+    Bench<B> bench;
     bench.work.reference = kernel("other");
     bench.world->kernels["other"] = {[](const Call& call) {
       rows(call);
@@ -856,7 +879,7 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
           std::string::npos);
   }
   SUBCASE("a constant would pass") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->kernels["start"].body = [](const Call& call) {
       const auto c = call.buffer<float>("C");
       for (std::size_t i = 0; i < c.size(); ++i) c[i] = i % 2 == 0 ? 1.0f : std::nextafter(1.0f, 2.0f);
@@ -866,7 +889,7 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
     CHECK(reason.find("C: all the same value") != std::string::npos);
   }
   SUBCASE("everything is NaN") {
-    Bench bench;
+    Bench<B> bench;
     bench.world->kernels["start"].body = [](const Call& call) {
       const auto c = call.buffer<float>("C");
       std::fill(c.begin(), c.end(), std::nanf(""));
@@ -874,18 +897,18 @@ TEST_CASE("tasks that cannot judge anybody are refused, with the reason") {
     CHECK(bench.refusal_of_task().find("is NaN or infinite whatever the inputs") != std::string::npos);
   }
   SUBCASE("the task is malformed") {
-    Bench bench;
+    Bench<B> bench;
     bench.work.sizes.clear();
     CHECK(bench.refusal_of_task().find("[mtmc.task.002]") == 0);
   }
   SUBCASE("nothing is wrong") {
-    Bench bench;
+    Bench<B> bench;
     CHECK(bench.refusal_of_task() == "accepted");
   }
 }
 
-TEST_CASE("a task's own tolerance and compare hook are heeded") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a task's own tolerance and compare hook are heeded", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   const auto rough = [](const Call& call) {
     rows(call);
     for (auto& value : call.buffer<float>("C")) value *= 1.0005f;
@@ -909,8 +932,8 @@ TEST_CASE("a task's own tolerance and compare hook are heeded") {
   CHECK(bench.refusal_of_task().find("[mtmc.evaluator.002]") == 0);
 }
 
-TEST_CASE("a stop request ends an evaluation with an Error") {
-  Bench bench;
+TEST_CASE_TEMPLATE("a stop request ends an evaluation with an Error", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   auto evaluator = bench.evaluator();
   std::stop_source source;
   bench.world->kernels["candidate"] = {[&](const Call& call) {
@@ -926,16 +949,17 @@ TEST_CASE("a stop request ends an evaluation with an Error") {
             .correct());
 }
 
-TEST_CASE("an evaluation that takes too long ends as a timeout") {
-  Bench bench;
+TEST_CASE_TEMPLATE("an evaluation that takes too long ends as a timeout", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   bench.options.evaluation_seconds = 0;
   const auto answer = bench.judge(bench.world->kernels["honest"]);
   CHECK(answer.verdict == Verdict::timeout);
   CHECK(answer.rule == refusal_rule::evaluation_deadline);
 }
 
-TEST_CASE("several tasks are kept ready, and prepared anew once forgotten") {
-  Bench bench;
+TEST_CASE_TEMPLATE("several tasks are kept ready, and prepared anew once forgotten", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
   bench.options.prepared_tasks = 2;
   auto evaluator = bench.evaluator();
   auto second = bench.work;
@@ -955,8 +979,8 @@ TEST_CASE("several tasks are kept ready, and prepared anew once forgotten") {
   CHECK(runs_to_prepare(second) > 0);
 }
 
-TEST_CASE("candidates may be judged from several threads at once") {
-  Bench bench;
+TEST_CASE_TEMPLATE("candidates may be judged from several threads at once", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   for (int i = 0; i < 4; ++i)
     bench.world->kernels["candidate" + std::to_string(i)] = bench.world->kernels["honest"];
   auto evaluator = bench.evaluator();
@@ -974,9 +998,10 @@ TEST_CASE("candidates may be judged from several threads at once") {
   CHECK(correct == 4);
 }
 
-TEST_CASE("the same seed judges on the same inputs; without one every evaluator has its own") {
+TEST_CASE_TEMPLATE("the same seed judges on the same inputs; without one every evaluator has its own", B,
+                   fake::Backend, fake::Gpu) {
   const auto first_value = [](std::optional<std::uint64_t> seed) {
-    Bench bench;
+    Bench<B> bench;
     bench.options.seed = seed;
     std::optional<float> value;
     (void)bench.judge({[&](const Call& call) {
@@ -990,9 +1015,10 @@ TEST_CASE("the same seed judges on the same inputs; without one every evaluator 
   CHECK(first_value({}) != first_value({}));
 }
 
-TEST_CASE("the evaluator names the protocol for cache keys and judges through the type-erased twin") {
-  Bench bench;
+TEST_CASE_TEMPLATE("the evaluator names the protocol for cache keys and judges through the type-erased twin",
+                   B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
   CHECK(bench.evaluator().identity() == "kernel_evaluator " + std::to_string(protocol_version));
-  FakeEvaluator moved = bench.evaluator();
+  FakeEvaluator<B> moved = bench.evaluator();
   CHECK(moved.device().name == "fake");
 }

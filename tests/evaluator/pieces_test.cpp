@@ -1,4 +1,5 @@
 #include <mtmc/evaluator/case_book.hpp>
+#include <mtmc/evaluator/case_inputs.hpp>
 #include <mtmc/evaluator/check_plan.hpp>
 #include <mtmc/evaluator/guarded_buffer.hpp>
 #include <mtmc/evaluator/influence.hpp>
@@ -197,7 +198,7 @@ TEST_CASE("a book keeps results up to its limit, the latest always") {
   CaseBook book(1, 1000);
   const auto result = [](std::size_t size) {
     auto made = std::make_shared<ReferenceResult>();
-    made->contents.emplace_back(size);
+    made->contents = BufferContents{std::vector<std::byte>(size)};
     return made;
   };
   const auto id = [](std::uint64_t serial) { return CaseId{0, Distribution::normal, false, serial}; };
@@ -215,10 +216,41 @@ TEST_CASE("a book keeps results up to its limit, the latest always") {
   CHECK(book.bytes() == 10);
 }
 
+TEST_CASE("inputs are made of their recipes when they are asked for, and no more of them than is needed") {
+  const ContentRecipe recipe{DataType::f32, 5000, Distribution::mostly_zero, 7, 2, {}};
+  std::vector<std::byte> whole(recipe.bytes());
+  fill_values(whole, recipe);
+  CaseInputs inputs;
+  inputs.clear(2);
+  inputs.leave_to(0, recipe);
+  REQUIRE(inputs.recipe(0) != nullptr);
+  CHECK(*inputs.recipe(0) == recipe);
+  CHECK(inputs.recipe(1) == nullptr);
+  CHECK(inputs.equals(0, whole));
+  CHECK(inputs.host(0) == whole);
+  CHECK(inputs.host(1).empty());
+  auto other = whole;
+  other[17] ^= std::byte{1};
+  CHECK_FALSE(inputs.equals(0, other));
+  other = whole;
+  other.back() ^= std::byte{1};
+  CHECK_FALSE(inputs.equals(0, other));
+  CHECK_FALSE(inputs.equals(1, whole));
+
+  // What is changed is not what the recipe says any more.
+  inputs.change(0)[3] ^= std::byte{1};
+  CHECK(inputs.recipe(0) == nullptr);
+  CHECK(inputs.host(0) != whole);
+  // Room that is used again forgets what it held.
+  inputs.clear(2);
+  inputs.leave_to(0, recipe);
+  CHECK(inputs.host(0) == whole);
+}
+
 TEST_CASE("a book that is full keeps what the next candidate comes to first") {
   CaseBook book(1, 1000);
   const auto result = std::make_shared<ReferenceResult>();
-  result->contents.emplace_back(100);
+  result->contents = BufferContents{std::vector<std::byte>(100)};
   const auto id = [](bool timed, std::uint64_t serial) {
     return CaseId{0, Distribution::normal, timed, serial};
   };

@@ -161,3 +161,33 @@ TEST_CASE("mtmc-optimize: a disk that becomes full does not lose the best kernel
   CHECK(shown(done.error) == Contains("No space left on device"));
   CHECK(shown(done.output) == Contains("//@ launch columns(in, out, M, N)"));
 }
+
+TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a recorded run") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  mtmc::create_folders(tasks.path("steps"));
+  tasks.add_text("steps/rows.cpp", R"cpp(void columns(const float* in, float* out, int M, int N) {
+  for (int j = 0; j < N; ++j) out[j] = 0.0f;
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) out[j] += in[i * N + j];
+}
+//@ launch columns(in, out, M, N)
+)cpp");
+  tasks.add_text("steps/steps.json", R"({"task": "columns", "language": "cpp", "steps": [
+    {"optimization": "reordering", "region": "columns", "kernel": "rows.cpp"}]})");
+  const auto done =
+      optimize({task, "--replay", tasks.path("steps"), "--json", "--output", tasks.path("runs")});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  const auto first = json_lines(done.output).at(0);
+  CHECK(first["steps"] == 1);
+  CHECK(first["stop_reason"] == "stop_action");
+  CHECK(first["tokens"] == 0);
+  const auto again =
+      optimize({task, "--replay", tasks.path("runs"), "--json", "--output", tasks.path("again")});
+  REQUIRE(again.code == 0);
+  CHECK(json_lines(again.output).at(0)["steps"] == 1);
+
+  CHECK(optimize({task, "--replay", tasks.path("nowhere")}).code == 2);
+  CHECK(optimize({task, "--replay", tasks.path("steps"), "--policy", "rules"}).code == 2);
+}

@@ -139,11 +139,14 @@ void sum(const double* A, double* partial, double* S, long N, int parts) {
 }
 
 TEST_CASE("what has no launcher says why") {
-  auto gpu = task("gpu", "//@ launch k<<<1, 1>>>(A)\n__global__ void k(float* A) {}\n",
+  auto gpu = task("gpu", "//@ launch k<<<1, 1>>>(tensor_map(A))\n__global__ void k(float* A) {}\n",
                   {argument("A", output, f32, {"1"})});
   gpu.kernel.language = mtmc::languages::cuda;
+  CHECK_THROWS_WITH_AS((void)mtmc::launcher_source(gpu.kernel, gpu, 1), doctest::Contains("tensor maps"),
+                       mtmc::Error);
+  gpu.kernel.language = mtmc::languages::opencl;
   CHECK_THROWS_WITH_AS((void)mtmc::launcher_source(gpu.kernel, gpu, 1),
-                       doctest::Contains("C++ kernels only, and this one is cuda"), mtmc::Error);
+                       doctest::Contains("C++ and CUDA kernels only, and this one is opencl"), mtmc::Error);
   auto bare = task("bare", "void k() {}\n", {});
   CHECK_THROWS_WITH_AS((void)mtmc::launcher_source(bare.kernel, bare, 1),
                        doctest::Contains("[mtmc.launch.001]"), mtmc::Error);

@@ -5,8 +5,8 @@
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/core/task_parts.hpp>
 #include <mtmc/core/validate_task.hpp>
-#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/nearest_name.hpp>
 
 #include <algorithm>
@@ -30,27 +30,6 @@ namespace detail {
 
 [[nodiscard]] inline std::string beside(const std::string& task_file, const std::string& path) {
   return path.starts_with('/') ? path : folder_of(task_file) + '/' + path;
-}
-
-[[nodiscard]] inline std::string read_task_part(const std::string& path, std::string_view what) {
-  try {
-    return read_file(path);
-  } catch (const std::system_error& error) {
-    throw Error(error_id::task_unreadable,
-                "cannot read the " + std::string(what) + ": " + error.code().message(),
-                "Check that the path exists and may be read", path);
-  }
-}
-
-[[nodiscard]] inline Language language_named(const std::string& name) {
-  for (const auto& known :
-       {languages::cpp, languages::cuda, languages::opencl, languages::triton, languages::pytorch})
-    if (known.name == name) return known;
-  for (const std::string_view alias : {"c++", "C++", "cxx", "cc", "CPP", "c"})
-    if (name == alias)
-      throw Error(error_id::task_malformed, "there is no language \"" + name + '"', "Write \"cpp\" for C++",
-                  "language");
-  return {name, Syntax::c_family};
 }
 
 /// Fields that are nearly those a task file has. Others are kept for whoever put them there.

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
+#include <mtmc/evaluator/kept_contents.hpp>
 #include <mtmc/support/philox.hpp>
 
 #include <compare>
@@ -38,7 +39,7 @@ struct WantedContent {
 /// What the reference computed for a case.
 struct ReferenceResult {
   /// In the order of `ProblemLayout::buffers`; empty for inputs.
-  std::vector<std::vector<std::byte>> contents;
+  KeptContents contents;
   /// `output_scale` of each.
   std::vector<double> scales;
   /// The same results without the reference's own rounding errors, f64, from its twin in double precision
@@ -58,15 +59,14 @@ struct ReferenceResult {
   }
   /// What candidates are compared with: the truth where it is known, else what the reference computed in the
   /// output's own type.
-  [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const noexcept {
+  [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const {
     if (has_truth(buffer)) return {truths[buffer], DataType::f64};
     return {contents[buffer], type};
   }
 
   [[nodiscard]] std::int64_t bytes() const noexcept {
-    std::int64_t total = 0;
-    for (const auto* list : {&contents, &truths})
-      for (const auto& content : *list) total += static_cast<std::int64_t>(content.size());
+    std::int64_t total = contents.bytes();
+    for (const auto& truth : truths) total += static_cast<std::int64_t>(truth.size());
     return total;
   }
 };

@@ -109,11 +109,12 @@ run_double_twin(B& backend, DoubleTwin<B>& twin, const ProblemLayout& layout, st
   if (found == twin.slots.end())
     found = twin.slots.emplace(size, make_slot(backend, wide, twin.plans[size], red_zone_bytes)).first;
   auto& slot = found->second;
-  load_slot(backend, slot, wide, in_double_precision(layout, inputs), Poison{}, red_zone_key, locks);
+  load_slot(backend, slot, wide, CaseInputs(in_double_precision(layout, inputs)), Poison{}, red_zone_key,
+            locks);
   const auto status = backend.run(*twin.program, slot.plan, deadline);
   std::optional<BufferContents> results;
   if (status.finished() && !find_damage(backend, slot, wide, nullptr, locks))
-    results = CallResults(backend, slot, wide).take();
+    results = CallResults<B>(backend, slot, wide).take();
   return results;
 }
 

@@ -364,16 +364,38 @@ inline void fill_values(std::span<std::byte> content, DataType type, Distributio
       });
 }
 
-/// Content of one input for one case: the task's `generate` hook if it has one, else `fill_values` in the
-/// argument's domain. `stream` tells the arguments of a task apart. Throws `Error` (`mtmc.evaluator.002`) if
-/// the hook throws.
-inline void generate_input(const Task& task, const Argument& argument, const ProblemSize& size,
-                           Distribution distribution, std::uint64_t key, std::uint64_t stream,
-                           std::span<std::byte> content) {
-  if (!task.generate) {
-    fill_values(content, argument.type, distribution, key, stream, value_range(argument, size));
-    return;
+/// Everything `fill_values` makes a content from, so that it can be made anywhere and again.
+struct ContentRecipe {
+  DataType type = DataType::f32;
+  std::int64_t elements = 0;
+  Distribution distribution = Distribution::normal;
+  std::uint64_t key = 0;
+  std::uint64_t stream = 0;
+  std::optional<ValueRange> range{};
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(elements) * size_of(type);
   }
+
+  friend bool operator==(const ContentRecipe&, const ContentRecipe&) = default;
+};
+
+/// Makes the content of a recipe, which is `content.size()` bytes long.
+inline void fill_values(std::span<std::byte> content, const ContentRecipe& recipe) {
+  fill_values(content, recipe.type, recipe.distribution, recipe.key, recipe.stream, recipe.range);
+}
+
+/// Makes as many of the first elements as fit into `content`.
+inline void fill_beginning(std::span<std::byte> content, const ContentRecipe& recipe) {
+  const detail::ElementShape shape{recipe.type, recipe.distribution, recipe.range,
+                                   detail::rare_below(static_cast<std::size_t>(recipe.elements))};
+  detail::fill_part(content, shape, recipe.key, 0, recipe.stream);
+}
+
+/// Content of one input by the task's `generate` hook. `stream` tells the arguments of a task apart. Throws
+/// `Error` (`mtmc.evaluator.002`) if the hook throws.
+inline void generate_by_hook(const Task& task, const Argument& argument, const ProblemSize& size,
+                             std::uint64_t key, std::uint64_t stream, std::span<std::byte> content) {
   try {
     task.generate(argument, size, key ^ (stream * 0x9E3779B97F4A7C15u), content);
   } catch (const std::exception& error) {

@@ -73,7 +73,7 @@ public:
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
     const auto start = std::chrono::steady_clock::now();
     const auto task = prepared(request.task, stop);
-    Judge<B> judge(state_->backend, state_->options, state_->keys, stop);
+    Judge<B> judge(state_->backend, state_->work, state_->options, state_->keys, stop);
     Evaluation evaluation;
     evaluation.environment = environment_record(device());
     evaluation.environment["truth"] = task->truth;
@@ -118,6 +118,8 @@ private:
           keys(options.seed ? ~*options.seed : random_key_from_os()) {}
 
     B backend;
+    /// Used by whoever runs kernels.
+    DeviceWork<B> work{backend};
     const KernelEvaluatorOptions options;
     const std::uint64_t master_key;
     /// Of red zones and poisons.
@@ -284,7 +286,7 @@ private:
     constexpr double fast = 50e-3;
     const bool again = check.twice || seconds <= fast;
     // The second run may need the buffers.
-    if (again) first.results.keep();
+    if (again) judge.keep(first.results);
     const auto wanted = judge.reference(task, id, inputs);
     if (auto wrong = judge.compare(task, id, first.results, *wanted, inputs, Poison{}, tally)) return wrong;
     if (!again) return std::nullopt;
@@ -298,26 +300,21 @@ private:
     seconds = std::min(seconds, second.seconds);
     if (task.task.atomics || !judge.locks().same_bits)
       return judge.compare(task, id, second.results, *wanted, inputs, poison, tally);
-    return compare_bits(task.layouts[id.size], first.results, second.results);
+    return compare_bits(judge, task.layouts[id.size], first.results.kept(), second.results);
   }
 
-  [[nodiscard]] static std::optional<Refusal>
-  compare_bits(const ProblemLayout& layout, const CallResults& first, const CallResults& second) {
+  [[nodiscard]] static std::optional<Refusal> compare_bits(Judge<B>& judge, const ProblemLayout& layout,
+                                                           const KeptContents& first,
+                                                           const CallResults<B>& second) {
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
-      const auto different = count_different(first[i], second[i], buffer.type);
-      if (different == 0) continue;
-      std::int64_t place = 0;
-      const auto width = size_of(buffer.type);
-      while (std::equal(
-          first[i].begin() + static_cast<std::ptrdiff_t>(place * static_cast<std::int64_t>(width)),
-          first[i].begin() + static_cast<std::ptrdiff_t>((place + 1) * static_cast<std::int64_t>(width)),
-          second[i].begin() + static_cast<std::ptrdiff_t>(place * static_cast<std::int64_t>(width))))
-        ++place;
+      const auto difference = judge.difference(second, first, i);
+      if (!difference.first) continue;
+      const auto place = *difference.first;
       const auto element = detail::element_name(buffer, place) + " with " +
                            detail::number(detail::element_value(first[i], buffer.type, place)) + " and " +
                            detail::number(detail::element_value(second[i], buffer.type, place));
-      return nondeterministic_refusal(element, different, buffer.elements, layout.size);
+      return nondeterministic_refusal(element, difference.count, buffer.elements, layout.size);
     }
     return std::nullopt;
   }
@@ -444,7 +441,7 @@ private:
     }
     const auto key =
         philox_key({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c}, state_->master_key);
-    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options));
+    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options, state_->backend.device()));
     if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
     return tasks.back();
   }
@@ -457,7 +454,7 @@ private:
     // A preparation that failed half-way, or was cancelled, starts again from nothing.
     entry->layouts.clear();
     entry->incumbents.clear();
-    Judge<B> judge(state_->backend, state_->options, state_->keys, std::move(stop));
+    Judge<B> judge(state_->backend, state_->work, state_->options, state_->keys, std::move(stop));
     TaskPreparation<B>(judge, *entry).run();
     entry->ready = true;
     return entry;

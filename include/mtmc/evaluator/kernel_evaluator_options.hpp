@@ -62,9 +62,10 @@ struct KernelEvaluatorOptions {
   int promote_pairs = 56;
   /// Calls shorter than this are timed in groups that take about as long. Seconds.
   double shortest_timing = 200e-6;
-  /// Most calls of one group, and most bytes of all buffers of one group.
+  /// Most calls of one group, and most bytes of all buffers of one group; 0 = 16 MiB, or a 64th of the
+  /// device's memory where inputs are made on the device, if that is more.
   int largest_group = 32;
-  std::int64_t group_bytes = std::int64_t{16} << 20;
+  std::int64_t group_bytes = 0;
   /// Most buffers of all groups of one kernel, since each may cost this process a descriptor.
   int group_buffers = 256;
   /// Whether caches are emptied before every timed group.
@@ -84,8 +85,9 @@ struct KernelEvaluatorOptions {
 
   /// Smallest red zone before and after each buffer; larger buffers get larger ones. Bytes.
   std::size_t red_zone_bytes = 4096;
-  /// Memory for reference outputs of one task; what does not fit is computed again. Bytes.
-  std::int64_t reference_bytes = std::int64_t{256} << 20;
+  /// Memory for reference outputs of one task; what does not fit is computed again. Bytes; 0 = 256 MiB, or a
+  /// 16th of the device's memory where they are kept on the device, if that is more.
+  std::int64_t reference_bytes = 0;
   /// Most bytes of all scratch buffers of a candidate; 0 = a quarter of the device's memory.
   std::int64_t scratch_bytes = 0;
   /// Tasks that are kept prepared, the ones used last.

@@ -50,7 +50,8 @@ template <class B>
     const auto& buffer = layout.buffers[i];
     if (!may_replace_elements(prepared.task, prepared.captured, buffer)) return 0;
     const auto range = value_range(prepared.task.arguments[buffer.argument], layout.size);
-    const auto before = inputs[i];
+    auto& content = inputs.change(i);
+    const auto before = content;
     const std::size_t width = size_of(buffer.type);
     const std::size_t first = static_cast<std::size_t>(at) / line * line / width;
     const std::size_t end = std::min(first + line / width, static_cast<std::size_t>(buffer.elements));
@@ -58,13 +59,13 @@ template <class B>
     // Up, and if that is without effect, down: a maximum ignores one, a minimum the other.
     for (const bool up : {true, false}) {
       for (std::size_t place = first; place < end; ++place)
-        replace_element(inputs[i], buffer.type, place, range, up);
+        replace_element(content, buffer.type, place, range, up);
       const auto outcome =
           judge.call(prepared, *prepared.reference, size, inputs, Poison{}, judge.options().start_seconds);
       if (outcome.refusal) Judge<B>::throw_reference_error(prepared.task, *outcome.refusal);
       for (std::size_t o = 0; o < layout.buffers.size(); ++o)
-        moved = moved || count_different(outcome.results[o], plain->contents[o], layout.buffers[o].type) > 0;
-      inputs[i] = before;
+        moved = moved || judge.difference(outcome.results, plain->contents, o).count > 0;
+      content = before;
       if (moved) break;
     }
     if (!moved) return 0;

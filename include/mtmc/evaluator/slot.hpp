@@ -3,7 +3,10 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_plan.hpp>
+#include <mtmc/evaluator/case_inputs.hpp>
+#include <mtmc/evaluator/device_kernel.hpp>
 #include <mtmc/evaluator/guarded_buffer.hpp>
+#include <mtmc/evaluator/kept_contents.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
@@ -22,15 +25,17 @@
 
 namespace mtmc {
 
-/// Contents of the buffers of a layout, in its order; empty where there is none.
-using BufferContents = std::vector<std::vector<std::byte>>;
-
 /// Buffers for one call: those of the arguments, in the order of the layout, those of the scratch lines, and
 /// the plan that names them.
 template <class B> struct Slot {
   std::vector<GuardedBuffer<B>> buffers;
   std::vector<GuardedBuffer<B>> scratch;
   LaunchPlan plan;
+
+  /// Address of the content of a buffer, on backends whose handles are addresses.
+  [[nodiscard]] std::uint64_t address(std::size_t i) const {
+    return static_cast<std::uint64_t>(buffers[i].memory.handle()) + buffers[i].layout.front;
+  }
 };
 
 namespace detail {
@@ -88,13 +93,14 @@ enum class Refill {
 
 namespace detail {
 
+/// Streams of the noise in contents, apart from those of the red zones.
+inline constexpr std::uint64_t poison_stream = std::uint64_t{1} << 32;
+
 template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, const Poison& poison) {
-  // Apart from the streams of the red zones.
-  constexpr std::uint64_t contents = std::uint64_t{1} << 32;
   const auto& layout = buffer.layout;
   if (poison.noise)
     fill_with_repeated_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
-                             contents + buffer.place);
+                             poison_stream + buffer.place);
   else
     fill_buffer(backend, buffer.memory, layout.front, layout.bytes, poison_byte);
 }
@@ -105,7 +111,7 @@ template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, cons
 /// new bytes. `locks` may leave out the latter two. Where `owner` is given, it keeps `inputs` alive and
 /// unchanged until the call, which saves copies.
 template <class B>
-void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const BufferContents& inputs,
+void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const CaseInputs& inputs,
                const Poison& poison, std::uint64_t red_zone_key, const EvaluatorLocks& locks,
                Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
@@ -115,7 +121,7 @@ void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const Buf
     if (role == ArgumentRole::output && locks.poison)
       detail::poison_buffer(backend, buffer, poison);
     else if (role == ArgumentRole::inout || (role == ArgumentRole::input && refill == Refill::all))
-      upload_shared(backend, buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs[i]),
+      upload_shared(backend, buffer.memory, buffer.layout.front, std::span<const std::byte>(inputs.host(i)),
                     owner);
   }
   for (auto& buffer : slot.scratch) {
@@ -125,46 +131,57 @@ void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const Buf
 }
 
 /// Contents of all results after a call, in the order of the layout; empty for inputs. They lie in the slot
-/// where the backend shows it: valid until its next call, unless they are kept.
-class CallResults {
+/// until they are kept: valid until its next call.
+template <class B> class CallResults {
 public:
   CallResults() = default;
+  CallResults(B& backend, Slot<B>& slot, const ProblemLayout& layout)
+      : backend_(&backend), slot_(&slot), layout_(&layout) {
+    contents_.resize(slot.buffers.size());
+    shown_.resize(slot.buffers.size());
+  }
   CallResults(CallResults&&) noexcept = default;
   CallResults& operator=(CallResults&&) noexcept = default;
   CallResults(const CallResults&) = delete;
   CallResults& operator=(const CallResults&) = delete;
   ~CallResults() = default;
 
-  template <class B> CallResults(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
-    contents_.resize(slot.buffers.size());
-    shown_.resize(slot.buffers.size());
-    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
-      if (layout.buffers[i].is_written())
-        shown_[i] = look_at(backend, slot.buffers[i].memory, slot.buffers[i].layout.front,
-                            slot.buffers[i].layout.bytes, contents_[i]);
-  }
-
   [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
-  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const noexcept { return shown_[i]; }
-
-  /// Copies what still lies in the slot.
-  void keep() {
-    for (std::size_t i = 0; i < shown_.size(); ++i) {
-      if (shown_[i].data() == contents_[i].data()) continue;
-      contents_[i].assign(shown_[i].begin(), shown_[i].end());
-      shown_[i] = contents_[i];
-    }
+  /// One content, looked at where it lies if the backend shows it; else brought here.
+  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
+    if (kept_.size() > 0) return kept_[i];
+    if (shown_[i].empty() && layout_->buffers[i].is_written())
+      shown_[i] = look_at(*backend_, slot_->buffers[i].memory, slot_->buffers[i].layout.front,
+                          slot_->buffers[i].layout.bytes, contents_[i]);
+    return shown_[i];
   }
-  /// The contents themselves, copied if need be.
-  [[nodiscard]] BufferContents take() && {
-    keep();
-    shown_.clear();
+
+  /// Where they lie, and what is where.
+  [[nodiscard]] Slot<B>& slot() const noexcept { return *slot_; }
+  [[nodiscard]] const ProblemLayout& layout() const noexcept { return *layout_; }
+  /// What has been kept; nothing before `keep`.
+  [[nodiscard]] const KeptContents& kept() const noexcept { return kept_; }
+
+  /// All contents, copied to this process's memory.
+  [[nodiscard]] BufferContents take() {
+    for (std::size_t i = 0; i < shown_.size(); ++i)
+      if (const auto content = (*this)[i]; content.data() != contents_[i].data())
+        contents_[i].assign(content.begin(), content.end());
     return std::move(contents_);
+  }
+  /// From now on the contents are these, whatever becomes of the slot.
+  void keep(KeptContents contents) {
+    kept_ = std::move(contents);
+    shown_.assign(kept_.size(), {});
   }
 
 private:
-  BufferContents contents_;
-  std::vector<std::span<const std::byte>> shown_;
+  B* backend_ = nullptr;
+  Slot<B>* slot_ = nullptr;
+  const ProblemLayout* layout_ = nullptr;
+  mutable BufferContents contents_;
+  mutable std::vector<std::span<const std::byte>> shown_;
+  KeptContents kept_;
 };
 
 /// Removes the results of a call from the device, where another program could find them.
@@ -175,11 +192,27 @@ template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemL
                   detail::poison_byte);
 }
 
+namespace detail {
+
+/// Whether an input still holds what it did before a call.
+template <class B>
+[[nodiscard]] bool is_unchanged(B& backend, GuardedBuffer<B>& buffer, std::span<const std::byte> wanted) {
+  std::vector<std::byte> room;
+  for (std::size_t done = 0; done < wanted.size(); done += fill_chunk) {
+    const std::size_t piece = std::min(fill_chunk, wanted.size() - done);
+    const auto seen = look_at(backend, buffer.memory, buffer.layout.front + done, piece, room);
+    if (std::memcmp(seen.data(), wanted.data() + done, piece) != 0) return false;
+  }
+  return true;
+}
+
+} // namespace detail
+
 /// Looks for writes where none are allowed, as far as `locks` say so: all red zones, and, where `inputs` are
 /// given, every byte of every input.
 template <class B>
 [[nodiscard]] std::optional<Refusal> find_damage(B& backend, Slot<B>& slot, const ProblemLayout& layout,
-                                                 const BufferContents* inputs, const EvaluatorLocks& locks) {
+                                                 const CaseInputs* inputs, const EvaluatorLocks& locks) {
   for (std::size_t i = 0; i < slot.buffers.size() && locks.red_zones; ++i)
     if (const auto damage = find_red_zone_damage(backend, slot.buffers[i]))
       return red_zone_refusal(layout.buffers[i].name, *damage, layout.size);
@@ -187,18 +220,10 @@ template <class B>
     if (const auto damage = find_red_zone_damage(backend, slot.scratch[i]))
       return red_zone_refusal("scratch buffer " + slot.plan.scratch[i].name, *damage, layout.size);
   if (inputs == nullptr || !locks.inputs_unchanged) return std::nullopt;
-  std::vector<std::byte> room;
-  for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
-    if (layout.buffers[i].role != ArgumentRole::input) continue;
-    const std::span<const std::byte> wanted((*inputs)[i]);
-    for (std::size_t done = 0; done < wanted.size(); done += detail::fill_chunk) {
-      const std::size_t piece = std::min(detail::fill_chunk, wanted.size() - done);
-      const auto seen =
-          look_at(backend, slot.buffers[i].memory, slot.buffers[i].layout.front + done, piece, room);
-      if (std::memcmp(seen.data(), wanted.data() + done, piece) != 0)
-        return modified_refusal(layout.buffers[i].name, layout.size);
-    }
-  }
+  for (std::size_t i = 0; i < slot.buffers.size(); ++i)
+    if (layout.buffers[i].role == ArgumentRole::input &&
+        !detail::is_unchanged(backend, slot.buffers[i], inputs->host(i)))
+      return modified_refusal(layout.buffers[i].name, layout.size);
   return std::nullopt;
 }
 

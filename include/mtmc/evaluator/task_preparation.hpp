@@ -122,29 +122,28 @@ private:
       const auto inputs = prepared_.inputs(id);
       auto once = own_call(size, inputs, Poison{});
       prepared_.seconds[size] = once.seconds;
+      const auto known = judge_.keep_reference(prepared_, id, once.results);
       if (first || once.seconds < 5 * cheap_seconds) {
         const auto twice = own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
-        if (!task().atomics) require_same_bits(size, once.results, twice.results);
+        if (!task().atomics) require_same_bits(size, known->contents, twice.results);
       }
       first = false;
-      judge_.keep_reference(prepared_, id, std::move(once.results).take());
     }
   }
 
-  [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const BufferContents& inputs,
+  [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const CaseInputs& inputs,
                                                  const Poison& poison) {
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
     if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
-    outcome.results.keep();
     return outcome;
   }
 
-  void require_same_bits(std::size_t size, const CallResults& once, const CallResults& twice) {
+  void require_same_bits(std::size_t size, const KeptContents& once, const CallResults<B>& twice) {
     const auto& layout = prepared_.layouts[size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-      const auto different = count_different(once[i], twice[i], layout.buffers[i].type);
+      const auto different = judge_.difference(twice, once, i).count;
       if (different == 0) continue;
       throw Error(
           error_id::task_start_kernel,
@@ -179,7 +178,8 @@ private:
       auto inputs = prepared_.inputs(id);
       const auto plain = judge_.reference(prepared_, id, inputs);
       for (std::size_t i = 0; i < inputs.size(); ++i)
-        perturb_last_place(inputs[i], layout.buffers[i].type, prepared_.book.key_of(id) + i);
+        if (layout.buffers[i].is_read())
+          perturb_last_place(inputs.change(i), layout.buffers[i].type, prepared_.book.key_of(id) + i);
       const auto moved = own_call(size, inputs, Poison{});
       for (std::size_t i = 0; i < layout.buffers.size(); ++i)
         if (layout.buffers[i].is_written())
@@ -233,10 +233,11 @@ private:
       constexpr int attempts = 3;
       for (int attempt = 0; attempt < attempts; ++attempt) {
         const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
-        const auto before = inputs[i];
-        replace_element(inputs[i], buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
+        auto& content = inputs.change(i);
+        const auto before = content;
+        replace_element(content, buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
         const auto moved = own_call(size, inputs, Poison{});
-        inputs[i] = before;
+        content = before;
         const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
         if (any) break;
       }
@@ -244,14 +245,13 @@ private:
     return terms;
   }
 
-  static bool add_influence(const ProblemLayout& layout, const BufferLayout& input,
-                            const ReferenceResult& plain, const CallResults& moved,
-                            std::vector<double>& terms) {
+  bool add_influence(const ProblemLayout& layout, const BufferLayout& input, const ReferenceResult& plain,
+                     const CallResults<B>& moved, std::vector<double>& terms) {
     bool any = false;
     for (std::size_t o = 0; o < layout.buffers.size(); ++o) {
       const auto& output = layout.buffers[o];
       if (!output.is_written()) continue;
-      const auto changed = count_different(plain.contents[o], moved[o], output.type);
+      const auto changed = judge_.difference(moved, plain.contents, o).count;
       any = any || changed > 0;
       terms[o] += static_cast<double>(changed) * static_cast<double>(input.elements) /
                   static_cast<double>(output.elements);
@@ -344,7 +344,7 @@ private:
   }
 
   /// Where the start kernel is not the reference: whether it is right by the truth, too.
-  [[nodiscard]] bool start_kernel_agrees(const CaseId& id, const BufferContents& inputs,
+  [[nodiscard]] bool start_kernel_agrees(const CaseId& id, const CaseInputs& inputs,
                                          const ReferenceResult& wanted) {
     if (prepared_.incumbents.empty()) return true;
     const auto outcome = judge_.call(prepared_, *prepared_.incumbents.back(), id.size, inputs, Poison{},
@@ -387,9 +387,10 @@ private:
       if (!buffer.is_written()) continue;
       for (std::int64_t place = 0; place < buffer.elements && !finite[i]; ++place)
         finite[i] = std::isfinite(detail::element_value(known.contents[i], buffer.type, place));
-      const KnownResult result{&layout, i, known.contents[i], inputs, prepared_.tolerance(id, i, known)};
+      const KnownResult result{&layout, i, known.contents[i], inputs.host(),
+                               prepared_.tolerance(id, i, known)};
       check.add(result, [&](const std::vector<std::byte>& content) {
-        return judge_.is_right(prepared_, id, i, content, known);
+        return ResultComparison<B>::is_right(prepared_, id, i, content, known);
       });
     }
   }

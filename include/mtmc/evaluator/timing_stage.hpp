@@ -175,8 +175,9 @@ private:
   [[nodiscard]] std::size_t group_size(std::size_t size, double seconds) const {
     const auto& options = judge_.options();
     const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
-    const double fitting =
-        static_cast<double>(options.group_bytes) / std::max(prepared_.layouts[size].bytes(), 1.0);
+    const auto allowed =
+        bytes_allowed<B>(options.group_bytes, std::int64_t{16} << 20, judge_.backend().device(), 64);
+    const double fitting = static_cast<double>(allowed) / std::max(prepared_.layouts[size].bytes(), 1.0);
     const auto buffers = std::max<std::size_t>(1, prepared_.layouts[size].buffers.size() * times_.size());
     const double most = std::min({static_cast<double>(options.largest_group), std::floor(fitting),
                                   std::floor(options.group_buffers / static_cast<double>(buffers))});
@@ -229,7 +230,7 @@ private:
   }
 
   /// One for each call of a group.
-  using GroupInputs = std::vector<std::shared_ptr<const BufferContents>>;
+  using GroupInputs = std::vector<std::shared_ptr<const CaseInputs>>;
 
   [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times, const GroupInputs& inputs,
                               const Poison& poison, double limit) {
@@ -239,6 +240,7 @@ private:
       judge_.load(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
       group.push_back(slot.plan);
     }
+    judge_.finish_loading();
     auto timed =
         judge_.backend().time(*contestant.program, group, judge_.options().cold, detail::deadline_in(limit));
     kernel_seconds_ += timed.seconds;
@@ -257,20 +259,20 @@ private:
   [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
                                                        const std::vector<CaseId>& cases,
                                                        const GroupInputs& inputs, const Poison& poison) {
-    const auto& layout = prepared_.layouts[times.size];
+    std::vector<FinishedCall<B>> calls;
     for (std::size_t i = 0; i < times.group; ++i) {
-      auto& slot = judge_.slot(prepared_, candidate_, times.size, i);
-      if (auto damage = judge_.damage(slot, layout, inputs[i].get())) return damage;
-      if (!judge_.locks().timed_results) continue;
-      if (wanted_[i] == nullptr) wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
-      const CallResults results(judge_.backend(), slot, layout);
-      if (auto wrong = judge_.compare(prepared_, cases[i], results, *wanted_[i], *inputs[i], poison,
-                                      tallies_[times.size])) {
-        wrong->diagnostics.front().message += " in a timed run";
-        return wrong;
-      }
+      if (wanted_[i] == nullptr && judge_.locks().timed_results)
+        wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
+      calls.push_back({cases[i], &judge_.slot(prepared_, candidate_, times.size, i), inputs[i].get(),
+                       inputs[i].get(), judge_.locks().timed_results ? wanted_[i].get() : nullptr});
     }
-    return std::nullopt;
+    auto refusal = judge_.look_at(prepared_, calls, poison, tallies_[times.size]);
+    if (refusal && compares(*refusal)) refusal->diagnostics.front().message += " in a timed run";
+    return refusal;
+  }
+  /// Whether a refusal comes from a comparison of results.
+  [[nodiscard]] static bool compares(const Refusal& refusal) noexcept {
+    return refusal.rule == refusal_rule::reference || refusal.rule == refusal_rule::precision;
   }
 
   void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases, const GroupInputs& inputs,
@@ -284,34 +286,27 @@ private:
     }
     times.incumbent.push_back(timed.seconds / static_cast<double>(times.group));
     incumbent_seconds_[times.size] = times.incumbent.back();
-    for (std::size_t i = 0; i < times.group && incumbent_ != nullptr; ++i) {
-      auto& slot = judge_.slot(prepared_, *incumbent_, times.size, i);
+    std::vector<FinishedCall<B>> calls;
+    const bool is_reference = incumbent_ == prepared_.reference.get();
+    for (std::size_t i = 0; i < times.group; ++i) {
+      // Of the reference itself, results may be known from an earlier candidate.
+      wanted_[i] =
+          is_reference ? prepared_.book.find(cases[i]) : judge_.reference(prepared_, cases[i], *inputs[i]);
       // The incumbent has been judged: its inputs are not looked at.
-      auto problem = judge_.damage(slot, layout, nullptr);
-      if (!problem) problem = look_at_incumbent(slot, layout, cases[i], *inputs[i], poison, wanted_[i]);
-      // Where programs share an address space, the answer must not lie there while the candidate runs.
-      if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), slot, layout);
-      if (problem) drop_incumbent(*problem);
+      calls.push_back({cases[i], &judge_.slot(prepared_, *incumbent_, times.size, i), inputs[i].get(),
+                       nullptr, is_reference ? nullptr : wanted_[i].get()});
     }
-  }
-
-  /// The incumbent's results, which are the reference's if it is the reference; else they are compared.
-  /// `wanted` becomes the reference's.
-  [[nodiscard]] std::optional<Refusal> look_at_incumbent(Slot<B>& slot, const ProblemLayout& layout,
-                                                         const CaseId& id, const BufferContents& inputs,
-                                                         const Poison& poison,
-                                                         std::shared_ptr<const ReferenceResult>& wanted) {
-    if (incumbent_ == prepared_.reference.get()) {
-      // Known, perhaps, from an earlier candidate.
-      wanted = prepared_.book.find(id);
-      if (wanted == nullptr)
-        wanted = judge_.keep_reference(prepared_, id, CallResults(judge_.backend(), slot, layout).take());
-      return std::nullopt;
-    }
-    wanted = judge_.reference(prepared_, id, inputs);
-    const CallResults results(judge_.backend(), slot, layout);
     ComparisonTally unused;
-    return judge_.compare(prepared_, id, results, *wanted, inputs, poison, unused);
+    const auto problem = judge_.look_at(prepared_, calls, poison, unused);
+    for (std::size_t i = 0; i < times.group; ++i) {
+      if (!problem && wanted_[i] == nullptr) {
+        CallResults<B> results(judge_.backend(), *calls[i].slot, layout);
+        wanted_[i] = judge_.keep_reference(prepared_, cases[i], results);
+      }
+      // Where programs share an address space, the answer must not lie there while the candidate runs.
+      if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), *calls[i].slot, layout);
+    }
+    if (problem) drop_incumbent(*problem);
   }
 
   /// Goes on without an incumbent that fails: no fault of the candidate.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -221,6 +222,15 @@ inline void perturb_last_place(std::span<std::byte> content, DataType type, std:
   for (std::size_t i = 0; i + width <= a.size() && i + width <= b.size(); i += width)
     count += std::memcmp(a.data() + i, b.data() + i, width) != 0 ? 1 : 0;
   return count;
+}
+
+/// Place of the first element whose bits differ; nothing where none does.
+[[nodiscard]] inline std::optional<std::int64_t>
+first_different(std::span<const std::byte> a, std::span<const std::byte> b, DataType type) noexcept {
+  const std::size_t width = size_of(type);
+  for (std::size_t i = 0; i + width <= a.size() && i + width <= b.size(); i += width)
+    if (std::memcmp(a.data() + i, b.data() + i, width) != 0) return static_cast<std::int64_t>(i / width);
+  return std::nullopt;
 }
 
 } // namespace mtmc

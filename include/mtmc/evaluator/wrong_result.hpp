@@ -6,12 +6,14 @@
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
+#include <mtmc/support/parallel.hpp>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,8 +66,11 @@ namespace detail {
   return text + ']';
 }
 
-/// Everything the hints look at, gathered in one pass over the wrong elements.
+/// Everything the hints look at, gathered in one pass over the wrong elements. Where millions are wrong, over
+/// every so many-th element.
 struct WrongElements {
+  /// Elements from one that is looked at to the next.
+  std::int64_t stride = 1;
   std::int64_t count = 0;
   std::int64_t poisoned = 0;
   std::int64_t zero = 0;
@@ -81,16 +86,35 @@ struct WrongElements {
   double greatest_got = -HUGE_VAL;
 };
 
-[[nodiscard]] inline WrongElements
-gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
-                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
+inline void add_wrong_elements(WrongElements& to, const WrongElements& from) {
+  to.count += from.count;
+  to.poisoned += from.poisoned;
+  to.zero += from.zero;
+  to.not_a_number += from.not_a_number;
+  for (std::size_t d = 0; d < to.low.size(); ++d) {
+    to.low[d] = std::min(to.low[d], from.low[d]);
+    to.high[d] = std::max(to.high[d], from.high[d]);
+  }
+  to.least_ratio = std::min(to.least_ratio, from.least_ratio);
+  to.greatest_ratio = std::max(to.greatest_ratio, from.greatest_ratio);
+  to.ratios += from.ratios;
+  to.least_got = std::min(to.least_got, from.least_got);
+  to.greatest_got = std::max(to.greatest_got, from.greatest_got);
+}
+
+/// Those among `count` elements from `first` on, `stride` apart.
+[[nodiscard]] inline WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
+                                                     std::int64_t count, std::int64_t stride,
+                                                     std::span<const std::byte> got,
+                                                     const WantedContent& wanted, const Tolerance& tolerance,
+                                                     const Poison& poison) {
   WrongElements facts;
+  facts.stride = stride;
   const std::size_t dimensions = buffer.extents.size();
   facts.low = buffer.extents;
   facts.high.assign(dimensions, -1);
   const std::size_t width = size_of(buffer.type);
-  for (auto place = std::max<std::int64_t>(comparison.first_wrong, 0);
-       place < buffer.elements && facts.count < comparison.wrong; ++place) {
+  for (auto place = first; place < first + count * stride; place += stride) {
     const auto offset = static_cast<std::size_t>(place) * width;
     if (wanted.type == buffer.type &&
         std::memcmp(got.data() + offset, wanted.content.data() + offset, width) == 0)
@@ -118,6 +142,30 @@ gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got
     }
   }
   return facts;
+}
+
+[[nodiscard]] inline WrongElements
+gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
+  const auto from = std::max<std::int64_t>(comparison.first_wrong, 0);
+  // Odd, so that the elements looked at are spread over all rows and columns.
+  constexpr std::int64_t enough = std::int64_t{1} << 20;
+  const std::int64_t stride = comparison.wrong > enough ? comparison.wrong / enough * 2 + 1 : 1;
+  const auto looks = (buffer.elements - from + stride - 1) / stride;
+  // The end of a row is where tails are: the very last element is always looked at.
+  auto all = wrong_elements_in(buffer, buffer.elements - 1, stride > 1 ? 1 : 0, stride, got, wanted, tolerance,
+                               poison);
+  std::mutex mutex;
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 16;
+  for_each_part(
+      static_cast<std::size_t>(looks), worth_a_thread, 1, [&](std::size_t first, std::size_t count) {
+        const auto part =
+            wrong_elements_in(buffer, from + static_cast<std::int64_t>(first) * stride,
+                              static_cast<std::int64_t>(count), stride, got, wanted, tolerance, poison);
+        const std::scoped_lock lock(mutex);
+        add_wrong_elements(all, part);
+      });
+  return all;
 }
 
 /// "the last 29 indices (739 to 767) of dimension 2", where the wrong elements keep to one end of a
@@ -165,7 +213,10 @@ describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span
     result.message += ' ' + fact + '.';
     if (result.remedy.empty()) result.remedy = remedy;
   };
-  const bool all_wrong = facts.count == buffer.elements;
+  const bool all_wrong = comparison.wrong == buffer.elements;
+  const auto number_of = [&](std::int64_t found) {
+    return (facts.stride > 1 ? "about " : "") + std::to_string(found * facts.stride);
+  };
   if (const auto edge = detail::edge_of(buffer, facts); !edge.empty())
     hint("All wrong elements lie in " + edge,
          "Handle the rest of a loop whose length is no multiple of the tile, unroll or vector width");
@@ -176,9 +227,9 @@ describe_wrong_result(const ProblemLayout& layout, std::size_t output, std::span
     return result;
   }
   if (facts.poisoned > 0)
-    hint(std::to_string(facts.poisoned) + " of them were never written", "Write every element of the output");
+    hint(number_of(facts.poisoned) + " of them were never written", "Write every element of the output");
   if (facts.not_a_number > facts.poisoned && is_floating(buffer.type))
-    hint(std::to_string(facts.not_a_number - facts.poisoned) + " of them are NaN",
+    hint(number_of(facts.not_a_number - facts.poisoned) + " of them are NaN",
          "Look for reads of memory that was never written (outputs and scratch buffers do not start out as "
          "zero), overflow, and division by zero");
   if (facts.zero == facts.count && facts.count > 0)
