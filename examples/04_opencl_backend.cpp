@@ -304,6 +304,7 @@ private:
   [[nodiscard]] std::string prepare(Program& program, const mtmc::Launch& launch, Ready& ready) {
     ready.kernel = new_kernel(program.program.get(), launch.entry);
     if (!ready.kernel) return "the program has no such kernel";
+    if (launch.cluster != std::array<std::int64_t, 3>{1, 1, 1}) return "OpenCL has no clusters";
     for (Size i = 0; i < 3; ++i) {
       ready.local[i] = static_cast<Size>(launch.block[i]);
       ready.global[i] = static_cast<Size>(launch.grid[i]) * ready.local[i];

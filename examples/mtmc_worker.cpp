@@ -17,11 +17,15 @@ int main(int argc, char** argv) {
     std::printf("mtmc %s\n", mtmc::version_string);
     return 0;
   }
-  if (argc > 2 || (argc == 2 && option != mtmc::worker_argument)) {
+  const auto backends = mtmc::cpu_worker().with(mtmc::cuda_worker());
+  // A worker may start it again for a part of its work.
+  if (argc > 1)
+    if (const auto code = mtmc::run_as_worker(argc, argv, backends)) return *code;
+  if (argc > 1) {
     std::fprintf(stderr, "usage: mtmc-worker\n\nJudges kernels for a host that speaks the protocol of "
                          "mtmc/evaluator/worker_protocol.hpp on its standard input and output.\n");
     return option == "--help" ? 0 : 2;
   }
   const std::array<const char*, 2> arguments{argv[0], mtmc::worker_argument.data()};
-  return mtmc::run_as_worker(2, arguments.data(), mtmc::cpu_worker().with(mtmc::cuda_worker())).value_or(0);
+  return mtmc::run_as_worker(2, arguments.data(), backends).value_or(0);
 }

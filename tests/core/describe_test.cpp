@@ -20,6 +20,7 @@ TEST_CASE("an observation as text names task, hardware, kernel, regions and hist
   CHECK(contains(text, "Sample 9000 (cpu, x86-64 avx2)"));
   CHECK(contains(text, "   1  void f(float* x) {}\n"));
   CHECK(contains(text, "- the i, j loop nest of f (line 2 to 5): i x17 parallel"));
+  CHECK(contains(text, "a kernel may include <cstdint>, and nothing else"));
   CHECK(contains(text, "step 3 of at most 8"));
   CHECK(contains(text, "step 4: tiling the i loop -> no kernel (declined)"));
   CHECK(text == describe(seen));

@@ -81,6 +81,32 @@ TEST_CASE("a tensor map names a buffer and its box") {
   CHECK(map.kind == LaunchArgument::Kind::tensor_map);
   CHECK(map.name == "A");
   CHECK(map.operands == std::vector<std::int64_t>{64, 30});
+  CHECK(map.options.empty());
+}
+
+TEST_CASE("a tensor map has named options behind its box") {
+  const auto result = plan("//@ launch f(tensor_map(A, 64, K, swizzle = 4 * 32, nan_fill=1), C)\n");
+  const auto& map = result.launches[0].arguments[0];
+  CHECK(map.operands == std::vector<std::int64_t>{64, 30});
+  CHECK(map.options == std::map<std::string, std::int64_t>{{"swizzle", 128}, {"nan_fill", 1}});
+  CHECK(contains(plan_error("//@ launch f(tensor_map(A, swizzle=32, 64))\n"), "come last"));
+  CHECK(contains(plan_error("//@ launch f(tensor_map(A, 64, swizle=32))\n"), "there are swizzle"));
+  CHECK(contains(plan_error("//@ launch f(tensor_map(A, 64, swizzle=x))\n"), "launch of f, line 1"));
+}
+
+TEST_CASE("the last thing in a launch configuration may be a cluster") {
+  const std::array<std::int64_t, 3> none{1, 1, 1};
+  CHECK(plan("//@ launch f<<<8, 32>>>(A)\n").launches[0].cluster == none);
+  const auto without_memory = plan("//@ launch f<<<8, 32, cluster(2)>>>(A)\n").launches[0];
+  CHECK(without_memory.cluster == std::array<std::int64_t, 3>{2, 1, 1});
+  CHECK(without_memory.shared_bytes == 0);
+  const auto with_memory =
+      plan("//@ launch f<<<(8, 8), 32, 4 * M, cluster(2, K / 15, 1)>>>(A)\n").launches[0];
+  CHECK(with_memory.cluster == std::array<std::int64_t, 3>{2, 2, 1});
+  CHECK(with_memory.shared_bytes == 400);
+  CHECK(contains(plan_error("//@ launch f<<<8, 32, 0, cluster(0)>>>(A)\n"), "at least 1"));
+  CHECK(contains(plan_error("//@ launch f<<<8, 32, 0, cluster()>>>(A)\n"), "one to three extents"));
+  CHECK(contains(plan_error("//@ launch f<<<8, 32, 0, 2>>>(A)\n"), "and a cluster"));
 }
 
 TEST_CASE("parentheses of an expression are not a list of extents") {

@@ -45,6 +45,7 @@ inline Device device() {
   device.peak_rates = {{"f32", 1e11}};
   device.measured = {9e9, 5e10, 8e10, 4e10, unknown()};
   device.features = {"avx2", "openmp"};
+  device.headers = {"cstdint"};
   device.software = {{"compiler", "g++ 12"}};
   device.unknown = unknown();
   return device;
@@ -92,7 +93,8 @@ inline LaunchPlan plan() {
                           {2, 3},
                           {8, 8},
                           {1ULL << 63U, 64, 128}};
-  plan.launches = {{"f", {2, 3, 4}, {5, 6, 7}, 4096, {argument}, 9}};
+  argument.options = {{"swizzle", 64}};
+  plan.launches = {{"f", {2, 3, 4}, {5, 6, 7}, 4096, {argument}, 9, {2, 1, 1}}};
   return plan;
 }
 

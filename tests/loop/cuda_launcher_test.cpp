@@ -174,6 +174,23 @@ TEST_CASE("a launcher of a CUDA kernel is C++ for the driver API without a warni
   CHECK(ran.output == "512 19.25\n40000 does not fit the kernel's parameter\n");
 }
 
+TEST_CASE("launches that a launcher cannot make yet are refused with the reason") {
+  mtmc::Task task;
+  task.name = "copy";
+  task.arguments = {argument("A", input, f32, {"N"})};
+  const auto refused = [&](const std::string& launch) -> std::string {
+    const mtmc::Kernel kernel{mtmc::languages::cuda, "//@ launch f" + launch + "\n", {}};
+    try {
+      (void)mtmc::detail::cuda_launcher_source(kernel, task, 132);
+    } catch (const mtmc::Error& error) {
+      return error.message();
+    }
+    return "no error";
+  };
+  CHECK(refused("<<<N, 32, cluster(2)>>>(A)") == "a launcher cannot launch clusters yet");
+  CHECK(refused("<<<N, 32>>>(tensor_map(A, 32))") == "a launcher cannot make tensor maps yet");
+}
+
 TEST_CASE("the launcher's kernel compiles and tells what its parameters take") {
   const auto task = odd_task();
   const auto lines = mtmc::parse_launch_lines(task.kernel);

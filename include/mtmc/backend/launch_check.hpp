@@ -25,6 +25,7 @@ struct LaunchSignature {
     /// Whether the code that makes the one call can make the other.
     [[nodiscard]] bool same_kind(const Argument& other) const noexcept {
       if (kind != other.kind) return false;
+      if (kind == LaunchArgument::Kind::tensor_map) return true;
       return kind == LaunchArgument::Kind::buffer ? type == other.type
                                                   : is_floating(type) == is_floating(other.type);
     }
@@ -168,6 +169,8 @@ template <class T, class ElementType> inline constexpr bool mtmc_takes_buffer<T*
 template <class ElementType> inline constexpr bool mtmc_takes_buffer<Missing, ElementType> = true;
 template <class P> inline constexpr bool mtmc_takes_integer =
     integer<typename Value<P>::Type> != 0 || floating<typename Value<P>::Type> || same<P, Missing>;
+template <class P> inline constexpr bool mtmc_takes_tensor_map =
+    same<P, Missing> || (sizeof(typename Value<P>::Type) == 128 && alignof(typename Value<P>::Type) >= 64);
 template <class P> inline constexpr bool mtmc_takes_real = floating<typename Value<P>::Type> || same<P, Missing>;
 } // namespace mtmc_generated
 )support";
@@ -194,6 +197,9 @@ namespace detail_launch_check {
   if (argument.kind == LaunchArgument::Kind::buffer)
     return title + " is a buffer of " + std::string(to_string(argument.type)) + ", so " + parameter +
            "`const " + spelling + "*` or `" + spelling + "*`";
+  if (argument.kind == LaunchArgument::Kind::tensor_map)
+    return title + " is a tensor map, so " + parameter +
+           "`const __grid_constant__ CUtensorMap` (#include <cuda.h>)";
   if (is_floating(argument.type))
     return title + " is a floating-point number, so " + parameter + "`float` or `double`";
   return title + " is an integer, so " + parameter + "an integer or a floating-point number, by value";
@@ -232,6 +238,8 @@ namespace detail_launch_check {
         argument.kind == LaunchArgument::Kind::buffer
             ? "mtmc_takes_buffer<" + parameter + ", mtmc_generated::mtmc_" +
                   std::string(to_string(argument.type)) + '>'
+        : argument.kind == LaunchArgument::Kind::tensor_map
+            ? "mtmc_takes_tensor_map<" + parameter + '>'
             : (is_floating(argument.type) ? "mtmc_takes_real<" : "mtmc_takes_integer<") + parameter + '>';
     asserts.append("static_assert(mtmc_generated::").append(accepts).append(", \"").append(assertion_marker);
     asserts.append(helper::complaint(signature, i, spelled)).append("\"); ");

@@ -106,6 +106,8 @@ namespace detail {
     text += "  " + type + " peak (data sheet, dense): " + detail::with_prefix(rate) +
             (type.starts_with('i') ? "OP/s\n" : "FLOP/s\n");
   if (!device.features.empty()) text += "  features: " + detail::joined(device.features) + '\n';
+  if (!device.headers.empty())
+    text += "  a kernel may include <" + detail::joined(device.headers, ">, <") + ">, and nothing else\n";
   return text;
 }
 

@@ -64,6 +64,9 @@ struct Device {
   MeasuredCeilings measured{};
   /// Instruction set extensions and abilities that a coder may use: "avx2", "fma", "openmp", ...
   std::vector<std::string> features{};
+  /// What a kernel's text may include by name, as in `#include <name>`: what is really there. Empty = not
+  /// said.
+  std::vector<std::string> headers{};
   /// What judges with it: "compiler" -> "g++ 12.2.0", "driver" -> ..., by name.
   std::map<std::string, std::string> software{};
   UnknownFields unknown{};

@@ -117,6 +117,7 @@ inline void visit_fields(JsonFields& visit, Device& noun) {
   visit.optional("peak_rates", noun.peak_rates);
   visit.optional("measured", noun.measured);
   visit.optional("features", noun.features);
+  visit.optional("headers", noun.headers);
   visit.optional("software", noun.software);
   visit.unknown(noun.unknown);
 }
@@ -142,6 +143,7 @@ inline void visit_fields(JsonFields& visit, LaunchArgument& noun) {
   visit.optional("extents", noun.extents);
   visit.optional("operands", noun.operands);
   visit.optional("bound", noun.bound);
+  visit.optional("options", noun.options);
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, Launch& noun) {
@@ -151,6 +153,7 @@ inline void visit_fields(JsonFields& visit, Launch& noun) {
   visit.optional("shared_bytes", noun.shared_bytes);
   visit.optional("arguments", noun.arguments);
   visit.optional("line", noun.line);
+  visit.optional("cluster", noun.cluster, std::array<std::int64_t, 3>{1, 1, 1});
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, LaunchPlan& noun) {

@@ -3,8 +3,29 @@
 ///
 ///     line    = marker ( scratch | launch )
 ///     scratch = "scratch" name ":" dtype "[" expr {"," expr} "]"
-///     launch  = "launch" entry [ "<<<" dim "," dim [ "," expr ] ">>>" ] "(" [ arg {"," arg} ] ")"
-///     dim     = expr | "(" expr {"," expr} ")"       arg = name | expr | "tensor_map(" name "," … ")"
+///     launch  = "launch" entry [ "<<<" dim "," dim [ "," expr ] [ "," cluster ] ">>>" ]
+///               "(" [ arg {"," arg} ] ")"
+///     dim     = expr | "(" expr {"," expr} ")"       arg = name | expr | map
+///     cluster = "cluster(" expr {"," expr} ")"       map = "tensor_map(" name {"," expr} {"," option} ")"
+///     option  = ( "swizzle" | "interleave" | "l2" | "nan_fill" ) "=" expr
+///
+/// `<<<grid, block, shared_bytes, cluster(2, 1)>>>` launches blocks in clusters (CUDA, from Hopper on): the
+/// extents are those of the grid's axes, x first, and divide them; at most 8 blocks make a cluster.
+///
+/// `tensor_map(A, 64, 32, swizzle=128)` is a descriptor of the whole buffer A for the tensor memory
+/// accelerator (CUDA, from Hopper on). The kernel takes it as `const __grid_constant__ CUtensorMap` (of
+/// <cuda.h>). The expressions are the extents of the box that one copy moves, in elements, one for each of
+/// the buffer's extents in the same order: outermost first, innermost last (the kernel gives coordinates
+/// innermost first). What of a box lies outside the buffer is filled with zeros and not written. The rules
+/// are the hardware's: one to five extents, each of the box 1 to 256; rows of the buffer (all extents but the
+/// outermost) of a multiple of 16 bytes; the box's innermost extent a multiple of 16 bytes, and at most
+/// `swizzle` bytes. Options, all 0 if they are missing:
+///
+/// - `swizzle`: 32, 64 or 128: chunks of 16 bytes within so many bytes of the box are permuted in shared
+///   memory.
+/// - `interleave`: 16 or 32: the innermost extent comes in slices of so many bytes; 32 needs `swizzle=32`.
+/// - `l2`: 64, 128 or 256: so many bytes are brought to the second-level cache at once.
+/// - `nan_fill`: 1: floating-point elements outside the buffer are NaN instead of zero.
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_plan.hpp>
@@ -49,6 +70,8 @@ struct LaunchLine {
   /// Argument texts in order.
   std::vector<std::string> arguments;
   int line = 0;
+  /// Expressions of the cluster, x first; empty = none.
+  std::vector<std::string> cluster{};
 
   friend bool operator==(const LaunchLine&, const LaunchLine&) = default;
 };
@@ -140,7 +163,8 @@ namespace detail {
 
 [[nodiscard]] inline LaunchLine parse_launch_line(std::string_view text, std::string_view whole, int line) {
   constexpr std::string_view remedy = "Write it as `launch ENTRY(ARGUMENT, ...)` or `launch "
-                                      "ENTRY<<<GRID, BLOCK, SHARED_BYTES>>>(ARGUMENT, ...)`";
+                                      "ENTRY<<<GRID, BLOCK, SHARED_BYTES, cluster(X, Y, Z)>>>(ARGUMENT, "
+                                      "...)`, with `SHARED_BYTES` and `cluster` only where they are needed";
   LaunchLine result;
   result.line = line;
   result.entry = take_identifier(text);
@@ -148,10 +172,16 @@ namespace detail {
   if (text.starts_with("<<<")) {
     const auto end = text.find(">>>");
     if (end == std::string_view::npos) launch_line_error("`>>>` is missing", whole, line, remedy);
-    const auto parts = split_at_commas(text.substr(3, end - 3));
+    auto parts = split_at_commas(text.substr(3, end - 3));
+    constexpr std::string_view cluster = "cluster";
+    if (parts && parts->size() > 2)
+      if (std::string_view last = parts->back(); take_identifier(last) == cluster && last.starts_with('(')) {
+        result.cluster = parse_dimension(last, whole, line);
+        parts->pop_back();
+      }
     if (!parts || parts->size() < 2 || parts->size() > 3)
-      launch_line_error("`<<<...>>>` needs grid, block and, if any, dynamic shared bytes", whole, line,
-                        remedy);
+      launch_line_error("`<<<...>>>` needs grid, block and, if any, dynamic shared bytes and a cluster",
+                        whole, line, remedy);
     result.grid = parse_dimension((*parts)[0], whole, line);
     result.block = parse_dimension((*parts)[1], whole, line);
     if (parts->size() == 3) result.shared_bytes = (*parts)[2];
@@ -253,6 +283,33 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
               known_names(name, known, "Known are "), place);
 }
 
+/// Reads what stands between the parentheses of `tensor_map(...)`.
+inline void plan_tensor_map(std::string_view text, const Symbols& symbols, const std::string& place,
+                            LaunchArgument& result) {
+  constexpr std::string_view remedy = "Write it as `tensor_map(NAME, BOX_EXTENT, ..., swizzle=128)`";
+  constexpr auto known = std::to_array<std::string_view>({"swizzle", "interleave", "l2", "nan_fill"});
+  const auto refuse = [&](const std::string& what) {
+    throw Error(error_id::launch_malformed, what, remedy, place);
+  };
+  const auto operands = split_at_commas(text);
+  if (!operands || operands->empty()) refuse("tensor_map needs a buffer");
+  result.kind = LaunchArgument::Kind::tensor_map;
+  result.name = operands->front();
+  for (std::size_t i = 1; i < operands->size(); ++i) {
+    const std::string_view operand = (*operands)[i];
+    const auto equals = operand.find('=');
+    if (equals == std::string_view::npos) {
+      if (!result.options.empty()) refuse("the options of tensor_map come last");
+      result.operands.push_back(evaluate_at(operand, symbols, place));
+      continue;
+    }
+    const std::string option(trim(operand.substr(0, equals)));
+    if (std::find(known.begin(), known.end(), option) == known.end())
+      refuse("\"" + option + "\" is no option of tensor_map; there are swizzle, interleave, l2 and nan_fill");
+    result.options[option] = evaluate_at(trim(operand.substr(equals + 1)), symbols, place);
+  }
+}
+
 [[nodiscard]] inline LaunchArgument plan_argument(const std::string& text, const Task& task,
                                                   const std::vector<ScratchBuffer>& scratch,
                                                   const Symbols& symbols, const std::string& place) {
@@ -260,15 +317,8 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
   result.name = text;
   std::string buffer = text;
   if (text.starts_with("tensor_map(") && text.ends_with(")")) {
-    const auto operands = split_at_commas(std::string_view(text).substr(11, text.size() - 12));
-    if (!operands || operands->empty())
-      throw Error(error_id::launch_malformed, "tensor_map needs a buffer",
-                  "Write it as `tensor_map(NAME, ...)`", place);
-    result.kind = LaunchArgument::Kind::tensor_map;
-    buffer = operands->front();
-    result.name = buffer;
-    for (std::size_t i = 1; i < operands->size(); ++i)
-      result.operands.push_back(evaluate_at((*operands)[i], symbols, place));
+    plan_tensor_map(std::string_view(text).substr(11, text.size() - 12), symbols, place, result);
+    buffer = result.name;
   }
   for (const auto& candidate : scratch) {
     if (candidate.name != buffer) continue;
@@ -314,7 +364,7 @@ plan_dimension(const std::vector<std::string>& texts, const Symbols& symbols, co
     result[i] = evaluate_at(texts[i], symbols, place);
     if (result[i] < 1)
       throw Error(error_id::task_expression, "\"" + texts[i] + "\" is " + std::to_string(result[i]),
-                  "Grid and block extents must be at least 1", place);
+                  "Extents of grid, block and cluster must be at least 1", place);
   }
   return result;
 }
@@ -347,6 +397,7 @@ plan_dimension(const std::vector<std::string>& texts, const Symbols& symbols, co
     launch.line = line.line;
     launch.grid = detail::plan_dimension(line.grid, symbols, place);
     launch.block = detail::plan_dimension(line.block, symbols, place);
+    launch.cluster = detail::plan_dimension(line.cluster, symbols, place);
     if (!line.shared_bytes.empty()) {
       launch.shared_bytes = detail::evaluate_at(line.shared_bytes, symbols, place);
       if (launch.shared_bytes < 0)

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,9 +65,11 @@ struct LaunchArgument {
   double real = 0;
   /// Extents of a buffer for this size, outermost first.
   std::vector<std::int64_t> extents{};
-  /// Further operands of a tensor map, evaluated.
+  /// Extents of a tensor map's box, evaluated: as many as the buffer has, outermost first.
   std::vector<std::int64_t> operands{};
   BoundBuffer bound{};
+  /// Named options of a tensor map, evaluated; see core/launch_lines.hpp.
+  std::map<std::string, std::int64_t> options{};
   UnknownFields unknown{};
 
   friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
@@ -96,6 +99,8 @@ struct Launch {
   std::vector<LaunchArgument> arguments{};
   /// 1-based line of the launch line in the kernel's text.
   int line = 0;
+  /// Blocks of a cluster in x, y, z; all 1 = the launch asks for none.
+  std::array<std::int64_t, 3> cluster{1, 1, 1};
   UnknownFields unknown{};
 
   friend bool operator==(const Launch&, const Launch&) = default;

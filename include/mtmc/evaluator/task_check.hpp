@@ -68,8 +68,9 @@ inline void store_number(std::span<std::byte> content, DataType type, std::size_
 } // namespace detail
 
 /// The wrong results that a task must refuse: all zero; all the mean; a copy of each input of the same type
-/// and length (for an inout argument: left as it was); the last tile (a sixteenth of the elements, at least
-/// one) left at zero; and, for floating-point outputs, the right result rounded to the next lower precision.
+/// and length, if that is at least 16 (for an inout argument of any length: left as it was); the last tile (a
+/// sixteenth of the elements, at least one) left at zero; and, for floating-point outputs, the right result
+/// rounded to the next lower precision.
 [[nodiscard]] inline std::vector<Mutant> mutants_of(const KnownResult& known) {
   const auto& buffer = known.layout->buffers[known.output];
   const auto& wanted = known.wanted;
@@ -82,9 +83,12 @@ inline void store_number(std::span<std::byte> content, DataType type, std::size_
   for (std::size_t i = 0; i < elements; ++i) detail::store_number(constant.content, buffer.type, i, mean);
   mutants.push_back(std::move(constant));
 
+  // A single element is equal to another by chance: x / |x| * scale is the scale for every positive x.
+  constexpr std::int64_t too_few_for_chance = 16;
   for (std::size_t i = 0; i < known.inputs.size() && i < known.layout->buffers.size(); ++i) {
     const auto& input = known.layout->buffers[i];
     if (!input.is_read() || input.type != buffer.type || known.inputs[i].size() != wanted.size()) continue;
+    if (i != known.output && buffer.elements < too_few_for_chance) continue;
     mutants.push_back(
         {i == known.output ? buffer.name + " left as it was" : "a copy of " + input.name, known.inputs[i]});
   }

@@ -4,6 +4,7 @@
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/support/program_roles.hpp>
 
 #include <functional>
 #include <string>
@@ -34,6 +35,8 @@ struct WorkerBackend {
   std::function<WorkerJudge(const std::string& backend_options, const KernelEvaluatorOptions& options,
                             const WorkerFolders& folders)>
       make;
+  /// What else the program must be able to be for this backend.
+  std::vector<ProgramRole> roles{};
 };
 
 /// What a worker can do.

@@ -19,7 +19,8 @@ inline constexpr std::string_view worker_argument = "--mtmc-worker";
 ///
 /// If `argv[1]` is "--mtmc-worker" this process is a worker: it serves until its host has had enough, and the
 /// answer is the exit code. Otherwise nothing happens but that `WorkerEvaluator` may from now on start this
-/// very program as its worker, and there is no answer. Never throws.
+/// very program as its worker, and there is no answer. The same goes for what a backend starts the program as
+/// for itself (`ProgramRole`): the CUDA backend compiles in such a process. Never throws.
 [[nodiscard]] std::optional<int> run_as_worker(int argc, const char* const* argv,
                                                const WorkerBackends& backends);
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mtmc {
 
@@ -68,6 +69,11 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
   static_assert(check_backend<B>());
   static_assert(NamedBackend<B>,
                 "mtmc: a backend of a worker needs `static constexpr std::string_view name`");
+  std::vector<ProgramRole> roles;
+  if constexpr (requires {
+                  { B::role() } -> std::same_as<ProgramRole>;
+                })
+    roles.push_back(B::role());
   return {std::string(std::string_view(B::name)),
           [](const std::string& backend_options, const KernelEvaluatorOptions& options,
              const WorkerFolders& folders) {
@@ -79,7 +85,8 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
                           })
               judge.spent = [evaluator] { return bool(evaluator->backend().spent()); };
             return judge;
-          }};
+          },
+          std::move(roles)};
 }
 
 } // namespace detail
@@ -88,7 +95,8 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
 /// is asked for by, and is made by `static B from_json(const nlohmann::json& options)` or, if it has no
 /// options, by its default constructor. With `static constexpr bool takes_temporary_folder` and
 /// `takes_device_lock_folder` it finds `temporary_folder` and `device_lock_folder` among its options. With
-/// `bool spent() const` it can say that its process must be replaced.
+/// `bool spent() const` it can say that its process must be replaced, with `static ProgramRole role()` what
+/// the program must be able to be besides a worker.
 template <class... Backends>
 [[nodiscard]] WorkerBackends worker_backends(std::function<void(Task&)> attach_hooks = {}) {
   return {{detail::worker_backend<Backends>()...}, std::move(attach_hooks)};

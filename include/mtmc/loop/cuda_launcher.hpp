@@ -225,12 +225,19 @@ inline constexpr std::string_view cuda_launcher_members = R"(
 [[nodiscard]] inline std::string cuda_launcher_source(const Kernel& kernel, const Task& task,
                                                       int compute_units) {
   const auto lines = parse_launch_lines(kernel);
-  for (const auto& launch : lines.launches)
+  for (const auto& launch : lines.launches) {
+    if (!launch.cluster.empty())
+      throw Error(
+          error_id::report_write, "a launcher cannot launch clusters yet",
+          "Fix them in the kernel with __cluster_dims__, or use the launch plan (`Result::plan`) with "
+          "the engine's own launches",
+          "task " + task.name);
     for (const auto& argument : launch.arguments)
       if (argument.starts_with("tensor_map("))
         throw Error(error_id::report_write, "a launcher cannot make tensor maps yet",
                     "Use the launch plan (`Result::plan`) with the engine's own launches",
                     "task " + task.name);
+  }
   const auto name = "launcher_" + launcher_suffix(task);
   const auto sizes = launcher_sizes(lines, task, compute_units);
   const auto stream = launcher_name("stream", task);

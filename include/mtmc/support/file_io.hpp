@@ -70,6 +70,22 @@ namespace detail {
   return 0;
 }
 
+/// All bytes of an open file from its start, wherever it is being read or written; what can be had of it.
+[[nodiscard]] inline std::string content_of(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || status.st_size <= 0) return {};
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t got = ::pread(descriptor, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    at += static_cast<std::size_t>(got);
+  }
+  bytes.resize(at);
+  return bytes;
+}
+
 /// The folder that an entry lies in: "." for a bare name.
 [[nodiscard]] inline std::string parent_folder(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');

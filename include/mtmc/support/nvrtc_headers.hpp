@@ -27,11 +27,15 @@ namespace mtmc::detail {
                   "#define FLT_EPSILON 1.192092896e-07f\n#define DBL_MAX 1.7976931348623158e+308\n"
                   "#define DBL_MIN 2.2250738585072014e-308\n#define DBL_EPSILON 2.2204460492503131e-16\n"},
       {"cfloat", "#pragma once\n#include <float.h>\n"},
-      {"limits.h",
-       "#pragma once\n"
-       "#define INT_MAX 2147483647\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 4294967295u\n"
-       "#define LLONG_MAX 9223372036854775807ll\n#define LLONG_MIN (-LLONG_MAX - 1)\n"},
+      {"limits.h", "#pragma once\n"
+                   // Spelled as in <cuda/std/climits>, so that either may come first.
+                   "#define INT_MAX 0x7fffffff\n#define INT_MIN (-INT_MAX - 1)\n#define UINT_MAX 0xffffffff\n"
+                   "#define LLONG_MAX 0x7fffffffffffffffLL\n#define LLONG_MIN (-LLONG_MAX - 1)\n"},
       {"climits", "#pragma once\n#include <limits.h>\n"},
+      // What a kernel needs of the driver's header: the type of a tensor map.
+      {"cuda.h", "#pragma once\n#ifndef __cuda_cuda_h__\n#define __cuda_cuda_h__\n"
+                 "typedef struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; } CUtensorMap;\n"
+                 "#endif\n"},
       {"math.h", "#pragma once\n"},
       {"cmath", "#pragma once\n"}};
   return headers;

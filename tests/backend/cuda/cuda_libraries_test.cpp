@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "launch_kernels.hpp"
 
 using namespace mtmc;
 using namespace mtmc::detail;
@@ -85,6 +88,25 @@ TEST_SUITE("the CUDA driver's library") {
   }
 }
 
+TEST_CASE("options of the CUDA backend survive their way to a worker") {
+  CudaBackendOptions options;
+  options.compile_memory_bytes = 123;
+  options.parallel_compiles = 7;
+  options.compiler_command = {"/bin/x", "y"};
+  options.temporary_folder = "/var/tmp";
+  nlohmann::json json = nlohmann::json::object();
+  write_value(json, options);
+  CudaBackendOptions read;
+  read_value(json, read, "options");
+  CHECK(read.compile_memory_bytes == 123);
+  CHECK(read.parallel_compiles == 7);
+  CHECK(read.compiler_command == options.compiler_command);
+  CHECK(read.temporary_folder == "/var/tmp");
+  // What says nothing new is left to the worker, which has folders of its own.
+  write_value(json = nlohmann::json::object(), CudaBackendOptions{});
+  CHECK_FALSE(json.contains("temporary_folder"));
+}
+
 TEST_SUITE("the CUDA compiler") {
   TEST_CASE("where it is missing the message says what was tried") {
     CHECK_THROWS_WITH_AS(Nvrtc("libno-such-compiler.so"), doctest::Contains("libno-such-compiler.so"), Error);
@@ -150,6 +172,64 @@ TEST_SUITE("the CUDA compiler") {
         compile("__global__ void f(float* C, int n) { C[n] = 1; }\n//@ launch g<<<1, 1>>>(C, n)\n");
     REQUIRE(name.diagnostics.size() == 1);
     CHECK(name.diagnostics[0].message.find("does not define") != std::string::npos);
+  }
+
+  TEST_CASE("every header that is said to be there is there, and compiles") {
+    if (compiler() == nullptr) return;
+    const auto headers = compiler()->headers();
+    CHECK(std::find(headers.begin(), headers.end(), "cstdint") != headers.end());
+    CHECK((std::find(headers.begin(), headers.end(), "mma.h") != headers.end()) ==
+          !compiler()->toolkit().empty());
+    std::string all;
+    for (const auto& header : headers) {
+      CAPTURE(header);
+      CHECK(is_allowed_cuda_header(header));
+      all += "#include <" + header + ">\n";
+      if (!header.starts_with("cuda/") && !header.starts_with("coop"))
+        CHECK(compile_body("C[0] = n;", "#include <" + header + ">\n").diagnostics.empty());
+    }
+    CHECK(compile_body("C[0] = n;", all).diagnostics.empty());
+    CudaBackendOptions options;
+    options.toolkit_folder = "/no/such/toolkit";
+    for (const auto& header : CudaCompiler(options, "sm_90a").headers()) CHECK(is_own_cuda_header(header));
+  }
+
+  TEST_CASE("a tensor map goes to a parameter of its type, and nothing else does") {
+    if (compiler() == nullptr) return;
+    const auto map = [](const std::string& parameter, const std::string& argument) {
+      return compile("#include <cuda.h>\n//@ launch f<<<1, 32>>>(" + argument + ", n)\n__global__ void f(" +
+                     parameter + " map, int n) {}\n");
+    };
+    const auto good = map("const __grid_constant__ CUtensorMap", "tensor_map(C, 32)");
+    CHECK(good.diagnostics.empty());
+    REQUIRE(good.entries.size() == 1);
+    CHECK(good.entries[0].parameters ==
+          std::vector<CudaParameter>{CudaParameter::tensor_map, CudaParameter::i32});
+    const auto pointer = map("const float*", "tensor_map(C, 32)");
+    REQUIRE(pointer.diagnostics.size() == 1);
+    CHECK(pointer.diagnostics[0].message.find("`const __grid_constant__ CUtensorMap`") != std::string::npos);
+    const auto buffer = map("const __grid_constant__ CUtensorMap", "C");
+    REQUIRE(buffer.diagnostics.size() == 1);
+    CHECK(buffer.diagnostics[0].message.find("is a buffer of f32") != std::string::npos);
+    const auto number = map("const __grid_constant__ CUtensorMap", "n");
+    REQUIRE(number.diagnostics.size() == 1);
+    CHECK(number.diagnostics[0].message.find("is an integer") != std::string::npos);
+  }
+
+  TEST_CASE("tensor maps and clusters need no toolkit to compile") {
+    if (compiler() == nullptr) return;
+    CudaBackendOptions options;
+    options.toolkit_folder = "/no/such/toolkit";
+    const CudaCompiler bare(options, "sm_90a");
+    for (const auto& text : {launch_kernels::tensor_maps(), launch_kernels::cluster("8, 128, cluster(2)"),
+                             launch_kernels::cluster("8, 128", "__cluster_dims__(2, 1, 1)"),
+                             launch_kernels::dynamic_memory("100000"), launch_kernels::two_launches()}) {
+      CAPTURE(text);
+      const auto task = launch_kernels::task(text);
+      const auto plan =
+          plan_launches(task.kernel, task, ProblemSize{.symbols = {{"M", 100}, {"K", 96}}}, 132);
+      CHECK(bare.compile(task.kernel, plan, Deadline::max(), {}).diagnostics.empty());
+    }
   }
 
   TEST_CASE("integer types are there without a toolkit, and go along with the toolkit's") {

@@ -2,13 +2,16 @@
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/cuda/nvrtc_log.hpp>
 #include <mtmc/backend/cuda/ptx_screen.hpp>
+#include <mtmc/backend/cuda/tensor_map.hpp>
 #include <mtmc/backend/cuda/text_rules.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace mtmc;
@@ -30,6 +33,18 @@ LaunchArgument integer(std::int64_t value) {
   argument.kind = LaunchArgument::Kind::scalar;
   argument.type = DataType::i64;
   argument.integer = value;
+  return argument;
+}
+
+LaunchArgument tensor_map(std::vector<std::int64_t> extents, std::vector<std::int64_t> box,
+                          std::map<std::string, std::int64_t> options = {}) {
+  LaunchArgument argument;
+  argument.kind = LaunchArgument::Kind::tensor_map;
+  argument.type = DataType::f16;
+  argument.name = "A";
+  argument.extents = std::move(extents);
+  argument.operands = std::move(box);
+  argument.options = std::move(options);
   return argument;
 }
 
@@ -148,6 +163,50 @@ TEST_SUITE("variables of the device") {
   }
 }
 
+TEST_SUITE("tensor maps") {
+  TEST_CASE("the driver is told of a buffer from its innermost extent outwards") {
+    TensorMapRequest request;
+    const auto map = tensor_map({3, 100, 64}, {1, 50, 32}, {{"swizzle", 64}, {"l2", 256}, {"nan_fill", 1}});
+    CHECK(read_tensor_map(map, 4096, request).empty());
+    CHECK(request.type == 6);
+    CHECK(request.rank == 3);
+    CHECK(request.extents == std::array<std::uint64_t, 5>{64, 100, 3, 0, 0});
+    CHECK(request.strides == std::array<std::uint64_t, 5>{128, 12800, 0, 0, 0});
+    CHECK(request.box == std::array<std::uint32_t, 5>{32, 50, 1, 0, 0});
+    CHECK(request.interleave == 0);
+    CHECK(request.swizzle == 2);
+    CHECK(request.promotion == 3);
+    CHECK(request.fill == 1);
+  }
+
+  TEST_CASE("what the hardware cannot do is refused with the number and the limit") {
+    const auto reason = [](const LaunchArgument& map, std::uint64_t address = 4096) {
+      TensorMapRequest request;
+      return read_tensor_map(map, address, request);
+    };
+    const auto says = [](const std::string& text, const char* part) {
+      return text.find(part) != std::string::npos;
+    };
+    CHECK(says(reason(tensor_map({64, 64}, {64})), "the box of its tensor map 1"));
+    CHECK(says(reason(tensor_map({}, {})), "one to five"));
+    CHECK(says(reason(tensor_map({64, 64}, {257, 64})), "257"));
+    CHECK(says(reason(tensor_map({64, 64}, {0, 64})), "1 to 256"));
+    CHECK(says(reason(tensor_map({64, 63}, {8, 8})), "rows of 126 bytes"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 4})), "innermost extent is 8 bytes"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 8}), 4100), "no multiple of 16"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 64}, {{"swizzle", 64}})), "with swizzle=64"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 8}, {{"swizzle", 16}})), "32, 64, 128"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 8}, {{"l2", 32}})), "l2=32"));
+    CHECK(says(reason(tensor_map({64, 64}, {8, 8}, {{"interleave", 16}})), "three extents"));
+    CHECK(says(reason(tensor_map({8, 64, 64}, {8, 8, 8}, {{"interleave", 32}})), "without swizzle=32"));
+    auto integers = tensor_map({64, 64}, {8, 8}, {{"nan_fill", 1}});
+    integers.type = DataType::i16;
+    CHECK(says(reason(integers), "integers"));
+    // One extent has no rows, whatever its length.
+    CHECK(reason(tensor_map({63}, {8})).empty());
+  }
+}
+
 TEST_SUITE("texts of CUDA kernels") {
   TEST_CASE("headers that compute are allowed, files of the machine are not") {
     const auto refused = [](const std::string& text) {
@@ -165,6 +224,20 @@ TEST_SUITE("texts of CUDA kernels") {
     CHECK(refused("#embed \"/etc/passwd\"\n"));
     CHECK(refused("#line 1 \"kernel.cu\"\n"));
     CHECK(refused("int mtmc_parameter_0_0;\n"));
+  }
+
+  TEST_CASE("headers of the toolkit before anything else are the ones to precompile") {
+    const std::string text = "// a comment\n#pragma once\n#include <mma.h>\n#include <cstdint>\n"
+                             "#include \"cuda_fp16.h\"\n#include <mma.h>\n";
+    const std::string both = "#include <cuda_fp16.h>\n#include <mma.h>\n";
+    CHECK(leading_cuda_includes(text) == both);
+    CHECK(leading_cuda_includes(text + "int x;\n#include <cuda/barrier>\n") == both);
+    // What comes before these could change their meaning.
+    CHECK(leading_cuda_includes("#define min max\n" + text).empty());
+    CHECK(leading_cuda_includes("#if 0\n" + text + "#endif\n").empty());
+    CHECK(leading_cuda_includes("using half = int;\n" + text).empty());
+    CHECK(leading_cuda_includes("#include </etc/passwd>\n" + text).empty());
+    CHECK(leading_cuda_includes("").empty());
   }
 
   TEST_CASE("integers of a launch line become what their parameters are, if they fit") {

@@ -47,7 +47,7 @@ namespace mtmc::detail {
     refuse(0, "the kernel has no launch line", "Add `//@ launch ENTRY(ARGUMENTS)`");
   constexpr std::array<std::int64_t, 3> one{1, 1, 1};
   for (const auto& launch : plan.launches) {
-    if (launch.grid != one || launch.block != one || launch.shared_bytes != 0)
+    if (launch.grid != one || launch.block != one || launch.cluster != one || launch.shared_bytes != 0)
       refuse(launch.line, "a CPU kernel is launched without a grid",
              "Remove `<<<...>>>` and write the loops, with OpenMP where they should run in parallel");
     for (const auto& argument : launch.arguments)

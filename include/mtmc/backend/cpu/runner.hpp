@@ -7,6 +7,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/packet_socket.hpp>
 
 #include <algorithm>
 #include <array>
@@ -200,11 +201,10 @@ public:
 
 private:
   static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline) {
+    auto [judges, runner_socket] = packet_pair();
+    if (!judges) cannot_start(std::strerror(errno));
+    socket = std::move(judges);
     std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      cannot_start(std::strerror(errno));
-    socket.reset(ends[0]);
-    const FileDescriptor runner_socket{ends[1]};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start(std::strerror(errno));
     const FileDescriptor runner_lifeline{ends[0]};
     lifeline.reset(ends[1]);
@@ -261,24 +261,10 @@ private:
   }
 
   [[nodiscard]] bool send_question(int descriptor) {
-    iovec place{question_.data(), question_.size() * sizeof(std::uint64_t)};
-    msghdr message{};
-    message.msg_iov = &place;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    if (descriptor >= 0) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    }
-    ssize_t sent = -1;
-    do sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    return sent == static_cast<ssize_t>(place.iov_len);
+    const std::string_view bytes(reinterpret_cast<const char*>(question_.data()),
+                                 question_.size() * sizeof(std::uint64_t));
+    return descriptor >= 0 ? send_packet(socket_.get(), bytes, {descriptor})
+                           : send_packet(socket_.get(), bytes);
   }
 
   // True as soon as there is an answer or the process has ended, false at the deadline.

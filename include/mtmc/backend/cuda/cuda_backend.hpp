@@ -6,6 +6,7 @@
 /// a worker (`CudaEvaluator` does).
 
 #include <mtmc/backend/cuda/ceilings_probe.hpp>
+#include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
@@ -75,6 +76,8 @@ private:
     int registers = 0;
     int static_shared_bytes = 0;
     int allowed_dynamic_bytes = 0;
+    /// Extents of `__cluster_dims__`; 0 without it.
+    std::array<int, 3> cluster{};
   };
 
   void load() {
@@ -94,6 +97,13 @@ private:
       };
       function.max_threads = attribute(detail::FunctionAttribute::max_threads);
       function.static_shared_bytes = attribute(detail::FunctionAttribute::static_shared_bytes);
+      using enum detail::FunctionAttribute;
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        // Drivers that know no clusters do not know the question.
+        if (driver.function_attribute(&function.cluster[axis],
+                                      std::array{cluster_x, cluster_y, cluster_z}[axis],
+                                      function.handle) != detail::cuda_code::success)
+          function.cluster[axis] = 0;
       const auto note = [&](const char* key, double value) {
         compilation_.resources[key] = std::max(compilation_.resources[key], value);
       };
@@ -144,6 +154,10 @@ public:
   static constexpr bool runs_judge_kernels = true;
   /// Its options have `device_lock_folder`, which a worker fills in.
   static constexpr bool takes_device_lock_folder = true;
+  /// And `temporary_folder`.
+  static constexpr bool takes_temporary_folder = true;
+  /// What a program with this backend can be started as, to compile: `CudaBackendOptions::compiler_command`.
+  [[nodiscard]] static ProgramRole role() { return detail::cuda_compiler_role(); }
   /// From the JSON form of its options (backend/cuda/options_json.hpp). Throws `Error` (`mtmc.json.001`)
   /// where that is malformed, and what the constructor throws.
   [[nodiscard]] static CudaBackend from_json(const nlohmann::json& options) {
@@ -162,7 +176,8 @@ public:
   /// What results depend on besides kernel and task, for cache keys.
   [[nodiscard]] std::string identity() const {
     return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
-           state_->compiler.version() + ' ' + state_->compiler.flags();
+           state_->compiler.version() + ' ' + state_->compiler.flags() +
+           (state_->compiler.is_apart() ? "" : "; compiled without limits");
   }
   /// Whether a kernel has cost this process its context, so that it must be replaced.
   [[nodiscard]] bool spent() const { return state_->context->lost(); }
@@ -180,7 +195,8 @@ public:
     state_->context->demand_alive();
     auto deadline = options.deadline;
     if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
-    auto compilation = state_->compiler.compile(kernel, options.plan, deadline, std::move(stop));
+    auto compilation =
+        state_->compiler.compile(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
     CompileResult<Program> result;
     result.timed_out = compilation.timed_out;
     result.refused = compilation.refused;
@@ -289,11 +305,19 @@ private:
           gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()) {
       device.software["compiler"] = compiler.version();
       device.features = {"cuda"};
-      if (!compiler.toolkit().empty()) device.features.emplace_back("toolkit headers");
-      using enum detail::DeviceAttribute;
-      limits = {context->attribute(max_grid_x), context->attribute(max_grid_y),
-                context->attribute(max_grid_z)};
-      dynamic_shared_limit = context->attribute(shared_bytes_of_a_block);
+      device.headers = compiler.headers();
+      launches_clusters =
+          context->driver().launch_with != nullptr && has(detail::DeviceAttribute::launches_clusters);
+      reads_tensor_maps =
+          context->driver().encode_tensor_map != nullptr && has(detail::DeviceAttribute::reads_tensor_maps);
+      if (launches_clusters)
+        device.features.emplace_back("clusters in launch lines: <<<..., cluster(x, y, z)>>>");
+      if (reads_tensor_maps) device.features.emplace_back("tensor_map(...) arguments");
+      using detail::DeviceAttribute;
+      limits = {context->attribute(DeviceAttribute::max_grid_x),
+                context->attribute(DeviceAttribute::max_grid_y),
+                context->attribute(DeviceAttribute::max_grid_z)};
+      dynamic_shared_limit = context->attribute(DeviceAttribute::shared_bytes_of_a_block);
       const detail::CudaContext::Use use(*context);
       const auto& driver = context->driver();
       for (auto* event : {&start, &stop}) driver.demand(driver.event_create(event, 0), "cuEventCreate");
@@ -319,6 +343,15 @@ private:
       }
     }
 
+    /// What drivers and devices before the thing itself do not have either.
+    [[nodiscard]] bool has(detail::DeviceAttribute what) const {
+      try {
+        return context->attribute(what) > 0;
+      } catch (const Error&) {
+        return false;
+      }
+    }
+
     CudaBackendOptions options;
     std::shared_ptr<detail::CudaContext> context;
     Device device;
@@ -327,6 +360,8 @@ private:
     detail::CudaConditionsWatch watch;
     std::array<std::int64_t, 3> limits{};
     int dynamic_shared_limit = 0;
+    bool launches_clusters = false;
+    bool reads_tensor_maps = false;
     detail::CudaHandle start = nullptr;
     detail::CudaHandle stop = nullptr;
     /// Holds the stream while it is 0; null where the driver cannot.
@@ -371,7 +406,7 @@ private:
   struct Ready {
     const CudaProgram::Function* function = nullptr;
     const Launch* launch = nullptr;
-    std::vector<std::uint64_t> values;
+    std::vector<detail::CudaParameterBytes> values;
   };
 
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
@@ -446,6 +481,7 @@ private:
     if (threads > function.max_threads)
       return "the block has too many threads; with the registers that `" + launch.entry + "` uses, at most " +
              std::to_string(function.max_threads) + " are possible";
+    if (auto reason = check_cluster(launch, function)) return reason;
     const auto shared = launch.shared_bytes + function.static_shared_bytes;
     if (launch.shared_bytes < 0 || shared > state_->dynamic_shared_limit)
       return "a block needs " + std::to_string(shared) + " bytes of shared memory; at most " +
@@ -459,33 +495,92 @@ private:
                   "cuFuncSetAttribute");
     }
     for (std::size_t i = 0; i < launch.arguments.size(); ++i)
-      if (auto reason = translate(launch.arguments[i], entry.parameters[i], ready))
+      if (auto reason = translate(turn, launch.arguments[i], entry.parameters[i], ready))
         return "argument " + std::to_string(i + 1) + " (`" + launch.arguments[i].name + "`) " + *reason;
     return std::nullopt;
   }
 
-  [[nodiscard]] static std::optional<std::string> translate(const LaunchArgument& argument,
-                                                            detail::CudaParameter parameter, Ready& ready) {
-    if (argument.kind == LaunchArgument::Kind::tensor_map) return "is a tensor map, which is not there yet";
+  /// The reason if the blocks of a launch cannot be put together in clusters.
+  [[nodiscard]] std::optional<std::string> check_cluster(const Launch& launch,
+                                                         const CudaProgram::Function& function) const {
+    constexpr std::array<std::int64_t, 3> none{1, 1, 1};
+    const bool fixed = function.cluster[0] > 0;
+    if (launch.cluster == none && !fixed) return std::nullopt;
+    if (launch.cluster != none && !state_->launches_clusters)
+      return "this device or its driver has no clusters";
+    std::int64_t blocks = 1;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const auto size = fixed ? std::max<std::int64_t>(function.cluster[axis], 1) : launch.cluster[axis];
+      if (fixed && launch.cluster != none && launch.cluster[axis] != size)
+        return "the launch line asks for other clusters than `__cluster_dims__` of `" + launch.entry + '`';
+      if (size < 1 || launch.grid[axis] % size != 0)
+        return "the grid has " + std::to_string(launch.grid[axis]) + " blocks along axis " +
+               std::to_string(axis) + ", which is no multiple of the cluster's " + std::to_string(size);
+      blocks = size > most_cluster_blocks ? most_cluster_blocks + 1 : blocks * size;
+    }
+    if (blocks > most_cluster_blocks)
+      return "a cluster has more than " + std::to_string(most_cluster_blocks) + " blocks";
+    return std::nullopt;
+  }
+  /// What every device with clusters can do.
+  static constexpr std::int64_t most_cluster_blocks = 8;
+
+  [[nodiscard]] std::optional<std::string> translate(const Turn& turn, const LaunchArgument& argument,
+                                                     detail::CudaParameter parameter, Ready& ready) const {
+    auto& value = ready.values.emplace_back();
     if (argument.kind == LaunchArgument::Kind::scalar) {
       const auto bits = detail::cuda_parameter_bits(argument, parameter);
       if (!bits) return "= " + std::to_string(argument.integer) + " does not fit the type of its parameter";
-      ready.values.push_back(*bits);
+      value.words[0] = *bits;
       return std::nullopt;
     }
     if (argument.bound.handle == 0)
       throw Error(error_id::backend_memory, "argument `" + argument.name + "` is bound to no buffer",
                   "Bind every buffer of a plan to memory that this backend allocated");
-    ready.values.push_back(argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset));
+    value.words[0] = argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset);
+    if (argument.kind == LaunchArgument::Kind::tensor_map) return make_tensor_map(turn, argument, value);
+    return std::nullopt;
+  }
+
+  /// Replaces a buffer's address by a tensor map of it.
+  [[nodiscard]] std::optional<std::string> make_tensor_map(const Turn& turn, const LaunchArgument& argument,
+                                                           detail::CudaParameterBytes& value) const {
+    if (!state_->reads_tensor_maps)
+      return "is a tensor map, which this device or its driver does not have; it takes Hopper (sm_90)";
+    detail::TensorMapRequest request;
+    const auto address = value.words[0];
+    if (auto reason = detail::read_tensor_map(argument, address, request); !reason.empty()) return reason;
+    const auto code =
+        turn.driver.encode_tensor_map(&value, request.type, request.rank, address, request.extents.data(),
+                                      request.strides.data(), request.box.data(), request.steps.data(),
+                                      request.interleave, request.swizzle, request.promotion, request.fill);
+    if (code != detail::cuda_code::success)
+      return "cannot become a tensor map: " + turn.driver.describe(code);
     return std::nullopt;
   }
 
   [[nodiscard]] static detail::CudaCode launch(const Turn& turn, const Ready& ready) {
     std::vector<void*> parameters;
-    for (const auto& value : ready.values) parameters.push_back(const_cast<std::uint64_t*>(&value));
+    for (const auto& value : ready.values)
+      parameters.push_back(const_cast<detail::CudaParameterBytes*>(&value));
     const auto& grid = ready.launch->grid;
     const auto& block = ready.launch->block;
+    const auto& cluster = ready.launch->cluster;
     const auto narrow = [](std::int64_t value) { return static_cast<unsigned>(value); };
+    if (cluster != std::array<std::int64_t, 3>{1, 1, 1}) {
+      detail::LaunchAttribute attribute{detail::cluster_attribute, {}};
+      detail::LaunchConfig config;
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        config.grid[axis] = narrow(grid[axis]);
+        config.block[axis] = narrow(block[axis]);
+        attribute.value[axis] = narrow(cluster[axis]);
+      }
+      config.shared_bytes = narrow(ready.launch->shared_bytes);
+      config.stream = turn.stream;
+      config.attributes = &attribute;
+      config.attribute_count = 1;
+      return turn.driver.launch_with(&config, ready.function->handle, parameters.data(), nullptr);
+    }
     return turn.driver.launch(ready.function->handle, narrow(grid[0]), narrow(grid[1]), narrow(grid[2]),
                               narrow(block[0]), narrow(block[1]), narrow(block[2]),
                               narrow(ready.launch->shared_bytes), turn.stream, parameters.data(), nullptr);

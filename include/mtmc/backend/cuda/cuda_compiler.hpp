@@ -1,6 +1,7 @@
 #pragma once
 /// From a kernel's text and its launches to a CUBIN for one architecture.
 
+#include <mtmc/backend/cuda/compiler_process.hpp>
 #include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
@@ -9,9 +10,13 @@
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/kernel.hpp>
+#include <mtmc/support/program_roles.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -45,8 +50,13 @@ public:
   /// `architecture`: "sm_90a". Throws `Error` (`mtmc.backend.001`) where there is no NVRTC that serves a
   /// driver of `driver_version` (0 = any).
   CudaCompiler(const CudaBackendOptions& options, const std::string& architecture, int driver_version = 0)
-      : toolkit_(toolkit_of(options)), nvrtc_(options.nvrtc_library, toolkit_, driver_version),
-        flags_(options.flags) {
+      : toolkit_(toolkit_of(options)), memory_bytes_(options.compile_memory_bytes), flags_(options.flags) {
+    if (auto command = compiler_command(options); command.empty())
+      here_.emplace(options.nvrtc_library, toolkit_, driver_version);
+    else
+      apart_ = std::make_unique<CompilerProcess>(
+          CompilerProcessSetup{std::move(command), options.nvrtc_library, toolkit_, driver_version,
+                               options.temporary_folder, options.parallel_compiles});
     flags_.push_back("--gpu-architecture=" + architecture);
     flags_.emplace_back("--ptxas-options=-v");
     for (const char* folder : {"/include", "/include/cccl"})
@@ -55,18 +65,33 @@ public:
   }
 
   /// "NVRTC 13.0".
-  [[nodiscard]] std::string version() const { return nvrtc_.version(); }
+  [[nodiscard]] std::string version() const { return here_ ? here_->version() : apart_->version(); }
+  /// Whether it is a process of its own, so that limits are kept.
+  [[nodiscard]] bool is_apart() const noexcept { return apart_ != nullptr; }
   /// The toolkit whose headers kernels can include; empty without one.
   [[nodiscard]] const std::string& toolkit() const noexcept { return toolkit_; }
+  /// What kernels may include and is there, by what lies in the toolkit's folders.
+  [[nodiscard]] std::vector<std::string> headers() const {
+    std::vector<std::string> names{"cstdint", "cstddef", "climits", "cfloat", "cmath", "cuda.h"};
+    for (const auto name : cuda_useful_headers)
+      for (const char* folder : {"/include/", "/include/cccl/"})
+        if (std::error_code ignored;
+            !toolkit_.empty() && std::filesystem::exists(toolkit_ + folder + std::string(name), ignored)) {
+          names.emplace_back(name);
+          break;
+        }
+    return names;
+  }
   [[nodiscard]] std::string flags() const {
     std::string text;
     for (const auto& flag : flags_) text += (text.empty() ? "" : " ") + flag;
     return text;
   }
 
-  /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself fails.
+  /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself cannot be had. `memory_bytes`: as
+  /// `CudaBackendOptions::compile_memory_bytes`; 0 = what that says.
   [[nodiscard]] CudaCompilation compile(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
-                                        std::stop_token stop) const {
+                                        std::stop_token stop, std::int64_t memory_bytes = 0) const {
     CudaCompilation result;
     result.signatures = signatures_of(plan);
     NvrtcRequest request;
@@ -75,11 +100,17 @@ public:
     request.headers = {{std::string(cuda_kernel_file), kernel.source}};
     for (const auto& [name, text] : cuda_own_headers()) request.headers.push_back({name, text});
     request.options = flags_;
+    if (!toolkit_.empty()) request.precompilable = leading_cuda_includes(kernel.source);
     for (const auto& signature : result.signatures) request.entries.push_back(signature.entry);
     request.deadline = deadline;
+    request.memory_bytes = memory_bytes > 0 ? memory_bytes : memory_bytes_;
     request.stop = std::move(stop);
-    auto compiled = nvrtc_.compile(request);
+    auto compiled = here_ ? here_->compile(request) : apart_->compile(request);
     if (result.timed_out = compiled.timed_out; result.timed_out) return result;
+    if (compiled.failure) {
+      result.diagnostics.push_back(std::move(*compiled.failure));
+      return result;
+    }
     result.diagnostics = read_nvrtc_log(compiled.log, kernel.source, result.signatures, !compiled.compiled);
     if (!compiled.compiled) return result;
     if (auto refused = screen_cubin(compiled.cubin, compiled.ptx); !refused.empty()) {
@@ -100,6 +131,14 @@ private:
     return std::filesystem::exists(usual + "/include/cuda_fp16.h", ignored) ? usual : std::string();
   }
 
+  /// What to start for a compiler process; empty if there is no program that could be one.
+  [[nodiscard]] static std::vector<std::string> compiler_command(const CudaBackendOptions& options) {
+    if (!options.compiler_command.empty() || !offered_roles().has(cuda_compiler_argument))
+      return options.compiler_command;
+    // The link leads to this very program, even if its file has been replaced or removed since.
+    return {"/proc/self/exe"};
+  }
+
   /// Names of the entries in the binary, what their parameters take, and the worst of their resources.
   static void read_entries(const NvrtcResult& compiled, CudaCompilation& result) {
     std::map<std::string, std::uint64_t> sizes;
@@ -118,7 +157,10 @@ private:
   }
 
   std::string toolkit_;
-  Nvrtc nvrtc_;
+  std::int64_t memory_bytes_;
+  /// One of the two.
+  std::optional<Nvrtc> here_;
+  std::unique_ptr<CompilerProcess> apart_;
   std::vector<std::string> flags_;
 };
 

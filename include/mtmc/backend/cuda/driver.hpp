@@ -1,9 +1,11 @@
 #pragma once
 /// The CUDA driver, opened at run time: no header and no library of CUDA is needed to build.
 
+#include <mtmc/backend/cuda/tensor_map.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/shared_library.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,7 +47,9 @@ enum class DeviceAttribute : int {
   major = 75,
   minor = 76,
   shared_bytes = 81,
-  shared_bytes_of_a_block = 97
+  shared_bytes_of_a_block = 97,
+  launches_clusters = 120,
+  reads_tensor_maps = 127
 };
 /// What is asked of a function.
 enum class FunctionAttribute : int {
@@ -53,7 +57,29 @@ enum class FunctionAttribute : int {
   static_shared_bytes = 1,
   local_bytes = 3,
   registers = 4,
-  dynamic_shared_bytes = 8
+  dynamic_shared_bytes = 8,
+  cluster_x = 11,
+  cluster_y = 12,
+  cluster_z = 13
+};
+
+/// CUlaunchAttribute: one thing that a launch asks for.
+struct LaunchAttribute {
+  int id = 0;
+  alignas(8) std::array<unsigned, 16> value{};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+/// What CUlaunchAttributeID calls the extents of clusters.
+inline constexpr int cluster_attribute = 4;
+
+/// CUlaunchConfig: a launch with attributes.
+struct LaunchConfig {
+  std::array<unsigned, 3> grid{};
+  std::array<unsigned, 3> block{};
+  unsigned shared_bytes = 0;
+  CudaHandle stream = nullptr;
+  LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
 };
 
 /// The functions of the driver under the names of their binary interface: a bare name may mean that of
@@ -113,6 +139,15 @@ public:
   /// Holds a stream until a word of memory has a value; null where the driver has none.
   CudaCode (*stream_wait)(CudaHandle, CudaAddress, std::uint32_t,
                           unsigned) = find_optional("cuStreamWaitValue32_v2");
+
+  /// Launches with attributes, clusters for instance; null before CUDA 11.8.
+  CudaCode (*launch_with)(const LaunchConfig*, CudaHandle, void**,
+                          void**) = find_optional("cuLaunchKernelEx");
+  /// Makes a tensor map of type, rank, address, extents, strides, box, steps, interleave, swizzle, promotion
+  /// and fill; null before CUDA 12.
+  CudaCode (*encode_tensor_map)(CudaParameterBytes*, int, std::uint32_t, CudaAddress, const std::uint64_t*,
+                                const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int,
+                                int, int) = find_optional("cuTensorMapEncodeTiled");
 
   /// 13000 for CUDA 13.0: the newest that the driver serves.
   [[nodiscard]] int version() const noexcept { return version_; }

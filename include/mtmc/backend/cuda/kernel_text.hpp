@@ -62,7 +62,8 @@ enum class CudaParameter : std::uint64_t {
   u32 = 8,
   i32 = 9,
   u64 = 10,
-  i64 = 11
+  i64 = 11,
+  tensor_map = 12
 };
 
 /// How the compiler is asked for it. Behind `launch_check_support`.
@@ -70,7 +71,7 @@ inline constexpr std::string_view cuda_parameter_support = R"support(
 namespace mtmc_generated {
 template <class U> inline constexpr int mtmc_value_kind =
     floating<U> ? (sizeof(U) == 4 ? 2 : 3)
-    : integer<U> == 0 ? 1
+    : integer<U> == 0 ? (sizeof(U) == 128 ? 12 : 1)
                       : (sizeof(U) == 1 ? 4 : sizeof(U) == 2 ? 6 : sizeof(U) == 4 ? 8 : 10) + (integer<U> & 1);
 template <class T> inline constexpr int mtmc_parameter_kind = mtmc_value_kind<typename Value<T>::Type>;
 } // namespace mtmc_generated
@@ -130,6 +131,7 @@ template <class T> inline constexpr int mtmc_parameter_kind = mtmc_value_kind<ty
   };
   switch (parameter) {
   case CudaParameter::pointer:
+  case CudaParameter::tensor_map:
     return std::nullopt;
   case CudaParameter::f32:
     return word(static_cast<float>(real));

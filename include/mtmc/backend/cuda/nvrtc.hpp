@@ -1,6 +1,7 @@
 #pragma once
 /// NVIDIA's run-time compiler, opened at run time: CUDA C++ to machine code, without a driver or a GPU.
 
+#include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/shared_library.hpp>
 #include <mtmc/support/stopwatch.hpp>
@@ -8,7 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -30,10 +34,18 @@ struct NvrtcRequest {
   std::string name = "kernel.cu";
   std::vector<NvrtcHeader> headers{};
   std::vector<std::string> options{};
+  /// `#include <...>` lines with which the source may begin without meaning anything else: who keeps
+  /// precompiled headers can put them there.
+  std::string precompilable{};
   /// Functions whose names in the binary are wanted.
   std::vector<std::string> entries{};
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  /// Bytes that this compilation may add to what the compiler itself takes; 0 = no limit. Kept only where the
+  /// compiler has a process of its own.
+  std::int64_t memory_bytes = 0;
   std::stop_token stop{};
+  /// Called now and then while it compiles. May be empty; must not throw.
+  std::function<void()> meanwhile{};
 };
 
 /// What came of it.
@@ -41,6 +53,8 @@ struct NvrtcResult {
   bool compiled = false;
   /// Deadline or stop request came first.
   bool timed_out = false;
+  /// Why the compiler itself did not get to an end with this text: it ran out of memory, or crashed.
+  std::optional<Diagnostic> failure{};
   std::string log{};
   /// The ELF file; empty if nothing was compiled.
   std::string cubin{};
@@ -48,6 +62,18 @@ struct NvrtcResult {
   /// In the order of the request's entries; empty where there is no such function.
   std::vector<std::string> lowered{};
 };
+
+/// What a coder is told of a text that needs more memory than its compilation may take (0 = than there is).
+[[nodiscard]] inline Diagnostic compiler_out_of_memory(std::int64_t bytes) {
+  return {Severity::error,
+          0,
+          0,
+          "the compiler needed more than " +
+              (bytes > 0 ? std::to_string(bytes >> 20) + " MiB of memory" : "the memory there is") +
+              " for this kernel",
+          "Write less code: unroll, inline and expand templates and macros less",
+          {}};
+}
 
 /// The compiler. May be used from several threads.
 class Nvrtc {
@@ -84,10 +110,15 @@ public:
     for (const auto& option : request.options) options.push_back(option.c_str());
     const int code = compile_program(program.handle, static_cast<int>(options.size()), options.data());
     result.log = text_of(program.handle, log_size, log_of, "nvrtcGetProgramLog");
+    constexpr int out_of_memory = 1;
     constexpr int compilation_failed = 6;
     constexpr int cancelled = 16;
     if (code == cancelled || (code != 0 && over(request))) {
       result.timed_out = true;
+      return result;
+    }
+    if (code == out_of_memory) {
+      result.failure = compiler_out_of_memory(request.memory_bytes);
       return result;
     }
     if (code != 0 && code != compilation_failed)
@@ -161,7 +192,11 @@ private:
     return request.stop.stop_requested() || std::chrono::steady_clock::now() > request.deadline;
   }
   /// Not 0 ends the compilation.
-  static int go_on(void* request, void*) { return over(*static_cast<const NvrtcRequest*>(request)) ? 1 : 0; }
+  static int go_on(void* given, void*) {
+    const auto& request = *static_cast<const NvrtcRequest*>(given);
+    if (request.meanwhile) request.meanwhile();
+    return over(request) ? 1 : 0;
+  }
 
   [[nodiscard]] std::string error(int code) const {
     const char* text = error_text(code);

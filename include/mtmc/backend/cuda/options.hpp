@@ -24,6 +24,19 @@ struct CudaBackendOptions {
   std::vector<std::string> flags{"--std=c++17"};
   /// Longest compilation where `CompileOptions` gives no deadline.
   std::chrono::milliseconds compile_timeout{60'000};
+  /// Bytes of address space that one compilation may add to what the compiler itself takes, where
+  /// `CompileOptions` gives no limit; 0 = no limit.
+  std::int64_t compile_memory_bytes = std::int64_t{4} << 30;
+  /// Most compilations at once. At least 1.
+  int parallel_compiles = 4;
+  /// The program in whose process kernels are compiled, `{"mtmc-worker"}` say, or any other that calls
+  /// `run_as_worker` with `cuda_worker()` first of all. Empty: this very program, if it does so (in a worker
+  /// it always does); else this process itself, where a compilation ends only if the compiler asks now and
+  /// then whether it shall go on, there is no limit on memory, and a crash of the compiler is one of this
+  /// process.
+  std::vector<std::string> compiler_command{};
+  /// Where the compiler process gets a private folder, for precompiled headers of the toolkit (up to 600 MB).
+  std::string temporary_folder = "/tmp";
   /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes on the same device
   /// undisturbed by each other's runs and timings (see `DeviceLock`); empty = each process minds itself only.
   std::string device_lock_folder{};

@@ -15,6 +15,10 @@ inline void visit_fields(JsonFields& visit, CudaBackendOptions& noun) {
   visit.optional("toolkit_folder", noun.toolkit_folder, defaults.toolkit_folder);
   visit.optional("flags", noun.flags, defaults.flags);
   visit_seconds(visit, "compile_seconds", noun.compile_timeout, defaults.compile_timeout);
+  visit.optional("compile_memory_bytes", noun.compile_memory_bytes, defaults.compile_memory_bytes);
+  visit.optional("parallel_compiles", noun.parallel_compiles, defaults.parallel_compiles);
+  visit.optional("compiler_command", noun.compiler_command, defaults.compiler_command);
+  visit.optional("temporary_folder", noun.temporary_folder, defaults.temporary_folder);
   visit.optional("device_lock_folder", noun.device_lock_folder, defaults.device_lock_folder);
   visit.no_others();
 }

@@ -1,0 +1,257 @@
+#pragma once
+/// The inside of a compiler process: it loads NVRTC once and forks for every text.
+///
+/// A candidate's text meets a compiler that no other text has touched, with all that is costly (the library,
+/// its tables, precompiled headers of the toolkit) already there. What it does to that compiler, crash, hang,
+/// eat memory, ends with the forked process. This process itself compiles nothing of a candidate's.
+
+#include <mtmc/backend/cuda/compiler_protocol.hpp>
+#include <mtmc/backend/cuda/nvrtc.hpp>
+#include <mtmc/backend/cuda/precompiled_headers.hpp>
+#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/packet_socket.hpp>
+#include <mtmc/support/program_roles.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fcntl.h>
+#include <memory>
+#include <new>
+#include <optional>
+#include <poll.h>
+#include <signal.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace mtmc::detail {
+
+/// One conversation with a backend, on one socket.
+class CompilerService {
+public:
+  /// `folder`: where precompiled headers go.
+  CompilerService(int socket, std::string folder) : socket_(socket), folder_(std::move(folder)) {}
+
+  /// Serves until the other end is closed.
+  void run(const std::string& library, const std::string& toolkit, int driver_version) {
+    try {
+      compiler_ = std::make_unique<Nvrtc>(library, toolkit, driver_version);
+      headers_ = std::make_unique<PrecompiledHeaders>(*compiler_, folder_);
+    } catch (const Error& error) {
+      (void)send_packet(socket_, to_bytes(CompilerGreeting{{}, error}).substr(0, longest_compiler_packet));
+      return;
+    }
+    if (!send_packet(socket_, to_bytes(CompilerGreeting{compiler_->version(), {}}))) return;
+    warm_up();
+    while (serve()) {
+    }
+    for (auto& running : running_) end(running, false);
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A compilation under way.
+  struct Running {
+    pid_t pid = -1;
+    /// Readable when it has ended; -1 where the system has no such descriptors.
+    FileDescriptor exit{};
+    /// Where its end is told; closed by the other side when nobody wants to know.
+    FileDescriptor status{};
+    FileDescriptor words{};
+    Clock::time_point until{};
+  };
+
+  /// What the first compilation sets up is there for all the others (10 of 37 ms).
+  void warm_up() const {
+    NvrtcRequest request;
+    request.source = "__global__ void mtmc_warm(float* a) { a[threadIdx.x] = 1; }";
+    try {
+      (void)compiler_->compile(request);
+    } catch (const Error&) {
+      // A compiler that cannot do this says so where it is asked for something.
+    }
+  }
+
+  /// Waits for the next thing to happen. False at the end of the conversation.
+  [[nodiscard]] bool serve() {
+    auto until = Clock::time_point::max();
+    bool blind = false;
+    for (const auto& running : running_) {
+      until = std::min(until, running.until);
+      blind = blind || !running.exit;
+    }
+    int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
+    if (blind && (timeout < 0 || timeout > ChildProcess::blind_interval))
+      timeout = ChildProcess::blind_interval;
+    return !look(timeout) || take_request();
+  }
+
+  /// Waits so many milliseconds, and ends what has ended, is late or is not wanted any more. Whether there is
+  /// a request, or the end of the conversation.
+  bool look(int timeout) {
+    std::vector<pollfd> watched{{socket_, POLLIN, 0}};
+    for (const auto& running : running_) {
+      watched.push_back({running.exit.get(), POLLIN, 0});
+      watched.push_back({running.status.get(), 0, 0});
+    }
+    // Interrupted, it has seen nothing.
+    if (::poll(watched.data(), watched.size(), timeout) < 0)
+      for (auto& one : watched) one.revents = 0;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      auto& running = running_[i];
+      const bool unwanted = watched[2 + 2 * i].revents != 0;
+      const bool late = Clock::now() >= running.until;
+      if (unwanted || late || has_ended(running)) end(running, late);
+    }
+    std::erase_if(running_, [](const Running& running) { return running.pid < 0; });
+    return watched[0].revents != 0;
+  }
+
+  [[nodiscard]] bool take_request() {
+    char nothing = 0;
+    auto packet = receive_packet(socket_, &nothing, 1);
+    if (packet.size < 0) return errno == EAGAIN;
+    if (packet.size == 0) return false;
+    if (packet.descriptors.size() == 3)
+      start(packet.descriptors[0].get(), packet.descriptors[1].get(), std::move(packet.descriptors[2]));
+    return true;
+  }
+
+  void start(int request_file, int result_file, FileDescriptor status) {
+    NvrtcRequest request;
+    try {
+      request = read_request(content_of(request_file));
+      headers_->make(request, [this] { (void)look(0); });
+      headers_->apply(request);
+    } catch (const std::exception&) {
+      return; // Closing the socket without a word says that the request was not understood.
+    }
+    Running running;
+    running.status = std::move(status);
+    running.words.reset(::memfd_create("compiler-words", MFD_CLOEXEC));
+    running.until = request.deadline > Clock::time_point::max() - compiler_grace
+                        ? Clock::time_point::max()
+                        : request.deadline + compiler_grace;
+    const pid_t parent = ::getpid();
+    running.pid = ::fork();
+    if (running.pid == 0) compile(request, result_file, running.words.get(), parent);
+    if (running.pid < 0) return;
+    running.exit.reset(static_cast<int>(::syscall(SYS_pidfd_open, running.pid, 0)));
+    running_.push_back(std::move(running));
+  }
+
+  /// The whole life of the forked process.
+  [[noreturn]] void compile(const NvrtcRequest& request, int result_file, int words, pid_t parent) const {
+    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(0);
+    constexpr int result_number = 3;
+    const int result = ::fcntl(result_file, F_DUPFD, 16);
+    const int log = ::fcntl(words, F_DUPFD, 16);
+    const FileDescriptor nothing{::open("/dev/null", O_RDWR)};
+    (void)::dup2(nothing.get(), 0);
+    (void)::dup2(nothing.get(), 1);
+    (void)::dup2(log, 2);
+    (void)::dup2(result, result_number);
+    (void)::syscall(SYS_close_range, result_number + 1, ~0U, 0);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, largest_compiler_result);
+    if (request.memory_bytes > 0)
+      limit(RLIMIT_AS, address_space() + static_cast<std::uint64_t>(request.memory_bytes));
+    std::string bytes;
+    try {
+      try {
+        bytes = to_bytes(compiler_->compile(request));
+      } catch (const Error& error) {
+        bytes = to_bytes(error);
+      }
+    } catch (const std::bad_alloc&) {
+      ::_exit(compiler_exit_out_of_memory);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(write_all(result_number, bytes) == 0 ? 0 : 1);
+  }
+
+  /// Only downwards: a worker's limit is one for what it starts, too.
+  static void limit(__rlimit_resource resource, std::uint64_t value) {
+    rlimit given{};
+    if (::getrlimit(resource, &given) == 0) value = std::min<std::uint64_t>(value, given.rlim_cur);
+    (void)limit_process(0, resource, value);
+  }
+
+  /// Bytes this process has mapped already, most of them the compiler's own.
+  [[nodiscard]] static std::uint64_t address_space() {
+    const FileDescriptor file{::open("/proc/self/statm", O_RDONLY)};
+    std::array<char, 128> text{};
+    std::uint64_t pages = 0;
+    if (file && ::read(file.get(), text.data(), text.size() - 1) > 0)
+      (void)std::from_chars(text.data(), text.data() + text.size(), pages);
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+
+  [[nodiscard]] static bool has_ended(const Running& running) {
+    siginfo_t info{};
+    const int result = ::waitid(P_PID, static_cast<id_t>(running.pid), &info, WEXITED | WNOHANG | WNOWAIT);
+    return result != 0 || info.si_pid != 0;
+  }
+
+  /// Kills it if it has not ended, and tells how it ended whoever still wants to know.
+  static void end(Running& running, bool late) {
+    CompilerEnd told;
+    told.timed_out = late && !has_ended(running);
+    ::kill(running.pid, SIGKILL);
+    int status = 0;
+    rusage usage{};
+    pid_t reaped = -1;
+    do reaped = ::wait4(running.pid, &status, 0, &usage);
+    while (reaped < 0 && errno == EINTR);
+    running.pid = -1;
+    if (WIFSIGNALED(status)) told.signal = WTERMSIG(status);
+    if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
+    told.finished = reaped > 0 && WIFEXITED(status) && told.exit_code == 0;
+    told.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+    constexpr std::size_t most_words = 512;
+    told.words = content_of(running.words.get());
+    if (told.words.size() > most_words) told.words.erase(0, told.words.size() - most_words);
+    (void)send_packet(running.status.get(), to_bytes(told));
+  }
+
+  int socket_;
+  std::string folder_;
+  std::unique_ptr<Nvrtc> compiler_;
+  std::unique_ptr<PrecompiledHeaders> headers_;
+  std::vector<Running> running_;
+};
+
+/// How a program becomes a compiler process.
+[[nodiscard]] inline ProgramRole cuda_compiler_role() {
+  return {std::string(cuda_compiler_argument), [](const std::vector<std::string>& arguments) {
+            if (arguments.size() != 4) {
+              std::fprintf(stderr, "%s is how mtmc's CUDA backend starts its compiler process\n",
+                           cuda_compiler_argument.data());
+              return 2;
+            }
+            CompilerService service(STDIN_FILENO, arguments[3]);
+            service.run(arguments[0], arguments[1], std::atoi(arguments[2].c_str())); // NOLINT(cert-err34-c)
+            return 0;
+          }};
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,32 @@
+#include <mtmc/support/program_roles.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace mtmc;
+using namespace mtmc::detail;
+
+TEST_CASE("a program plays the role that its first argument names; otherwise it offers all of them") {
+  std::vector<std::string> heard;
+  const std::vector<ProgramRole> roles{{"--test-role-a", [](const auto&) { return 1; }},
+                                       {"--test-role-b", [&](const std::vector<std::string>& rest) {
+                                          heard = rest;
+                                          return 42;
+                                        }}};
+  int code = 0;
+  const char* const played[] = {"program", "--test-role-b", "x", "--test-role-a"};
+  CHECK(play_role(4, played, roles, code));
+  CHECK(code == 42);
+  CHECK(heard == std::vector<std::string>{"x", "--test-role-a"});
+  CHECK_FALSE(offered_roles().has("--test-role-a"));
+
+  const char* const other[] = {"program", "x", "--test-role-b"};
+  CHECK_FALSE(play_role(3, other, roles, code));
+  CHECK(offered_roles().has("--test-role-a"));
+  CHECK(offered_roles().has("--test-role-b"));
+  CHECK_FALSE(offered_roles().has("--test-role"));
+  CHECK_FALSE(play_role(1, other, roles, code));
+  CHECK_FALSE(play_role(0, nullptr, roles, code));
+}
