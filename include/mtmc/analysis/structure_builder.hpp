@@ -86,6 +86,8 @@ private:
     CallContext context;
     context.values = symbols_;
     if (launch == nullptr) return context;
+    context.geometry = geometry_of(*launch, [this](const std::string& text) { return evaluate(text); });
+    if (context.geometry) add_launch_values(*context.geometry, context.values);
     const auto given = parameters(*function.node);
     for (std::size_t i = 0; i < given.size() && i < launch->arguments.size(); ++i) {
       const TypeFacts type = type_facts(given[i].type);
@@ -116,7 +118,7 @@ private:
     context.buffers.clear(); // inside a function, arrays are named as its text names them
     double calls = 0;
     for (const LaunchText& other : analysis_.lines().launches) calls += other.entry == function.name ? 1 : 0;
-    const FunctionAtSize at_size(function, context.values);
+    const FunctionAtSize at_size(function, context);
     Region whole;
     whole.kind = RegionKind::function;
     whole.label = "the function " + function.name;
@@ -296,7 +298,7 @@ private:
       region.first_line = region.last_line = launch.node->range.first_line;
       if (const FunctionAnalysis* function = analysis_.find_function(launch.entry); function != nullptr) {
         const CallContext context = context_of(*function, &launch);
-        const FunctionAtSize at_size(*function, context.values);
+        const FunctionAtSize at_size(*function, context);
         region.facts = region_facts(*function, {}, context, at_size);
       } else {
         region.facts.opaque = true;
