@@ -186,6 +186,7 @@ inline void visit_fields(JsonFields& visit, LaneFacts& noun) {
   visit.required("pattern", noun.pattern);
   visit.optional("stride", noun.stride);
   visit.optional("elements", noun.elements);
+  visit.optional("axes", noun.axes);
   visit.optional("sectors", noun.sectors);
   visit.optional("least_sectors", noun.least_sectors);
   visit.optional("bank_ways", noun.bank_ways);

@@ -126,6 +126,8 @@ struct LaneFacts {
   /// ("K") and at the main size.
   std::string stride{};
   std::optional<std::int64_t> elements{};
+  /// Elements from a thread to the next one along each axis of `RegionFacts::threads`, at the main size.
+  std::vector<std::optional<std::int64_t>> axes{};
   /// 32-byte sectors that one request of a warp touches, and the fewest that its distinct bytes fit into.
   /// 0 = not known, or shared memory.
   int sectors = 0;

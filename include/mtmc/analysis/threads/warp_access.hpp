@@ -44,6 +44,8 @@ public:
     result.shared_memory = access.array->place == ArrayPlace::block;
     result.stride = stride_text(access);
     sharing(access, result);
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (geometry_.grid[axis] * geometry_.block[axis] > 1) result.axes.push_back(distance(access, axis));
     const auto lanes = lane_addresses(access, {});
     if (lanes.empty()) return result;
     classify(lanes, result);
@@ -118,6 +120,15 @@ private:
   [[nodiscard]] Point thread_of(std::int64_t lane, const Index& block) const {
     const auto& extent = geometry_.block;
     return {{lane % extent[0], lane / extent[0] % extent[1], lane / (extent[0] * extent[1])}, block};
+  }
+
+  /// From the first thread to the next one along an axis, which may be in another block.
+  [[nodiscard]] std::optional<std::int64_t> distance(const Access& access, std::size_t axis) const {
+    Point next;
+    (geometry_.block[axis] > 1 ? next.thread : next.block)[axis] = 1;
+    const auto here = address(access, {});
+    const auto there = address(access, next);
+    return here && there ? std::optional(*there - *here) : std::nullopt;
   }
 
   /// Of the first warp of a block; empty if one of them is not known.
@@ -242,15 +253,11 @@ private:
   /// A neighbour along some axis of the block touches in this iteration what this thread does in the next one.
   [[nodiscard]] bool is_window(const Access& access,
                                std::span<const std::optional<std::int64_t>> strides) const {
-    const auto here = address(access, {});
-    for (std::size_t axis = 0; here && axis < 3; ++axis) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
       if (geometry_.block[axis] == 1) continue;
-      Point next;
-      next.thread[axis] = 1;
-      const auto there = address(access, next);
-      if (!there || *there == *here) continue;
-      for (const auto& stride : strides)
-        if (stride && *stride == *there - *here) return true;
+      const auto step = distance(access, axis);
+      if (!step || *step == 0) continue;
+      if (std::find(strides.begin(), strides.end(), step) != strides.end()) return true;
     }
     return false;
   }
