@@ -53,6 +53,7 @@ private:
 
   void read_sizes() {
     if (const ProblemSize* size = task_.main_size(); size != nullptr) symbols_ = size->symbols;
+    symbols_.emplace("compute_units", nominal_compute_units);
     for (const Argument& argument : task_.arguments)
       if (argument.role != ArgumentRole::scalar) note_buffer(argument.name, argument.shape);
     for (const ScratchText& scratch : analysis_.lines().scratch) note_buffer(scratch.name, scratch.extents);
@@ -134,11 +135,12 @@ private:
     whole.first_line = function.node->range.first_line;
     whole.last_line = function.node->range.last_line;
     whole.facts = region_facts(function, {}, context, at_size);
-    if (!whole.facts.threads.empty()) {
-      add(thread_nest_region(function, whole.facts), calls);
-      for (Region& store : store_regions(function, whole.facts)) add(std::move(store), calls);
-    }
+    const RegionFacts facts = whole.facts;
     add(std::move(whole), calls);
+    if (!facts.threads.empty()) {
+      add(thread_nest_region(function, facts), calls);
+      for (Region& store : store_regions(function, facts)) add(std::move(store), calls);
+    }
     for (const LoopInfo& loop : function.loops) add_loop(loop, context, at_size, calls);
     add_sequences(function, function_body(*function.node), nullptr, context, at_size, calls);
   }
@@ -450,6 +452,9 @@ private:
     if (!task_.flops.empty())
       if (const auto stated = evaluate(task_.flops)) structure_.flops = static_cast<double>(*stated);
   }
+
+  /// Analysis knows no device: a grid of `2 * compute_units` blocks counts as one on a device of this size.
+  static constexpr std::int64_t nominal_compute_units = 128;
 
   const Task& task_;
   const Kernel& kernel_;

@@ -137,9 +137,17 @@ inline constexpr std::int64_t warp_threads = 32;
   });
 }
 
-/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps.
+/// Some access to a tile takes several turns, because threads of a warp meet in one bank.
+[[nodiscard]] inline bool has_bank_conflict(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(),
+                     [](const AccessFacts& access) { return access.lanes && access.lanes->bank_ways > 1; });
+}
+
+/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps; one
+/// that is there may have the wrong shape.
 [[nodiscard]] inline bool grid_tiling_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
+  if (region.kind == RegionKind::thread_nest && !facts.opaque && has_bank_conflict(facts)) return true;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
     return (facts.threads_per_block() > 1 && reads_a_neighbourhood(facts)) ||

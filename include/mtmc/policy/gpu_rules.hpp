@@ -32,6 +32,11 @@ namespace detail {
   return any;
 }
 
+/// The loop stands in another loop.
+[[nodiscard]] inline bool is_inner(const Region& region) {
+  return std::count(region.path.begin(), region.path.end(), '/') > 1;
+}
+
 /// Few threads fit onto a multiprocessor, and that is why.
 [[nodiscard]] inline bool crowded_by(const Situation& situation, OccupancyLimiter limiter) {
   constexpr double low = 0.25;
@@ -46,13 +51,21 @@ namespace detail {
 /// their vetoes: no tile without named reuse, nothing that costs registers while they spill.
 [[nodiscard]] inline const std::vector<Rule>& default_gpu_rules() {
   using detail::crowded_by;
+  using detail::has_bank_conflict;
   using detail::has_neighbouring_elements;
   using detail::has_shared_read;
   using detail::has_uncoalesced_access;
+  using detail::is_inner;
   using detail::leaves_units_idle;
   using detail::reads_are_shared;
   static const std::vector<Rule> rules{
       // what is never written need not be read
+      {"fusion",
+       [](const Region& r, const Situation& s) {
+         return r.facts.fusion_scope == FusionScope::thread && r.facts.intermediates.size() > 1 &&
+                s.bottleneck != Bottleneck::compute;
+       },
+       0.96, "several intermediates go through memory, and only the thread that makes an element needs it"},
       {"fusion",
        [](const Region& r, const Situation& s) {
          return r.facts.fusion_scope == FusionScope::thread && s.bottleneck != Bottleneck::compute;
@@ -72,8 +85,15 @@ namespace detail {
       {"fusion", [](const Region&, const Situation&) { return true; }, 0.30, "one pass over the same data"},
 
       // tiles, where threads of a block need the same data or no order of the threads fits
+      {"tiling", [](const Region& r, const Situation&) { return has_bank_conflict(r.facts); }, 0.88,
+       "threads of a warp meet in one bank of shared memory: rows of the tile should be padded"},
       {"tiling", [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); },
        0.05, "shared memory leaves room for few threads already"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && reads_are_shared(r.facts) && is_inner(r);
+       },
+       0.58, "the threads of a block read the same elements, but a loop around it moves on"},
       {"tiling",
        [](const Region& r, const Situation&) { return r.kind == RegionKind::loop && reads_are_shared(r.facts); },
        0.92, "the threads of a block read the same elements, each by itself"},
@@ -105,6 +125,8 @@ namespace detail {
          return r.kind == RegionKind::thread_nest && detail::axes_could_change(r.facts);
        },
        0.93, "neighbouring threads jump through memory, and another axis of the launch goes along it"},
+      {"reordering", [](const Region& r, const Situation&) { return reads_are_shared(r.facts); }, 0.10,
+       "a tile serves the threads that read the same elements, and neighbours besides"},
       {"reordering",
        [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.70,
        "neighbouring threads jump through memory while a loop of each goes along it"},
