@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// \file
@@ -169,15 +170,17 @@ private:
     result.constant = geometry_.constant[axis];
     result.trip_count = result.blocks * result.threads;
     if (result.trip_count == 1) return;
-    for (const Symbol& symbol : function.symbols) {
-      const bool block = symbol.name == block_index_names[axis];
-      if (symbol.operation == "=" && is_global_index(Polynomial(&symbol), axis, geometry_)) {
-        result.variable = symbol.name;
-        break;
-      }
-      if (block || symbol.name == thread_index_names[axis])
-        result.variable += (result.variable.empty() ? "" : ", ") + symbol.name;
-    }
+    const auto named = [&function](std::string_view name) {
+      return std::any_of(function.symbols.begin(), function.symbols.end(),
+                         [name](const Symbol& symbol) { return symbol.name == name; });
+    };
+    const auto index = std::find_if(function.symbols.begin(), function.symbols.end(), [&](const Symbol& symbol) {
+      return symbol.operation == "=" && is_global_index(Polynomial(&symbol), axis, geometry_);
+    });
+    if (index != function.symbols.end()) result.variable = index->name;
+    for (const std::string_view name : {block_index_names[axis], thread_index_names[axis]})
+      if (index == function.symbols.end() && named(name))
+        (result.variable += result.variable.empty() ? "" : ", ") += name;
     for (const GuardBound& bound : function.guard_bounds) {
       if (!is_global_index(bound.below, axis, geometry_) || !guards_all_results(function, bound)) continue;
       const auto limit = value_at(bound.limit, values);
