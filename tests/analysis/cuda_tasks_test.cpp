@@ -1,4 +1,5 @@
-// Every CUDA task of the repository; and five of them fact by fact, as tests/bench/results/cuda_regions.md has them.
+// Every CUDA task of the repository; and five of them fact by fact, as tests/bench/results/cuda_regions.md
+// has them.
 
 #include <mtmc/analysis/region_path.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
@@ -38,10 +39,11 @@ std::string region_row(const mtmc::Region& region) {
              (loop.parallel    ? " parallel"
               : loop.reduction ? " reduction"
                                : "");
-  for (const auto& reduction : region.facts.reductions) reductions += (reductions.empty() ? "" : ", ") + reduction;
-  return "| `" + region.path + "` | " + std::to_string(region.first_line) + "-" + std::to_string(region.last_line) +
-         " | " + loops + " | " + number(region.facts.flops) + " | " + number(region.facts.bytes) + " | " +
-         reductions + " |";
+  for (const auto& reduction : region.facts.reductions)
+    reductions += (reductions.empty() ? "" : ", ") + reduction;
+  return "| `" + region.path + "` | " + std::to_string(region.first_line) + "-" +
+         std::to_string(region.last_line) + " | " + loops + " | " + number(region.facts.flops) + " | " +
+         number(region.facts.bytes) + " | " + reductions + " |";
 }
 
 /// One row an access: `| path | access | lanes | sectors/needed | same for | loop steps |`.
@@ -53,7 +55,8 @@ std::string access_row(const mtmc::Region& region, const mtmc::AccessFacts& acce
   return "| `" + region.path + "` | " + (access.write ? "writes" : "reads") + " `" + access.array + "[" +
          access.subscript + "]` | " + std::string(to_string(lanes.pattern)) + " " + lanes.stride + " | " +
          std::to_string(lanes.sectors) + " of " + std::to_string(lanes.least_sectors) + " | " +
-         (lanes.sharers > 1 ? std::to_string(lanes.sharers) + " along " + lanes.same_along : std::string("1")) +
+         (lanes.sharers > 1 ? std::to_string(lanes.sharers) + " along " + lanes.same_along
+                            : std::string("1")) +
          (lanes.window ? ", window" : "") + " | " + steps + " |";
 }
 
@@ -63,15 +66,16 @@ std::string launch_row(const mtmc::Region& region) {
   for (const auto& axis : region.facts.threads)
     axes += (axes.empty() ? "" : "; ") + axis.axis + ": " + axis.variable +
             (axis.upper.empty() ? "" : " < " + axis.upper) + ", " + std::to_string(axis.trip_count) + " work";
-  return "| `" + region.path + "` | " + axes + " | " + std::to_string(region.facts.threads_per_block()) + " | " +
-         std::to_string(region.facts.blocks()) + " |";
+  return "| `" + region.path + "` | " + axes + " | " + std::to_string(region.facts.threads_per_block()) +
+         " | " + std::to_string(region.facts.blocks()) + " |";
 }
 
 /// One row a pair of launches: `| sequence | passes on | scope |`.
 std::string fusion_row(const mtmc::Region& region) {
   std::string buffers;
   for (const auto& buffer : region.facts.intermediates) buffers += (buffers.empty() ? "" : ", ") + buffer;
-  return "| `" + region.path + "` | " + buffers + " | " + std::string(to_string(region.facts.fusion_scope)) + " |";
+  return "| `" + region.path + "` | " + buffers + " | " + std::string(to_string(region.facts.fusion_scope)) +
+         " |";
 }
 
 /// All rows of a kernel. Functions and launches repeat what their thread nest says.
@@ -80,7 +84,8 @@ std::vector<std::string> rows_of(const mtmc::Task& task) {
   for (const auto& region : structure_of(task).regions) {
     if (region.kind == RegionKind::launch) rows.push_back(launch_row(region));
     if (region.kind == RegionKind::launch_sequence) rows.push_back(fusion_row(region));
-    if (region.kind != RegionKind::loop && region.kind != RegionKind::thread_nest && region.kind != RegionKind::store)
+    if (region.kind != RegionKind::loop && region.kind != RegionKind::thread_nest &&
+        region.kind != RegionKind::store)
       continue;
     rows.push_back(region_row(region));
     for (const auto& access : region.facts.accesses)
@@ -170,7 +175,8 @@ TEST_CASE("optimised kernels: the next steps") {
   CHECK(actions_of(gemm_task(tiled_gemm)) ==
         Keys{"pipeline|gemm/t", "unrolling|gemm/t/k", "unrolling|gemm/threads:xy"});
   const auto transpose = actions_of(matrix_task(tiled_transpose, "in", "out"));
-  CHECK(std::count(transpose.begin(), transpose.end(), "tiling|transpose/threads:xy") == 1); // 32-way conflicts
+  CHECK(std::count(transpose.begin(), transpose.end(), "tiling|transpose/threads:xy") ==
+        1); // 32-way conflicts
   const auto softmax = actions_of(matrix_task(block_softmax, "x", "y"));
   CHECK(std::none_of(softmax.begin(), softmax.end(), [](const std::string& key) {
     return key.starts_with("parallelization") || key.starts_with("reordering") || key.starts_with("tiling");

@@ -54,13 +54,15 @@ Observation kernel(std::vector<AccessFacts> accesses, const std::string& flops_o
   return seen;
 }
 Observation shared_reads() {
-  return kernel({read("A", LanePattern::broadcast, 1, 256), read("B", LanePattern::coalesced, 4, 16)}, "1000*N");
+  return kernel({read("A", LanePattern::broadcast, 1, 256), read("B", LanePattern::coalesced, 4, 16)},
+                "1000*N");
 }
 Observation row_of_each_thread() { return kernel({read("x", LanePattern::strided, 32)}, "N"); }
 
 std::vector<Action> all_actions() {
   std::vector<Action> actions;
-  for (const char* type : {"parallelization", "pipeline", "reordering", "tiling", "unrolling", "vectorization"})
+  for (const char* type :
+       {"parallelization", "pipeline", "reordering", "tiling", "unrolling", "vectorization"})
     actions.push_back(action(type, "f/k"));
   for (const char* type : {"tiling", "unrolling", "vectorization"})
     actions.push_back(action(type, "f/threads:x"));
@@ -103,13 +105,17 @@ Observation with_sequence(Observation seen, FusionScope scope) {
 TEST_CASE("GPU rules: a tile first where the threads of a block read the same elements") {
   CHECK(favourite(shared_reads()).starts_with("tiling|f/"));
   CHECK(decide(shared_reads(), {action("tiling", "f/k"), Action::stop()}).rationale ==
-        "the threads of a block read the same elements, each by itself; compute-bound, 10 % of the bound reached");
+        "the threads of a block read the same elements, each by itself; compute-bound, 10 % of the bound "
+        "reached");
 }
 
 TEST_CASE("GPU rules: a warp in place of a thread where each goes along memory alone") {
-  const std::vector<Action> legal{action("parallelization", "f/k"), action("pipeline", "f/k"),
-                                  action("reordering", "f/k"),      action("tiling", "f/k"),
-                                  action("unrolling", "f/k"),       action("vectorization", "f/k"),
+  const std::vector<Action> legal{action("parallelization", "f/k"),
+                                  action("pipeline", "f/k"),
+                                  action("reordering", "f/k"),
+                                  action("tiling", "f/k"),
+                                  action("unrolling", "f/k"),
+                                  action("vectorization", "f/k"),
                                   Action::stop()};
   CHECK(favourite(row_of_each_thread(), legal) == "parallelization|f/k");
   CHECK(wanted(row_of_each_thread(), "reordering|f/k") > wanted(row_of_each_thread(), "tiling|f/k"));
@@ -132,8 +138,10 @@ TEST_CASE("GPU rules: another axis along x where that goes along memory") {
   CHECK(favourite(seen, legal) == "reordering|f/threads:x");
 }
 
-TEST_CASE("GPU rules: what only its maker needs stays in a register, before all else where memory is the limit") {
-  const std::vector<Action> legal{action("fusion", "launch:f+launch:g"), action("tiling", "f/k"), Action::stop()};
+TEST_CASE(
+    "GPU rules: what only its maker needs stays in a register, before all else where memory is the limit") {
+  const std::vector<Action> legal{action("fusion", "launch:f+launch:g"), action("tiling", "f/k"),
+                                  Action::stop()};
   auto memory = shared_reads();
   memory.task.flops = "N";
   CHECK(favourite(with_sequence(memory, FusionScope::thread), legal) == "fusion|launch:f+launch:g");
@@ -199,7 +207,8 @@ TEST_CASE("GPU rules: near the bound, stop") {
   CHECK(favourite(seen) == "stop");
 }
 
-TEST_CASE("GPU rules: every optimisation type of the extended space has rows, the last of which holds for all") {
+TEST_CASE(
+    "GPU rules: every optimisation type of the extended space has rows, the last of which holds for all") {
   const auto seen = shared_reads();
   for (const auto& type : ActionSpace::extended().types) {
     const Rule* last = nullptr;
@@ -214,8 +223,10 @@ TEST_CASE("GPU rules: every optimisation type of the extended space has rows, th
 TEST_CASE("GPU rules: a host's own table serves GPUs too, unless it gives one for them") {
   const std::vector<Rule> never{{"tiling", [](const Region&, const Situation&) { return true; }, 0, "no"}};
   const std::vector<Action> legal{action("tiling", "f/k"), Action::stop()};
-  CHECK(RulesPolicy({}, never).distribution(shared_reads(), legal, {}).probabilities == std::vector<double>{0, 1});
-  CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(shared_reads(), legal, {}).probabilities[0] > 0.9);
+  CHECK(RulesPolicy({}, never).distribution(shared_reads(), legal, {}).probabilities ==
+        std::vector<double>{0, 1});
+  CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(shared_reads(), legal, {}).probabilities[0] >
+        0.9);
   auto cpu = shared_reads();
   cpu.device.kind = "cpu";
   CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(cpu, legal, {}).probabilities ==

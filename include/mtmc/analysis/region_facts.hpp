@@ -285,7 +285,8 @@ private:
       const std::string name =
           array.unknown && array.variable == nullptr ? std::string("*") : buffer_of(array);
       facts_.indirect = facts_.indirect || access.indirect;
-      if (!array.local && array.place != ArrayPlace::block) insert_once(access.write ? facts_.writes : facts_.reads, name);
+      if (!array.local && array.place != ArrayPlace::block)
+        insert_once(access.write ? facts_.writes : facts_.reads, name);
       if (at_size_.grid() == nullptr || array.place == ArrayPlace::common) {
         const double executions = at_size_.executions(access.loop);
         requests += executions;
@@ -368,8 +369,8 @@ private:
     add_scalar_dependences();
   }
 
-  /// Scalars that the loops of the piece, inner ones too, reduce; only where there is a grid, since there a sum
-  /// is what threads may share.
+  /// Scalars that the loops of the piece, inner ones too, reduce; only where there is a grid, since there a
+  /// sum is what threads may share.
   void add_reductions() {
     if (at_size_.grid() == nullptr) return;
     for_loops([&](const LoopInfo& loop) {
@@ -407,7 +408,8 @@ private:
     if (!loads || filled == 0) return false;
     for (std::size_t b = loop.barriers.first; b < loop.barriers.last; ++b) {
       const Barrier& barrier = function_.barriers[b];
-      if (barrier.loop != &loop || barrier.scope != Synchronization::block || barrier.order < filled) continue;
+      if (barrier.loop != &loop || barrier.scope != Synchronization::block || barrier.order < filled)
+        continue;
       for (std::size_t i = loop.accesses.first; i < loop.accesses.last; ++i) {
         const Access& access = function_.accesses[i];
         if (!access.write && access.array->place == ArrayPlace::block && access.order > barrier.order)

@@ -15,9 +15,9 @@
 ///     loop     = function "/" component { "/" component }
 ///     component= variable [ "#" n ]                the n-th loop with that variable in the same loop (or
 ///                                                  function); "while", "do", "for" for loops without one
-///     threads  = function "/threads:" axes         the body of a function as all threads of a launch execute it
-///     store    = function "/store:" array [ "#" n ] the n-th statement outside its loops that assigns the array
-///     launch   = "launch:" entry [ "#" n ]         the n-th launch of that entry
+///     threads  = function "/threads:" axes         the body of a function as all threads of a launch execute
+///     it store    = function "/store:" array [ "#" n ] the n-th statement outside its loops that assigns the
+///     array launch   = "launch:" entry [ "#" n ]         the n-th launch of that entry
 ///
 /// "gemm/i/j" is the j loop in the i loop of gemm; "f/i+i#2" two loops of f next to each other;
 /// "launch:bias+launch:relu" two launches. Paths do not depend on lines, and not on edits elsewhere that keep
@@ -150,7 +150,8 @@ inline constexpr std::string_view store_prefix = "store:";
   return place->kind == NodeKind::name ? std::string_view(place->text) : std::string_view{};
 }
 
-template <AnySyntaxNode Node> [[nodiscard]] bool locate_store(std::string_view text, LocatedNode<Node>& found) {
+template <AnySyntaxNode Node>
+[[nodiscard]] bool locate_store(std::string_view text, LocatedNode<Node>& found) {
   const PathComponent wanted = read_component(text);
   int remaining = wanted.number;
   Node& from = *found.node;

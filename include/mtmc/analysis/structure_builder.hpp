@@ -139,7 +139,7 @@ private:
     add(std::move(whole), calls);
     if (!facts.threads.empty()) {
       add(thread_nest_region(function, facts), calls);
-      for (Region& store : store_regions(function, facts)) add(std::move(store), calls);
+      for (Region& store : store_regions(function, at_size)) add(std::move(store), calls);
     }
     for (const LoopInfo& loop : function.loops) add_loop(loop, context, at_size, calls);
     add_sequences(function, function_body(*function.node), nullptr, context, at_size, calls);
@@ -337,9 +337,8 @@ private:
     const bool grids = std::all_of(launches.begin(), launches.end(),
                                    [](const LaunchText& launch) { return !launch.grid.empty(); });
     if (grids)
-      facts.fusion_scope =
-          grid_fusion_scope(analysis_, launches, &task_,
-                            [this](const LaunchText& launch) { return geometry(launch); });
+      facts.fusion_scope = grid_fusion_scope(analysis_, launches, &task_,
+                                             [this](const LaunchText& launch) { return geometry(launch); });
     facts.fusable = grids ? facts.fusion_scope != FusionScope::none
                           : launch_fusion_legal(analysis_, launches, &task_).legal;
   }

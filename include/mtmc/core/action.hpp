@@ -143,8 +143,10 @@ namespace detail {
          return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 && region.facts.tileable &&
                 !region.facts.opaque && (has_reuse(region.facts) || has_strided_access(region.facts));
        },
-       "Let the threads of a block bring a tile into shared memory with neighbouring accesses, wait, compute on it "
-       "from there, and wait again before the next one; pad its rows where a column is read, and keep the last, "
+       "Let the threads of a block bring a tile into shared memory with neighbouring accesses, wait, compute "
+       "on it "
+       "from there, and wait again before the next one; pad its rows where a column is read, and keep the "
+       "last, "
        "incomplete tile correct."},
       {"fusion", "fusing", "Merge neighbouring operators so that intermediates need not go through memory.",
        "Merge the bodies over the common index space; keep the value in a register between producer and "
@@ -155,7 +157,8 @@ namespace detail {
                 region.facts.fusable && !region.facts.opaque;
        },
        "Do the work of the later launch where the earlier one makes its result: in the thread that makes the "
-       "element, or, where whole rows are needed, in the block that holds the row, with a barrier between; then "
+       "element, or, where whole rows are needed, in the block that holds the row, with a barrier between; "
+       "then "
        "drop the buffer and its launch line if nobody else reads it."},
       {"pipeline", "pipelining", "Overlap the movement of the next data with the computation on the present.",
        "Load the tile of the next iteration (asynchronously or into a second buffer) before computing on the "
@@ -164,7 +167,8 @@ namespace detail {
          if (on_grid(region.facts)) return grid_pipeline_applies(region);
          return region.kind == RegionKind::loop && region.facts.staged && !region.facts.opaque;
        },
-       "Bring the tile of the next iteration into a second buffer (asynchronous copies, or loads into registers) "
+       "Bring the tile of the next iteration into a second buffer (asynchronous copies, or loads into "
+       "registers) "
        "before computing on the present one, with one barrier an iteration."},
       {"reordering", "reordering",
        "Change the order of loops so that neighbouring iterations touch neighbouring data.",
@@ -176,8 +180,10 @@ namespace detail {
          return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 &&
                 region.facts.interchangeable && !region.facts.opaque;
        },
-       "Let neighbouring threads along x touch neighbouring elements: number the threads along the axis that goes "
-       "along memory, or let the threads of a warp take the iterations of the loop that does, and adapt the launch "
+       "Let neighbouring threads along x touch neighbouring elements: number the threads along the axis that "
+       "goes "
+       "along memory, or let the threads of a warp take the iterations of the loop that does, and adapt the "
+       "launch "
        "line."},
       {"unrolling", "unrolling",
        "Do several iterations at once, to keep values in registers and give the processor "
@@ -193,8 +199,10 @@ namespace detail {
          const LoopFacts& outer = region.facts.loops.front();
          return outer.innermost || outer.parallel || (region.facts.loops.size() > 1 && region.facts.tileable);
        },
-       "Let each thread compute several results in registers, so that they share what it loads and keep more loads "
-       "in flight; or unroll a loop with several accumulators. Adapt the launch line, and watch the registers."},
+       "Let each thread compute several results in registers, so that they share what it loads and keep more "
+       "loads "
+       "in flight; or unroll a loop with several accumulators. Adapt the launch line, and watch the "
+       "registers."},
       {"vectorization", "vectorizing", "Let one instruction work on several neighbouring elements.",
        "Make the innermost loop unit-stride and free of carried dependences and say so to the compiler (`omp "
        "simd`, with "
@@ -205,7 +213,8 @@ namespace detail {
                 !region.facts.opaque && region.facts.loops.size() == 1 &&
                 !has_directive(region.facts, "simd");
        },
-       "Load and store 8 or 16 bytes at once (float2, float4) where they are neighbours and aligned, and keep a "
+       "Load and store 8 or 16 bytes at once (float2, float4) where they are neighbours and aligned, and "
+       "keep a "
        "scalar path for the rest."},
       {"parallelization", "parallelizing", "Spread independent iterations over all compute units.",
        "Give every thread a contiguous share of the outermost loop without carried dependences; combine "
@@ -218,7 +227,8 @@ namespace detail {
                 (region.facts.loops.front().parallel || region.facts.loops.front().reduction) &&
                 !has_directive(region.facts, "parallel") && !inside_parallel_loop(region, structure, device);
        },
-       "Give a warp or a block to what one thread does now: its threads take neighbouring iterations in turn and "
+       "Give a warp or a block to what one thread does now: its threads take neighbouring iterations in turn "
+       "and "
        "combine partial results by shuffles or shared memory. Adapt the launch line."},
   };
 }

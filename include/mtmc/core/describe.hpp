@@ -109,8 +109,8 @@ namespace detail {
 
 namespace detail {
 
-/// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16 threads
-/// along x".
+/// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16
+/// threads along x".
 [[nodiscard]] inline std::string lanes_text(const AccessFacts& access) {
   const LaneFacts& lanes = *access.lanes;
   std::string text = (access.write ? "writes " : "reads ") + access.array + '[' + access.subscript + "]: ";
@@ -132,8 +132,9 @@ namespace detail {
 inline void add_grid_remarks(const Region& region, std::vector<std::string>& remarks) {
   const auto& facts = region.facts;
   for (const auto& axis : facts.threads)
-    remarks.push_back(axis.axis + ": " + axis.variable + (axis.upper.empty() ? "" : " < " + axis.upper) + ", " +
-                      std::to_string(axis.blocks) + " blocks of " + std::to_string(axis.threads) + " threads");
+    remarks.push_back(axis.axis + ": " + axis.variable + (axis.upper.empty() ? "" : " < " + axis.upper) +
+                      ", " + std::to_string(axis.blocks) + " blocks of " + std::to_string(axis.threads) +
+                      " threads");
   for (const auto& reduction : facts.reductions) remarks.push_back("reduces " + reduction);
   if (region.kind == RegionKind::loop || region.kind == RegionKind::thread_nest ||
       region.kind == RegionKind::store)

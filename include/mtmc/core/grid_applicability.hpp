@@ -1,6 +1,6 @@
 #pragma once
-/// Which optimisations may be offered for a region that is launched on a grid: what the facts of its accesses say
-/// about the threads of a warp and of a block.
+/// Which optimisations may be offered for a region that is launched on a grid: what the facts of its accesses
+/// say about the threads of a warp and of a block.
 
 #include <mtmc/core/structure.hpp>
 
@@ -56,8 +56,8 @@ inline constexpr std::int64_t warp_threads = 32;
                      [](const auto& stride) { return stride && std::abs(*stride) == 1; });
 }
 
-/// Some access jumps from thread to thread while the loop goes along memory: the threads of a warp could share
-/// the iterations instead.
+/// Some access jumps from thread to thread while the loop goes along memory: the threads of a warp could
+/// share the iterations instead.
 [[nodiscard]] inline bool lanes_could_follow_loop(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
     return is_uncoalesced(access) && goes_along_memory(access);
@@ -81,8 +81,8 @@ inline constexpr std::int64_t warp_threads = 32;
   return false;
 }
 
-/// A thread touches all elements between itself and its neighbour (`q[2 * i]`, `q[2 * i + 1]`), 2 or 4 of them:
-/// one wide access would do.
+/// A thread touches all elements between itself and its neighbour (`q[2 * i]`, `q[2 * i + 1]`), 2 or 4 of
+/// them: one wide access would do.
 [[nodiscard]] inline bool has_neighbouring_elements(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
     if (!is_global(access) || !access.lanes->elements) return false;
@@ -143,8 +143,8 @@ inline constexpr std::int64_t warp_threads = 32;
                      [](const AccessFacts& access) { return access.lanes && access.lanes->bank_ways > 1; });
 }
 
-/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps; one
-/// that is there may have the wrong shape.
+/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
+/// one that is there may have the wrong shape.
 [[nodiscard]] inline bool grid_tiling_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (region.kind == RegionKind::thread_nest && !facts.opaque && has_bank_conflict(facts)) return true;
@@ -170,8 +170,8 @@ inline constexpr std::int64_t warp_threads = 32;
          });
 }
 
-/// The loop is the only one that a thread runs through, inner ones apart: what is done to its iterations is done
-/// to the thread's work as a whole.
+/// The loop is the only one that a thread runs through, inner ones apart: what is done to its iterations is
+/// done to the thread's work as a whole.
 [[nodiscard]] inline bool is_only_loop(const Region& region, const Structure& structure) {
   const std::size_t slash = region.path.find('/');
   if (slash == std::string::npos || region.path.find('/', slash + 1) != std::string::npos) return false;
@@ -182,17 +182,19 @@ inline constexpr std::int64_t warp_threads = 32;
   });
 }
 
-/// A thread runs through several loops, one after the other, and all of them may be shared by several threads.
+/// A thread runs through several loops, one after the other, and all of them may be shared by several
+/// threads.
 [[nodiscard]] inline bool all_loops_regroupable(const RegionFacts& facts) {
   return facts.loops.size() >= 2 &&
          std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
-           return (loop.parallel || loop.reduction) && loop.trip_count.value_or(warp_threads) >= warp_threads - 1 &&
+           return (loop.parallel || loop.reduction) &&
+                  loop.trip_count.value_or(warp_threads) >= warp_threads - 1 &&
                   loop.lower.find("Idx.") == std::string::npos;
          });
 }
 
-/// Loops of a thread change places, threads are numbered along another axis, or the threads of a warp take the
-/// place of loops that go along memory.
+/// Loops of a thread change places, threads are numbered along another axis, or the threads of a warp take
+/// the place of loops that go along memory.
 [[nodiscard]] inline bool grid_reordering_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
@@ -238,7 +240,8 @@ inline constexpr std::int64_t warp_threads = 32;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest) return all_loops_regroupable(facts);
   return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
-         facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads && is_only_loop(region, structure);
+         facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads &&
+         is_only_loop(region, structure);
 }
 
 } // namespace mtmc::detail

@@ -1,6 +1,6 @@
 #pragma once
-/// The rules policy's table for GPUs: which optimisation first, by how warps access memory, what threads share,
-/// and what the compiler and the roofline say.
+/// The rules policy's table for GPUs: which optimisation first, by how warps access memory, what threads
+/// share, and what the compiler and the roofline say.
 
 #include <mtmc/core/grid_applicability.hpp>
 #include <mtmc/policy/rule.hpp>
@@ -45,10 +45,11 @@ namespace detail {
 
 } // namespace detail
 
-/// The decision table of `RulesPolicy` for GPUs, top to bottom: the first row that holds for an action decides.
-/// Sources: "whole-kernel traffic, then tiles where threads share data, then how warps access memory, then
-/// pipelining and splitting reductions, then instruction level", which published rule-based systems share, and
-/// their vetoes: no tile without named reuse, nothing that costs registers while they spill.
+/// The decision table of `RulesPolicy` for GPUs, top to bottom: the first row that holds for an action
+/// decides. Sources: "whole-kernel traffic, then tiles where threads share data, then how warps access
+/// memory, then pipelining and splitting reductions, then instruction level", which published rule-based
+/// systems share, and their vetoes: no tile without named reuse, nothing that costs registers while they
+/// spill.
 [[nodiscard]] inline const std::vector<Rule>& default_gpu_rules() {
   using detail::crowded_by;
   using detail::has_bank_conflict;
@@ -71,8 +72,9 @@ namespace detail {
          return r.facts.fusion_scope == FusionScope::thread && s.bottleneck != Bottleneck::compute;
        },
        0.95, "an intermediate goes through memory, and only the thread that makes an element needs it"},
-      {"fusion", [](const Region& r, const Situation&) { return r.facts.fusion_scope == FusionScope::thread; },
-       0.87, "only the thread that makes an element of an intermediate needs it"},
+      {"fusion",
+       [](const Region& r, const Situation&) { return r.facts.fusion_scope == FusionScope::thread; }, 0.87,
+       "only the thread that makes an element of an intermediate needs it"},
       {"fusion",
        [](const Region& r, const Situation& s) {
          return r.facts.fusion_scope == FusionScope::block && s.bottleneck != Bottleneck::compute;
@@ -87,15 +89,18 @@ namespace detail {
       // tiles, where threads of a block need the same data or no order of the threads fits
       {"tiling", [](const Region& r, const Situation&) { return has_bank_conflict(r.facts); }, 0.88,
        "threads of a warp meet in one bank of shared memory: rows of the tile should be padded"},
-      {"tiling", [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); },
-       0.05, "shared memory leaves room for few threads already"},
+      {"tiling",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); }, 0.05,
+       "shared memory leaves room for few threads already"},
       {"tiling",
        [](const Region& r, const Situation&) {
          return r.kind == RegionKind::loop && reads_are_shared(r.facts) && is_inner(r);
        },
        0.58, "the threads of a block read the same elements, but a loop around it moves on"},
       {"tiling",
-       [](const Region& r, const Situation&) { return r.kind == RegionKind::loop && reads_are_shared(r.facts); },
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && reads_are_shared(r.facts);
+       },
        0.92, "the threads of a block read the same elements, each by itself"},
       {"tiling", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.90,
        "some access jumps however the threads are numbered, or they read each other's neighbours"},
@@ -114,7 +119,9 @@ namespace detail {
        },
        0.91, "one thread goes along memory alone while its neighbours jump: a warp could go together"},
       {"parallelization",
-       [](const Region& r, const Situation& s) { return leaves_units_idle(r, s) && !reads_are_shared(r.facts); },
+       [](const Region& r, const Situation& s) {
+         return leaves_units_idle(r, s) && !reads_are_shared(r.facts);
+       },
        0.80, "there are too few threads to fill the device"},
       {"parallelization", [](const Region& r, const Situation& s) { return leaves_units_idle(r, s); }, 0.40,
        "there are too few threads to fill the device, but they share what they read"},
@@ -127,8 +134,7 @@ namespace detail {
        0.93, "neighbouring threads jump through memory, and another axis of the launch goes along it"},
       {"reordering", [](const Region& r, const Situation&) { return reads_are_shared(r.facts); }, 0.10,
        "a tile serves the threads that read the same elements, and neighbours besides"},
-      {"reordering",
-       [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.70,
+      {"reordering", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.70,
        "neighbouring threads jump through memory while a loop of each goes along it"},
       {"reordering", [](const Region&, const Situation&) { return true; }, 0.02,
        "neighbouring threads touch neighbouring elements already"},
@@ -136,8 +142,9 @@ namespace detail {
       // loads on their way while the last tile is worked on
       {"pipeline", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.01,
        "registers spill already"},
-      {"pipeline", [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); },
-       0.05, "shared memory leaves room for few threads already"},
+      {"pipeline",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); }, 0.05,
+       "shared memory leaves room for few threads already"},
       {"pipeline", [](const Region& r, const Situation&) { return r.facts.staged; }, 0.78,
        "bringing a tile in and computing on it take turns"},
       {"pipeline",
@@ -151,8 +158,9 @@ namespace detail {
       // work of a thread, and wide accesses
       {"unrolling", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.0,
        "registers spill already"},
-      {"unrolling", [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::registers); },
-       0.02, "registers leave room for few threads already"},
+      {"unrolling",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::registers); }, 0.02,
+       "registers leave room for few threads already"},
       {"unrolling",
        [](const Region& r, const Situation& s) {
          return r.kind == RegionKind::thread_nest && r.facts.block_barriers > 0 &&
@@ -181,10 +189,10 @@ namespace detail {
        0.75, "a thread's neighbouring elements are fetched one by one"},
       {"vectorization", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; },
        0.08, "memory is not the limit"},
-      {"vectorization", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.55,
-       "wider accesses move the same bytes with fewer requests"},
-      {"vectorization", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.40,
-       "a thread that goes along memory alone could fetch 16 bytes at once"},
+      {"vectorization", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; },
+       0.55, "wider accesses move the same bytes with fewer requests"},
+      {"vectorization", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); },
+       0.40, "a thread that goes along memory alone could fetch 16 bytes at once"},
       {"vectorization", [](const Region&, const Situation&) { return true; }, 0.15,
        "wider accesses move the same bytes with fewer requests"},
   };

@@ -78,9 +78,10 @@ inline constexpr double parallel_work = 1e5;
 
 } // namespace detail
 
-/// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`), top to bottom: the first row that holds for an action decides.
-/// Sources: the order "whole-kernel traffic, then locality, then memory access, then parallel mapping, then
-/// instruction level", with the tiers of headroom, that the published rule-based systems share.
+/// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`), top to bottom: the
+/// first row that holds for an action decides. Sources: the order "whole-kernel traffic, then locality, then
+/// memory access, then parallel mapping, then instruction level", with the tiers of headroom, that the
+/// published rule-based systems share.
 [[nodiscard]] inline const std::vector<Rule>& default_rules() {
   using detail::has_reuse;
   using detail::has_strided_access;
@@ -187,8 +188,8 @@ struct RulesPolicyOptions {
   double repeated_factor = 0.3;
 };
 
-/// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own) from the roofline's bottleneck,
-/// the headroom and the structure of each region. Deterministic; no state.
+/// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own)
+/// from the roofline's bottleneck, the headroom and the structure of each region. Deterministic; no state.
 class RulesPolicy {
 public:
   explicit RulesPolicy(RulesPolicyOptions options = {})

@@ -74,7 +74,8 @@ struct Situation {
   bool gpu = false;
   /// Cores or multiprocessors.
   int compute_units = 1;
-  /// Registers of a thread and bytes that it spills, as the evaluation reports them; 0 = none, or not reported.
+  /// Registers of a thread and bytes that it spills, as the evaluation reports them; 0 = none, or not
+  /// reported.
   double registers = 0;
   double spilled_bytes = 0;
   /// Part of the threads a multiprocessor can hold that are resident, in (0, 1]: as the evaluation reports it
@@ -126,16 +127,15 @@ inline void estimate_occupancy(const Observation& seen, Situation& situation) {
   const double by_size = std::min(std::floor(most / block), most_blocks);
   const double by_registers = std::floor(registers_per_unit / (situation.registers * block));
   const double shared = static_cast<double>(main->facts.shared_bytes);
-  const double by_shared =
-      shared > 0 && seen.device.shared_memory_bytes > 0
-          ? std::floor(static_cast<double>(seen.device.shared_memory_bytes) / shared)
-          : by_size;
+  const double by_shared = shared > 0 && seen.device.shared_memory_bytes > 0
+                               ? std::floor(static_cast<double>(seen.device.shared_memory_bytes) / shared)
+                               : by_size;
   const double blocks = std::max(1.0, std::min({by_size, by_registers, by_shared}));
   situation.occupancy = std::min(1.0, blocks * block / most);
-  situation.limiter = by_registers <= blocks && by_registers < by_size  ? OccupancyLimiter::registers
-                      : by_shared <= blocks && by_shared < by_size       ? OccupancyLimiter::shared_memory
-                      : *situation.occupancy < 1                         ? OccupancyLimiter::block_size
-                                                                         : OccupancyLimiter::unknown;
+  situation.limiter = by_registers <= blocks && by_registers < by_size ? OccupancyLimiter::registers
+                      : by_shared <= blocks && by_shared < by_size     ? OccupancyLimiter::shared_memory
+                      : *situation.occupancy < 1                       ? OccupancyLimiter::block_size
+                                                                       : OccupancyLimiter::unknown;
 }
 
 } // namespace detail

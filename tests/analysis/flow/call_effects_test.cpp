@@ -34,7 +34,8 @@ TEST_CASE("call effects: functions of the standard library") {
     CHECK_MESSAGE(!effect_of("", name).known, name);
 }
 
-TEST_CASE("call effects: barriers and exchanges change nothing by themselves, but nothing moves across them") {
+TEST_CASE(
+    "call effects: barriers and exchanges change nothing by themselves, but nothing moves across them") {
   using mtmc::Synchronization;
   for (const char* name : {"__syncthreads", "__syncthreads_or", "__pipeline_wait_prior"}) {
     CHECK_MESSAGE(effect_of("", name).known, name);

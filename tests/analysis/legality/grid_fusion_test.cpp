@@ -20,14 +20,15 @@ __global__ void first(const float* in, float* out, int M, int N) {
 )";
 const std::string launch_2d = "<<<(ceil_div(N, 16), ceil_div(M, 16)), (16, 16)>>>";
 
-/// How `first`, which fills T from x element by element in two dimensions, goes together with a second launch that
-/// fills y from T.
+/// How `first`, which fills T from x element by element in two dimensions, goes together with a second launch
+/// that fills y from T.
 FusionScope with_second(const std::string& launch, const std::string& body,
-                        const std::string& first = "//@ launch first" + launch_2d + "(x, T, M, N)\n" + scale_2d) {
-  const auto task = matrix_task("//@ scratch T: f32[M, N]\n" + first + "//@ launch second" + launch +
-                                    "\n__global__ void second(const float* in, float* out, int M, int N) {\n" +
-                                    body + "}\n",
-                                "x", "y");
+                        const std::string& first = "//@ launch first" + launch_2d + "(x, T, M, N)\n" +
+                                                   scale_2d) {
+  const auto task = matrix_task(
+      "//@ scratch T: f32[M, N]\n" + first + "//@ launch second" + launch +
+          "\n__global__ void second(const float* in, float* out, int M, int N) {\n" + body + "}\n",
+      "x", "y");
   const auto structure = structure_of(task);
   const auto& both = region(structure, "launch:first+launch:second").facts;
   CHECK(both.fusable == (both.fusion_scope != FusionScope::none));
@@ -157,10 +158,11 @@ __global__ void first(const float* in, float* out, int M, int N) {
 }
 
 TEST_CASE("a chain of three goes together if all neighbours do in one way") {
-  const auto task = matrix_task("//@ scratch T: f32[M, N]\n//@ scratch U: f32[M, N]\n//@ launch first" + launch_2d +
-                                    "(x, T, M, N)\n//@ launch first" + launch_2d + "(T, U, M, N)\n//@ launch first" +
-                                    launch_2d + "(U, y, M, N)\n" + scale_2d,
-                                "x", "y");
+  const auto task =
+      matrix_task("//@ scratch T: f32[M, N]\n//@ scratch U: f32[M, N]\n//@ launch first" + launch_2d +
+                      "(x, T, M, N)\n//@ launch first" + launch_2d + "(T, U, M, N)\n//@ launch first" +
+                      launch_2d + "(U, y, M, N)\n" + scale_2d,
+                  "x", "y");
   const auto structure = structure_of(task);
   const auto& all = region(structure, "launch:first+launch:first#2+launch:first#3").facts;
   CHECK(all.fusion_scope == FusionScope::thread);
@@ -168,8 +170,8 @@ TEST_CASE("a chain of three goes together if all neighbours do in one way") {
 }
 
 TEST_CASE("launches that hand nothing on are not offered") {
-  const auto task = matrix_task("//@ launch first" + launch_2d + "(x, y, M, N)\n//@ launch first" + launch_2d +
-                                    "(x, y, M, N)\n" + scale_2d,
+  const auto task = matrix_task("//@ launch first" + launch_2d + "(x, y, M, N)\n//@ launch first" +
+                                    launch_2d + "(x, y, M, N)\n" + scale_2d,
                                 "x", "y");
   CHECK_FALSE(region(structure_of(task), "launch:first+launch:first#2").facts.fusable);
 }

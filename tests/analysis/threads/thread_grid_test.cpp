@@ -15,10 +15,11 @@ namespace {
 /// A kernel over M x N elements with this launch and this body.
 mtmc::Task copy(const std::string& launch, const std::string& body, std::int64_t rows = 1000,
                 std::int64_t columns = 1000) {
-  return matrix_task("//@ launch copy<<<" + launch +
-                         ">>>(in, out, M, N)\n__global__ void copy(const float* in, float* out, int M, int N) {\n" +
-                         body + "}\n",
-                     "in", "out", rows, columns);
+  return matrix_task(
+      "//@ launch copy<<<" + launch +
+          ">>>(in, out, M, N)\n__global__ void copy(const float* in, float* out, int M, int N) {\n" + body +
+          "}\n",
+      "in", "out", rows, columns);
 }
 
 std::string shown(const std::vector<ThreadAxis>& axes) {
@@ -45,10 +46,11 @@ TEST_CASE("the usual index of a thread runs up to its guard") {
 }
 
 TEST_CASE("a guard that returns early bounds the threads as well") {
-  for (const char* guard : {"if (i >= M * N) return;", "if (!(i < M * N)) return;", "if (M * N <= i) { return; }"})
-    CHECK(axes_of(copy("ceil_div(M * N, 256), 256", std::string("  int i = threadIdx.x + blockIdx.x * blockDim.x;\n  ") +
-                                                        guard + "\n  out[i] = in[i];\n")) ==
-          "x i < M*N: 3907 x 256, 1000000 work");
+  for (const char* guard :
+       {"if (i >= M * N) return;", "if (!(i < M * N)) return;", "if (M * N <= i) { return; }"})
+    CHECK(axes_of(copy("ceil_div(M * N, 256), 256",
+                       std::string("  int i = threadIdx.x + blockIdx.x * blockDim.x;\n  ") + guard +
+                           "\n  out[i] = in[i];\n")) == "x i < M*N: 3907 x 256, 1000000 work");
 }
 
 TEST_CASE("a guard around one of several results bounds nothing") {
@@ -66,7 +68,8 @@ TEST_CASE("a block index alone and a thread index alone are named as they are") 
 }
 
 TEST_CASE("an extent of the block that the launch line computes is no constant") {
-  CHECK(axes_of(copy("M, min(N, 256)", "  out[blockIdx.x * N + threadIdx.x] = in[blockIdx.x * N + threadIdx.x];\n")) ==
+  CHECK(axes_of(copy("M, min(N, 256)",
+                     "  out[blockIdx.x * N + threadIdx.x] = in[blockIdx.x * N + threadIdx.x];\n")) ==
         "x blockIdx.x, threadIdx.x < : 1000 x 256, 256000 work, variable");
 }
 

@@ -14,8 +14,9 @@ namespace {
 /// The first access to `in` of a kernel whose threads read `in[subscript]`.
 mtmc::LaneFacts reading(const std::string& subscript, const std::string& block = "256",
                         const std::string& type = "float", const std::string& before = "") {
-  const std::string source = "//@ launch f<<<(64, 64), " + block + ">>>(in, out, M, N)\n__global__ void f(const " +
-                             type + "* in, float* out, int M, int N) {\n" + before +
+  const std::string source = "//@ launch f<<<(64, 64), " + block +
+                             ">>>(in, out, M, N)\n__global__ void f(const " + type +
+                             "* in, float* out, int M, int N) {\n" + before +
                              "  out[threadIdx.x] = (float)in[" + subscript + "];\n}\n";
   return lanes(region(structure_of(matrix_task(source, "in", "out")), "f"), "in");
 }
@@ -23,10 +24,11 @@ mtmc::LaneFacts reading(const std::string& subscript, const std::string& block =
 /// The same for a tile of shared memory.
 mtmc::LaneFacts tile(const std::string& extents, const std::string& subscripts,
                      const std::string& block = "(32, 8)", const std::string& type = "float") {
-  const std::string source = "//@ launch f<<<64, " + block +
-                             ">>>(in, out, M, N)\n__global__ void f(const float* in, float* out, int M, int N) {\n  "
-                             "__shared__ " +
-                             type + " s" + extents + ";\n  out[threadIdx.x] = (float)s" + subscripts + ";\n}\n";
+  const std::string source =
+      "//@ launch f<<<64, " + block +
+      ">>>(in, out, M, N)\n__global__ void f(const float* in, float* out, int M, int N) {\n  "
+      "__shared__ " +
+      type + " s" + extents + ";\n  out[threadIdx.x] = (float)s" + subscripts + ";\n}\n";
   return lanes(region(structure_of(matrix_task(source, "in", "out")), "f"), "s");
 }
 
@@ -74,7 +76,8 @@ TEST_CASE("an access without the thread's index is one element for all of the bl
 }
 
 TEST_CASE("a warp of a narrow block is made of several rows") {
-  const auto facts = reading("(blockIdx.y * 16 + threadIdx.y) * N + blockIdx.x * 16 + threadIdx.x", "(16, 16)");
+  const auto facts =
+      reading("(blockIdx.y * 16 + threadIdx.y) * N + blockIdx.x * 16 + threadIdx.x", "(16, 16)");
   CHECK(facts.pattern == LanePattern::coalesced);
   CHECK(facts.sectors == 4); // two rows of 64 bytes
   const auto row = reading("threadIdx.y * N", "(16, 16)");

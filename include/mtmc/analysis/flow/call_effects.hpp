@@ -60,12 +60,10 @@ inline constexpr std::string_view transcendental_functions[] = {
 inline constexpr std::string_view block_barriers[] = {"__syncthreads", "__syncthreads_and",
                                                       "__syncthreads_count", "__syncthreads_or"};
 inline constexpr std::string_view warp_exchanges[] = {
-    "__activemask",      "__all_sync",        "__any_sync",
-    "__ballot_sync",     "__match_all_sync",  "__match_any_sync",
-    "__reduce_add_sync", "__reduce_max_sync", "__reduce_min_sync",
-    "__shfl_down_sync",  "__shfl_sync",       "__shfl_up_sync",
-    "__shfl_xor_sync",   "__syncwarp",        "__threadfence",
-    "__threadfence_block"};
+    "__activemask",      "__all_sync",       "__any_sync",        "__ballot_sync",
+    "__match_all_sync",  "__match_any_sync", "__reduce_add_sync", "__reduce_max_sync",
+    "__reduce_min_sync", "__shfl_down_sync", "__shfl_sync",       "__shfl_up_sync",
+    "__shfl_xor_sync",   "__syncwarp",       "__threadfence",     "__threadfence_block"};
 inline constexpr std::string_view copy_waits[] = {"__pipeline_commit", "__pipeline_wait_prior"};
 /// Read and write what their first argument points to.
 inline constexpr std::string_view atomic_functions[] = {
@@ -75,12 +73,12 @@ inline constexpr std::string_view atomic_functions[] = {
 inline constexpr std::string_view cached_loads[] = {"__ldg", "__ldca", "__ldcg", "__ldcs", "__ldlu"};
 
 inline constexpr std::string_view simple_functions[] = {
-    "abs",       "ceil",         "copysign",     "fabs",       "fdim",        "floor",      "fma",
-    "fmod",      "isfinite",     "isinf",        "isnan",      "labs",        "ldexp",      "llrint",
-    "lrint",     "lround",       "nearbyint",    "remainder",  "rint",        "round",      "rsqrt",
-    "sqrt",      "trunc",        "signbit",      "clamp",      "mad",         "__fdividef", "__frsqrt_rn",
-    "__fmaf_rn", "native_exp",   "native_recip", "__frcp_rn",  "__fsqrt_rn",  "__hadd",     "__hmul",
-    "__hfma"};
+    "abs",          "ceil",      "copysign",   "fabs",        "fdim",      "floor",
+    "fma",          "fmod",      "isfinite",   "isinf",       "isnan",     "labs",
+    "ldexp",        "llrint",    "lrint",      "lround",      "nearbyint", "remainder",
+    "rint",         "round",     "rsqrt",      "sqrt",        "trunc",     "signbit",
+    "clamp",        "mad",       "__fdividef", "__frsqrt_rn", "__fmaf_rn", "native_exp",
+    "native_recip", "__frcp_rn", "__fsqrt_rn", "__hadd",      "__hmul",    "__hfma"};
 /// Give their arguments in another form: no operations.
 inline constexpr std::string_view conversions[] = {"__half2float",     "__float2half",     "__float2half_rn",
                                                    "__bfloat162float", "__float2bfloat16", "make_float2",
@@ -148,8 +146,7 @@ template <std::size_t Size>
   effect.known = name == "sizeof" || name == "alignof" || name == "assert" || name == "__builtin_expect" ||
                  name == "__builtin_assume_aligned" || name == "assume_aligned" ||
                  full_name.find("numeric_limits<") != std::string_view::npos || name == "isless" ||
-                 name.ends_with("this_thread_block") ||
-                 name == "__builtin_unreachable";
+                 name.ends_with("this_thread_block") || name == "__builtin_unreachable";
   return effect;
 }
 

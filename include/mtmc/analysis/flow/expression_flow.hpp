@@ -136,7 +136,8 @@ protected:
       const auto constant = constants_.find(object.text + node.text);
       if (constant != constants_.end())
         value.number = constant->second;
-      else if (wanted) value.number = number_of(global(object.text + node.text));
+      else if (wanted)
+        value.number = number_of(global(object.text + node.text));
       return value;
     }
     Place place = place_of(node);

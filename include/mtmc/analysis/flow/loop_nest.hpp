@@ -71,8 +71,8 @@ struct LoopInfo {
   /// `max`). For one that counts down: at most each of these.
   std::vector<Polynomial> origins{};
 
-  /// Of a loop over a thread's share of an index range (`i += gridDim.x * blockDim.x`): what its variable moves
-  /// by. It is not canonical, but `start` and `limits` are meaningful. Undefined for all others.
+  /// Of a loop over a thread's share of an index range (`i += gridDim.x * blockDim.x`): what its variable
+  /// moves by. It is not canonical, but `start` and `limits` are meaningful. Undefined for all others.
   Polynomial stride = Polynomial::undefined();
 
   /// A `continue` that belongs to this loop.

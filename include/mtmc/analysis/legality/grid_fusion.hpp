@@ -20,13 +20,15 @@
 #include <vector>
 
 /// \file
-/// Whether consecutive launches on a grid may be one kernel: which thread makes each element of a buffer that one
-/// launch hands to the next, and which threads need it.
+/// Whether consecutive launches on a grid may be one kernel: which thread makes each element of a buffer that
+/// one launch hands to the next, and which threads need it.
 ///
 /// Two ways are recognised, for every size of the task:
-/// - `FusionScope::thread`: both launches go through all elements of the buffer in row-major order, each element
+/// - `FusionScope::thread`: both launches go through all elements of the buffer in row-major order, each
+/// element
 ///   made at one point and needed at one point.
-/// - `FusionScope::block`: the buffer is rows of one length, and in both launches the threads that make or need
+/// - `FusionScope::block`: the buffer is rows of one length, and in both launches the threads that make or
+/// need
 ///   elements of a row are those with the row's number; a block that owns whole rows can do both.
 
 namespace mtmc {
@@ -66,8 +68,9 @@ public:
     if (!result.defined()) return result;
     const auto given = parameters(*function.node);
     for (const Symbol* own : result.symbols()) {
-      const auto at = std::find_if(given.begin(), given.end(),
-                                   [own](const SyntaxNode& parameter) { return parameter.text == own->name; });
+      const auto at = std::find_if(given.begin(), given.end(), [own](const SyntaxNode& parameter) {
+        return parameter.text == own->name;
+      });
       const auto index = static_cast<std::size_t>(at - given.begin());
       if (own->kind != Symbol::Kind::variable || at == given.end() || index >= launch.arguments.size())
         return Polynomial::undefined();
@@ -166,7 +169,8 @@ private:
     for (const Access& access : launch.function->accesses) {
       if (access.array->place != ArrayPlace::common) continue;
       std::string buffer = launch.buffer_of(*access.array);
-      if (std::find(result.begin(), result.end(), buffer) == result.end()) result.push_back(std::move(buffer));
+      if (std::find(result.begin(), result.end(), buffer) == result.end())
+        result.push_back(std::move(buffer));
     }
     return result;
   }
@@ -318,11 +322,12 @@ private:
       Polynomial total;
       if (!row_major(kept.back().parts, length, total) || !(total == elements)) return false;
       if (rows == nullptr) rows = &kept.back().parts;
-      const bool same = std::all_of(kept.back().parts.begin(), kept.back().parts.end(), [&](const auto& part) {
-        return std::any_of(rows->begin(), rows->end(), [&part](const auto& other) {
-          return other.index.symbol == part.index.symbol && other.factor == part.factor;
-        });
-      });
+      const bool same =
+          std::all_of(kept.back().parts.begin(), kept.back().parts.end(), [&](const auto& part) {
+            return std::any_of(rows->begin(), rows->end(), [&part](const auto& other) {
+              return other.index.symbol == part.index.symbol && other.factor == part.factor;
+            });
+          });
       if (!same) return false;
     }
     return true;
@@ -361,9 +366,10 @@ private:
 
 } // namespace detail
 
-/// How consecutive launches on grids may become one kernel; `none` where that is not proved. `geometry_of_launch`
-/// gives the grid of a launch (`detail::geometry_of`). Of three and more, neighbours must all go together in
-/// one way, and those further apart must not share what one of them writes, unless they go together too.
+/// How consecutive launches on grids may become one kernel; `none` where that is not proved.
+/// `geometry_of_launch` gives the grid of a launch (`detail::geometry_of`). Of three and more, neighbours
+/// must all go together in one way, and those further apart must not share what one of them writes, unless
+/// they go together too.
 template <class GeometryOf>
 [[nodiscard]] FusionScope grid_fusion_scope(const KernelAnalysis& analysis,
                                             std::span<const LaunchText> launches, const Task* task,

@@ -67,9 +67,8 @@ namespace detail {
   if (!loop.canonical) return declined("the loop is no counting loop: " + loop.why_not_canonical);
   if (loop.understood && loop.barriers.first == loop.barriers.last) return allowed();
   if (loop.understood)
-    return declined(
-        "the threads of a block wait for each other in line " +
-        std::to_string(loop.function->barriers[loop.barriers.first].node->range.first_line));
+    return declined("the threads of a block wait for each other in line " +
+                    std::to_string(loop.function->barriers[loop.barriers.first].node->range.first_line));
   const auto& opaque = loop.function->opaque;
   if (loop.opaque.first >= opaque.size()) return declined("it contains something that is not understood");
   const OpaqueEffect& effect = opaque[loop.opaque.first];

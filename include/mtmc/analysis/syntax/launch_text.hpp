@@ -161,7 +161,8 @@ inline void collect_launches(const SyntaxNode& node, std::vector<LaunchText>& la
       launch.arguments =
           parts_at_commas(between(text, '(', ')', chevrons == std::string_view::npos ? name : chevrons));
       if (const std::size_t open = text.find("<<<"); open < chevrons && chevrons != std::string_view::npos)
-        if (const auto parts = parts_at_commas(text.substr(open + 3, chevrons - open - 3)); parts.size() > 1) {
+        if (const auto parts = parts_at_commas(text.substr(open + 3, chevrons - open - 3));
+            parts.size() > 1) {
           launch.grid = launch_extents(parts[0]);
           launch.block = launch_extents(parts[1]);
           if (parts.size() > 2) launch.shared_bytes = parts[2];

@@ -3,8 +3,8 @@
 #include <mtmc/analysis/flow/function_analysis.hpp>
 #include <mtmc/analysis/flow/loop_nest.hpp>
 #include <mtmc/analysis/flow/thread_names.hpp>
-#include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/analysis/flow/updates.hpp>
+#include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/support/expression.hpp>
 
@@ -18,8 +18,8 @@
 #include <vector>
 
 /// \file
-/// The threads of a launch as parallel loops: their number from the launch line, their bounds from the guards in
-/// the text.
+/// The threads of a launch as parallel loops: their number from the launch line, their bounds from the guards
+/// in the text.
 
 namespace mtmc::detail {
 
@@ -85,8 +85,8 @@ template <class Is> [[nodiscard]] bool depends_on(const Polynomial& polynomial, 
   return false;
 }
 
-/// The index of all threads along an axis, numbered through the blocks: `blockIdx.x * blockDim.x + threadIdx.x`,
-/// or the only index where there is but one block, or one thread of a block.
+/// The index of all threads along an axis, numbered through the blocks: `blockIdx.x * blockDim.x +
+/// threadIdx.x`, or the only index where there is but one block, or one thread of a block.
 [[nodiscard]] inline bool is_global_index(const Polynomial& polynomial, std::size_t axis,
                                           const LaunchGeometry& geometry) {
   const Polynomial whole = expanded(polynomial);
@@ -174,9 +174,10 @@ private:
       return std::any_of(function.symbols.begin(), function.symbols.end(),
                          [name](const Symbol& symbol) { return symbol.name == name; });
     };
-    const auto index = std::find_if(function.symbols.begin(), function.symbols.end(), [&](const Symbol& symbol) {
-      return symbol.operation == "=" && is_global_index(Polynomial(&symbol), axis, geometry_);
-    });
+    const auto index =
+        std::find_if(function.symbols.begin(), function.symbols.end(), [&](const Symbol& symbol) {
+          return symbol.operation == "=" && is_global_index(Polynomial(&symbol), axis, geometry_);
+        });
     if (index != function.symbols.end()) result.variable = index->name;
     for (const std::string_view name : {block_index_names[axis], thread_index_names[axis]})
       if (index == function.symbols.end() && named(name))

@@ -13,8 +13,8 @@
 #include <vector>
 
 /// \file
-/// The addresses that the 32 threads of a warp touch in one access: computed thread by thread at the main size,
-/// so that `/` and `%` in a subscript count as they are.
+/// The addresses that the 32 threads of a warp touch in one access: computed thread by thread at the main
+/// size, so that `/` and `%` in a subscript count as they are.
 
 namespace mtmc::detail {
 
@@ -131,10 +131,75 @@ private:
     return here && there ? std::optional(*there - *here) : std::nullopt;
   }
 
+  /// By how much an index of a thread moves a polynomial, per axis; nothing where that is not the same
+  /// everywhere (`/`, `%`, a product of indices).
+  [[nodiscard]] std::optional<Index> slopes(const Polynomial& polynomial) const {
+    Index total{};
+    for (const auto& term : polynomial.terms()) {
+      std::int64_t factor = term.coefficient;
+      std::optional<Index> moving;
+      for (std::size_t i = 0; i < term.degree; ++i) {
+        const auto own = slopes(*term.factors[i]);
+        if (!own) return std::nullopt;
+        if (*own != Index{}) {
+          if (moving) return std::nullopt;
+          moving = own;
+          continue;
+        }
+        const auto value = ValueOf{*this, Point{}}(*term.factors[i]);
+        if (!value || __builtin_mul_overflow(factor, *value, &factor)) return std::nullopt;
+      }
+      for (std::size_t axis = 0; moving && axis < 3; ++axis) {
+        std::int64_t part = 0;
+        if (__builtin_mul_overflow((*moving)[axis], factor, &part) ||
+            __builtin_add_overflow(total[axis], part, &total[axis]))
+          return std::nullopt;
+      }
+    }
+    return total;
+  }
+  [[nodiscard]] std::optional<Index> slopes(const Symbol& symbol) const {
+    Index result{};
+    if (const int axis = known_[symbol.index - 1].thread_axis; axis >= 0)
+      result[static_cast<std::size_t>(axis)] = 1;
+    else if (symbol.kind == Symbol::Kind::loop_variable)
+      return slopes(symbol.loop->start);
+    else if (symbol.operation == "=")
+      return slopes(symbol.operands.front());
+    else
+      for (const Polynomial& operand : symbol.operands)
+        if (const auto own = slopes(operand); !own || *own != Index{}) return std::nullopt;
+    return result;
+  }
+
+  /// The lanes of the first warp of a block from the first one's address, where the index moves them evenly;
+  /// otherwise empty.
+  [[nodiscard]] std::vector<std::int64_t> even_lanes(const Access& access, const Index& block,
+                                                     std::int64_t lanes) const {
+    if (access.subscripts.size() != 1) return {};
+    const auto slope = slopes(access.subscripts.front());
+    const auto first = address(access, {{}, block});
+    if (!slope || !first) return {};
+    std::vector<std::int64_t> result;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const Point at = thread_of(lane, block);
+      std::int64_t total = *first;
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        std::int64_t part = 0;
+        if (__builtin_mul_overflow((*slope)[axis], at.thread[axis], &part) ||
+            __builtin_add_overflow(total, part, &total))
+          return {};
+      }
+      result.push_back(total);
+    }
+    return result;
+  }
+
   /// Of the first warp of a block; empty if one of them is not known.
   [[nodiscard]] std::vector<std::int64_t> lane_addresses(const Access& access, const Index& block) const {
-    std::vector<std::int64_t> result;
     const std::int64_t lanes = std::min(warp_size, geometry_.threads_per_block());
+    std::vector<std::int64_t> result = even_lanes(access, block, lanes);
+    if (!result.empty()) return result;
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const auto at = address(access, thread_of(lane, block));
       if (!at) return {};
@@ -153,9 +218,9 @@ private:
       step = distance;
     }
     result.elements = step.value_or(0);
-    result.pattern = *result.elements == 0                              ? LanePattern::broadcast
+    result.pattern = *result.elements == 0                             ? LanePattern::broadcast
                      : *result.elements == 1 || *result.elements == -1 ? LanePattern::coalesced
-                                                                        : LanePattern::strided;
+                                                                       : LanePattern::strided;
   }
 
   void count_sectors(const Access& access, const std::vector<std::int64_t>& lanes, LaneFacts& result) const {
@@ -250,7 +315,8 @@ private:
     }
   }
 
-  /// A neighbour along some axis of the block touches in this iteration what this thread does in the next one.
+  /// A neighbour along some axis of the block touches in this iteration what this thread does in the next
+  /// one.
   [[nodiscard]] bool is_window(const Access& access,
                                std::span<const std::optional<std::int64_t>> strides) const {
     for (std::size_t axis = 0; axis < 3; ++axis) {
