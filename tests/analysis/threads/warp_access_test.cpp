@@ -103,7 +103,12 @@ TEST_CASE("division and remainder count as they are") {
   const auto facts = reading("(threadIdx.x % 4) * N + threadIdx.x / 4");
   CHECK(facts.pattern == LanePattern::irregular);
   CHECK(facts.stride == "?");
-  CHECK(facts.sectors == 4); // 4 rows of 8 elements: not neighbours, but nothing is wasted
+  const auto group = reading("group", "256", "float", "  int group = threadIdx.x / 8 * 8;\n");
+  CHECK(group.stride == "?");
+  CHECK(group.pattern == LanePattern::irregular);
+  CHECK(group.sectors == 4);
+  CHECK(group.least_sectors == 1); // four elements
+  CHECK(facts.sectors == 4);       // 4 rows of 8 elements: not neighbours, but nothing is wasted
 }
 
 TEST_CASE("an index that is loaded leaves the pattern open") {

@@ -282,9 +282,9 @@ private:
           for (const Symbol* own : first.symbols())
             if (own->name == thread_index_names[lane_axis_])
               slope += whole.coefficient_of(symbol) * first.coefficient_of(own);
-        } else if (symbol->kind == Symbol::Kind::derived && along(Polynomial(symbol), lane_axis_)) {
-          return "?";
-        } else if (symbol->kind == Symbol::Kind::unknown && symbol->operation != "iteration") {
+            else if (hides_index(*own))
+              return "?";
+        } else if (hides_index(*symbol)) {
           return "?";
         }
       }
@@ -292,6 +292,13 @@ private:
       if (d > 0) weight = weight * access.array->extents[d];
     }
     return total.text();
+  }
+
+  /// Neighbouring threads may see different values of the symbol, and it is not known by how much they
+  /// differ.
+  [[nodiscard]] bool hides_index(const Symbol& symbol) const {
+    if (symbol.kind == Symbol::Kind::unknown) return symbol.operation != "iteration";
+    return symbol.kind == Symbol::Kind::derived && along(Polynomial(&symbol), lane_axis_);
   }
 
   [[nodiscard]] static bool along(const Polynomial& polynomial, std::size_t axis) {
