@@ -359,9 +359,10 @@ __global__ void gemm(const float* __restrict__ A, const float* __restrict__ B, f
   REQUIRE(structure.find_region("gemm/t/k") != nullptr);
   CHECK(structure.find_region("gemm/t/k")->facts.loops[0].trip_count == 16);
   CHECK(structure.find_region("gemm/t/k")->facts.directives == std::vector<std::string>{"unroll"});
-  CHECK(structure.find_region("gemm/t")->facts.opaque); // barriers
+  CHECK(structure.find_region("gemm/t")->facts.block_barriers == 2);
+  CHECK_FALSE(structure.find_region("gemm/t")->facts.loops[0].reduction); // nothing moves across a barrier
   CHECK(structure.find_region("launch:gemm") != nullptr);
-  CHECK(structure.opaque_statements == 2);
+  CHECK(structure.opaque_statements == 0);
 
   task.kernel = {mtmc::languages::opencl,
                  R"(

@@ -103,3 +103,29 @@ TEST_CASE("region path: paths of the analysis lead back to its loops, and do not
       CHECK(same->first_line == loop.first_line + 3);
     }
 }
+
+TEST_CASE(
+    "region path: the threads of a function are the function, stores are statements outside its loops") {
+  const mtmc::SyntaxNode tree = mtmc::parse(R"(
+__global__ void f(float* a, float* b, int n) {
+  int i = threadIdx.x;
+  for (int k = 0; k < n; ++k) a[i] += 1.0f;
+  if (i < n) {
+    a[i] = 2.0f;
+    b[2 * i] = a[i];
+  }
+  a[i + n] = 3.0f;
+}
+)");
+  const auto line_of = [&tree](std::string_view path) {
+    const auto found = mtmc::locate(tree, path);
+    return found.size() == 1 ? found.front().node->range.first_line : 0;
+  };
+  CHECK(mtmc::locate(tree, "f/threads:x").front().node == mtmc::locate(tree, "f").front().node);
+  CHECK(line_of("f/store:a") == 6);
+  CHECK(line_of("f/store:a#2") == 9);
+  CHECK(line_of("f/store:b") == 7);
+  CHECK(line_of("f/store:a#3") == 0);
+  CHECK(line_of("f/k/threads:x") == 0);
+  CHECK(line_of("g/threads:x") == 0);
+}

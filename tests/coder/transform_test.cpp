@@ -67,6 +67,16 @@ TEST_CASE("what it cannot do it declines with the reason") {
   CHECK(message(draft_of(task, "tiling|gemm")) == "\"gemm\" names no loop");
   CHECK(message(draft_of(task, "fusion|gemm/i")) == "fusion needs two loops");
 
+  Task cuda = task;
+  cuda.kernel = {languages::cuda, R"(
+//@ launch gemm<<<M, 1>>>(A, B, C, M, N, K)
+__global__ void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
+  for (int j = 0; j < N; ++j) C[blockIdx.x * N + j] = A[blockIdx.x * K] + B[j];
+}
+)"};
+  for (const char* key : {"vectorization|gemm/j", "parallelization|gemm/j"})
+    CHECK(message(draft_of(cuda, key)) == "directives of OpenMP change nothing in a kernel for a GPU");
+
   CodingRequest request = request_for(task, "tiling", "gemm/i");
   request.action.kind = Action::Kind::free_text;
   CHECK(message(TransformCoder{}.implement(request, {})).find("free text") != std::string::npos);

@@ -71,3 +71,28 @@ TEST_CASE("a host adds an optimisation type as one more entry") {
   REQUIRE(actions.size() == 2);
   CHECK(actions[0].text() == "prefetching the i, j loop nest of f in line 2 to 5");
 }
+
+TEST_CASE("how an optimisation is done may be said differently for the threads of a grid") {
+  const auto space = ActionSpace::extended();
+  const auto* tiling = space.find("tiling");
+  Region region;
+  CHECK(tiling->principle_on(nullptr) == tiling->principle);
+  CHECK(tiling->principle_on(&region) == tiling->principle);
+  region.facts.threads = {{"x", "i", "N", 4, 128, true, 512}};
+  CHECK(tiling->principle_on(&region) == tiling->grid_principle);
+  CHECK(tiling->principle_on(&region).find("shared memory") != std::string::npos);
+  const OptimizationType plain{"own", "doing", "why", "how", {}};
+  CHECK(plain.principle_on(&region) == "how");
+}
+
+TEST_CASE("nothing is offered across threads that wait for each other or exchange values") {
+  Structure structure;
+  auto region = sample::region();
+  region.kind = RegionKind::thread_nest;
+  region.path = "f/threads:x";
+  region.facts.opaque = false;
+  region.facts.staged = false;
+  region.facts.accesses.front().lanes->bank_ways = 1;
+  structure.regions = {region};
+  CHECK(ActionSpace::extended().legal_actions(structure, sample::device()).size() == 1);
+}

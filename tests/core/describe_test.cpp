@@ -54,3 +54,35 @@ TEST_CASE("a preset tells a prompt what the data sheet does, dense") {
 TEST_CASE("lines are numbered from one, also without a final newline") {
   CHECK(with_line_numbers("a\nb") == "   1  a\n   2  b\n");
 }
+
+TEST_CASE("a region on a grid tells its threads, and how a warp makes each access") {
+  Region region;
+  region.label = "the k loop of gemm";
+  region.first_line = 9;
+  region.last_line = 11;
+  region.facts.threads = {{"x", "j", "N", 64, 16, true, 1024}};
+  region.facts.reductions = {"sum +"};
+  AccessFacts access;
+  access.array = "A";
+  access.subscript = "K*i + k";
+  access.lanes.emplace();
+  access.lanes->pattern = LanePattern::broadcast;
+  access.lanes->sectors = 2;
+  access.lanes->least_sectors = 1;
+  access.lanes->sharers = 16;
+  access.lanes->same_along = "x";
+  region.facts.accesses = {access};
+  access.array = "tile";
+  access.write = true;
+  access.lanes = LaneFacts{true, LanePattern::strided, "32", 32};
+  access.lanes->bank_ways = 32;
+  region.facts.accesses.push_back(access);
+  region.facts.shared_bytes = 4096;
+  CHECK(describe(region) == "the k loop of gemm (line 9 to 11): x: j < N, 64 blocks of 16 threads; reduces "
+                            "sum +; reads A[K*i + k]: "
+                            "broadcast, 2 sectors a warp (1 needed), the same for 16 threads along x; writes "
+                            "tile[K*i + k]: strided by 32, "
+                            "32-way bank conflict; 4 KiB shared memory a block");
+  region.kind = RegionKind::launch; // the function's regions tell it
+  CHECK_FALSE(contains(describe(region), "sectors"));
+}

@@ -55,7 +55,8 @@ inline Region region() {
   Region region{RegionKind::loop, "the i, j loop nest of f", 2, 5, "f/i"};
   auto& facts = region.facts;
   facts.loops = {{"i", "0", "N", 2, 17, true, true, true, true, unknown()}};
-  facts.accesses = {{"A", "i*N + j", true, {5, std::nullopt}, unknown()}};
+  LaneFacts lanes{true, LanePattern::strided, "N", 5, {5, std::nullopt}, 32, 4, 2, "xy", 8, true, unknown()};
+  facts.accesses = {{"A", "i*N + j", true, {5, std::nullopt}, lanes, unknown()}};
   facts.dependences = {{DependenceKind::anti, "A", "<=", {1, std::nullopt}, true, unknown()}};
   facts.reads = {"A"};
   facts.writes = {"C"};
@@ -67,6 +68,12 @@ inline Region region() {
   facts.calls = {"expf"};
   facts.transcendental = facts.branches = facts.indirect = facts.opaque = facts.staged = true;
   facts.directives = {"omp simd"};
+  facts.reductions = {"sum +"};
+  facts.threads = {{"x", "j", "N", 2, 16, true, 17, unknown()}};
+  facts.block_barriers = 2;
+  facts.warp_exchanges = 1;
+  facts.shared_bytes = 4096;
+  facts.fusion_scope = FusionScope::block;
   facts.unknown = unknown();
   region.unknown = unknown();
   return region;

@@ -48,3 +48,54 @@ TEST_CASE("situation: without ceilings there is no bound") {
   seen.device = Device{};
   CHECK(assess(seen).bottleneck == Bottleneck::unknown);
 }
+
+namespace {
+
+/// One launch of 1,000 blocks of `threads` threads with `shared` bytes each on an H100.
+Observation launched(std::int64_t threads, double registers, std::int64_t shared = 0) {
+  auto seen = observed::with_seconds(0.1);
+  seen.device.kind = "gpu";
+  seen.device.arch = "sm_90a";
+  seen.device.shared_memory_bytes = 228 << 10;
+  Region launch;
+  launch.kind = RegionKind::launch;
+  launch.facts.threads = {{"x", "i", "", 1000, threads, true, 1000 * threads}};
+  launch.facts.shared_bytes = shared;
+  seen.structure.regions = {launch};
+  seen.evaluation->resources["registers"] = registers;
+  return seen;
+}
+
+} // namespace
+
+TEST_CASE("situation: occupancy is estimated from registers, shared memory and the block") {
+  CHECK(assess(launched(256, 32)).occupancy == 1.0);
+  const auto crowded = assess(launched(256, 128)); // 2 of 8 blocks: 65,536 registers / 32,768
+  CHECK(crowded.occupancy == 0.25);
+  CHECK(crowded.limiter == OccupancyLimiter::registers);
+  const auto tiled = assess(launched(256, 32, 100 << 10)); // 2 blocks of 100 KiB
+  CHECK(tiled.occupancy == 0.25);
+  CHECK(tiled.limiter == OccupancyLimiter::shared_memory);
+  const auto small = assess(launched(32, 32)); // at most 32 blocks
+  CHECK(small.occupancy == 0.5);
+  CHECK(small.limiter == OccupancyLimiter::block_size);
+}
+
+TEST_CASE("situation: what the evaluation reports goes before the estimate") {
+  auto seen = launched(256, 128);
+  seen.evaluation->resources["occupancy"] = 0.4;
+  seen.evaluation->resources["spill_load_bytes"] = 12;
+  seen.evaluation->resources[resource_key::occupancy_by_blocks] = 0.3;
+  const auto situation = assess(seen);
+  CHECK(situation.gpu);
+  CHECK(situation.occupancy == 0.4);
+  CHECK(situation.limiter == OccupancyLimiter::block_size);
+  CHECK(situation.registers == 128);
+  CHECK(situation.spilled_bytes == 12);
+}
+
+TEST_CASE("situation: a CPU has no occupancy") {
+  auto seen = launched(256, 128);
+  seen.device.kind = "cpu";
+  CHECK_FALSE(assess(seen).occupancy.has_value());
+}

@@ -3,7 +3,9 @@
 #include <mtmc/analysis/dependence/dependence.hpp>
 #include <mtmc/analysis/flow/flow_builder.hpp>
 #include <mtmc/analysis/flow/function_analysis.hpp>
+#include <mtmc/analysis/flow/guard_bounds.hpp>
 #include <mtmc/analysis/flow/loop_head.hpp>
+#include <mtmc/analysis/flow/thread_names.hpp>
 #include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/core/task.hpp>
 
@@ -132,10 +134,33 @@ private:
     }
     facts.may_overlap = !launched && effects_->called(function.name);
     const detail::AssignmentIndex assignments(*function.node, *effects_);
-    detail::FlowBuilder builder(function, *effects_, assignments, constants_);
+    const detail::FileConstants constants = with_launch_constants(function.name, launches);
+    detail::FlowBuilder builder(function, *effects_, assignments, constants);
     builder.build(facts);
     if (launched) assume(function, builder, launches, task);
     detail::DependenceFinder(function).run();
+  }
+
+  /// The file's constants, and `blockDim.x` and the like where all launches of the function give one number.
+  [[nodiscard]] detail::FileConstants with_launch_constants(const std::string& name,
+                                                            std::span<const LaunchText> launches) const {
+    detail::FileConstants constants = constants_;
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto add = [&](std::string_view symbol, const std::vector<std::string> LaunchText::*extents) {
+        std::optional<std::int64_t> value;
+        for (const LaunchText& launch : launches) {
+          if (launch.entry != name || (launch.*extents).empty()) continue;
+          const auto at = static_cast<std::size_t>(axis);
+          const auto own = at < (launch.*extents).size() ? detail::integer_literal((launch.*extents)[at]) : 1;
+          if (!own || (value && *value != *own)) return;
+          value = own;
+        }
+        if (value) constants[symbol] = *value;
+      };
+      add(detail::block_extent_names[static_cast<std::size_t>(axis)], &LaunchText::block);
+      add(detail::grid_extent_names[static_cast<std::size_t>(axis)], &LaunchText::grid);
+    }
+    return constants;
   }
 
   /// Extents of buffers are at least 1, whatever the size.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/threads/thread_grid.hpp>
+#include <mtmc/analysis/threads/warp_access.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/support/expression.hpp>
 
@@ -29,6 +31,8 @@ struct CallContext {
   std::map<std::string, std::string, std::less<>> buffers{};
   /// Number of elements of buffers, where known.
   std::map<std::string, double, std::less<>> elements{};
+  /// The grid it is launched on; nothing where one thread does everything.
+  std::optional<detail::LaunchGeometry> geometry{};
 };
 
 namespace detail {
@@ -43,20 +47,34 @@ public:
     std::string subscript;
     /// Elements by which it moves per iteration of the loops around it, outermost first.
     std::vector<std::optional<std::int64_t>> strides;
+    /// How the threads of a warp make it, where there is a grid.
+    std::optional<LaneFacts> lanes;
   };
 
-  FunctionAtSize(const FunctionAnalysis& function, const Symbols& values) : values_(values) {
+  /// `context` must outlive it.
+  FunctionAtSize(const FunctionAnalysis& function, const CallContext& context) : values_(context.values) {
+    if (context.geometry) grid_.emplace(function, *context.geometry, values_);
     for (const LoopInfo& loop : function.loops) {
-      trips_.push_back(trip_count(loop, values));
-      const double outer = loop.parent == nullptr ? 1 : counts_[loop.parent->index];
+      trips_.push_back(loop.stride.defined() ? strided_trips(loop) : trip_count(loop, values_));
+      const double outer = loop.parent == nullptr ? executions(nullptr) : counts_[loop.parent->index];
       counts_.push_back(trips_.back() ? outer * static_cast<double>(*trips_.back()) : unknown);
       facts_.push_back(loop_facts(loop));
     }
-    for (const Access& access : function.accesses) movements_.push_back(movement_of(access));
+    std::optional<WarpAccess> warp;
+    if (grid_) warp.emplace(function, *grid_, values_);
+    for (const Access& access : function.accesses) {
+      movements_.push_back(movement_of(access));
+      if (warp && access.array->place != ArrayPlace::own)
+        movements_.back().lanes = warp->facts(access, movements_.back().strides);
+    }
   }
-  /// Iterations of the loop altogether, not a number if a trip count around it is not known; 1 for null.
+  /// The threads it runs in; null where there is no grid.
+  [[nodiscard]] const ThreadGrid* grid() const noexcept { return grid_ ? &*grid_ : nullptr; }
+  /// Iterations of the loop altogether, of all threads, not a number if a trip count around it is not known;
+  /// the threads that do work for null.
   [[nodiscard]] double executions(const LoopInfo* loop) const {
-    return loop == nullptr ? 1 : counts_[loop->index];
+    if (loop != nullptr) return counts_[loop->index];
+    return grid_ ? grid_->working_threads() : 1;
   }
   [[nodiscard]] std::optional<std::int64_t> trips(const LoopInfo& loop) const { return trips_[loop.index]; }
   /// Facts of the loop alone; `perfect` as if it were the innermost of its nest.
@@ -66,6 +84,15 @@ public:
 
 private:
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+  /// Iterations of the first thread in a loop over its share of an index range.
+  [[nodiscard]] std::optional<std::int64_t> strided_trips(const LoopInfo& loop) const {
+    const auto first = value_at(loop.start, values_);
+    const auto limit = value_at(loop.limits.front(), values_);
+    const auto stride = value_at(loop.stride, values_);
+    if (!first || !limit || !stride || *stride < 1) return std::nullopt;
+    return *limit > *first ? (*limit - *first - 1) / *stride + 1 : 0;
+  }
 
   [[nodiscard]] static std::string joined(const std::vector<Polynomial>& bounds, std::string_view function,
                                           std::int64_t shift) {
@@ -82,6 +109,11 @@ private:
     result.variable = loop.canonical ? loop.variable : loop_component(*loop.node);
     result.innermost = loop.innermost();
     result.perfect = loop.innermost();
+    if (loop.stride.defined()) {
+      result.lower = loop.start.text();
+      result.upper = loop.limits.front().text();
+      result.trip_count = trips_[loop.index];
+    }
     if (!loop.canonical) return result;
     result.step = loop.step;
     if (loop.step > 0) {
@@ -146,6 +178,7 @@ private:
   }
 
   const Symbols& values_;
+  std::optional<ThreadGrid> grid_;
   std::vector<double> counts_;
   std::vector<std::optional<std::int64_t>> trips_;
   std::vector<LoopFacts> facts_;
@@ -178,6 +211,8 @@ public:
     add_calls();
     add_directives();
     if (piece_.members.size() == 1) nest_facts();
+    add_reductions();
+    if (at_size_.grid() != nullptr) add_threads(*at_size_.grid());
     return std::move(facts_);
   }
 
@@ -217,7 +252,7 @@ private:
 
   /// How many different elements the access touches in one run of the piece, by the loops that move it.
   [[nodiscard]] double elements_touched(const Access& access, std::size_t index) const {
-    double count = 1;
+    double count = at_size_.grid() == nullptr ? 1 : at_size_.grid()->moving_threads(access);
     for (const LoopInfo* loop = access.loop; loop != nullptr && piece_.holds(loop); loop = loop->parent) {
       const auto step = at_size_.movement(index).strides[static_cast<std::size_t>(loop->depth)];
       if (step && *step == 0) continue;
@@ -250,14 +285,17 @@ private:
       const std::string name =
           array.unknown && array.variable == nullptr ? std::string("*") : buffer_of(array);
       facts_.indirect = facts_.indirect || access.indirect;
-      if (!array.local) insert_once(access.write ? facts_.writes : facts_.reads, name);
-      const double executions = at_size_.executions(access.loop);
-      requests += executions;
-      bytes += executions * array.element_size;
-      auto entry = std::find_if(touched.begin(), touched.end(),
-                                [&array](const auto& known) { return known.first == &array; });
-      if (entry == touched.end()) entry = touched.insert(touched.end(), {&array, 0.0});
-      entry->second = std::max(entry->second, elements_touched(access, index));
+      if (!array.local && array.place != ArrayPlace::block)
+        insert_once(access.write ? facts_.writes : facts_.reads, name);
+      if (at_size_.grid() == nullptr || array.place == ArrayPlace::common) {
+        const double executions = at_size_.executions(access.loop);
+        requests += executions;
+        bytes += executions * array.element_size;
+        auto entry = std::find_if(touched.begin(), touched.end(),
+                                  [&array](const auto& known) { return known.first == &array; });
+        if (entry == touched.end()) entry = touched.insert(touched.end(), {&array, 0.0});
+        entry->second = std::max(entry->second, elements_touched(access, index));
+      }
       if (facts_.accesses.size() >= most_accesses) return;
       const std::string& subscript = at_size_.movement(index).subscript;
       if (!seen.insert(name + (access.write ? '<' : '>') + subscript).second) return;
@@ -266,11 +304,14 @@ private:
       fact.subscript = subscript;
       fact.write = access.write;
       for (const LoopInfo* loop : loops_) fact.strides.push_back(stride(access, index, *loop));
+      fact.lanes = at_size_.movement(index).lanes;
       facts_.accesses.push_back(std::move(fact));
     });
     if (bytes == bytes) facts_.bytes = bytes; // not where a trip count is missing
     // Elements touched are counted for one run of the piece, requests for all of them.
-    const double runs = piece_.members.empty() ? 1 : at_size_.executions(piece_.members.front()->parent);
+    const double runs = piece_.members.empty() ? 1
+                                               : at_size_.executions(piece_.members.front()->parent) /
+                                                     at_size_.executions(nullptr);
     double distinct = 0;
     for (const auto& [array, count] : touched) distinct += count * runs;
     if (distinct > 0 && requests == requests) facts_.reuse = std::max(1.0, requests / distinct);
@@ -285,7 +326,7 @@ private:
   }
 
   void add_work() {
-    double flops = piece_.members.empty() ? function_.flops : 0;
+    double flops = piece_.members.empty() ? function_.flops * at_size_.executions(nullptr) : 0;
     facts_.branches = piece_.members.empty() && function_.branches;
     for_loops([&](const LoopInfo& loop) {
       if (loop.flops > 0) flops += loop.flops * at_size_.executions(&loop);
@@ -326,6 +367,56 @@ private:
     facts_.vectorizable = last.innermost() && vectorization_legal(last).legal;
     add_dependences();
     add_scalar_dependences();
+  }
+
+  /// Scalars that the loops of the piece, inner ones too, reduce; only where there is a grid, since there a
+  /// sum is what threads may share.
+  void add_reductions() {
+    if (at_size_.grid() == nullptr) return;
+    for_loops([&](const LoopInfo& loop) {
+      if (!loop.canonical) return;
+      for (const ScalarFacts& scalar : classify_scalars(loop))
+        if (scalar.role == ScalarRole::reduction)
+          insert_once(facts_.reductions,
+                      scalar.variable->name + ' ' + std::string(to_string(scalar.operation)));
+    });
+  }
+
+  void add_threads(const ThreadGrid& grid) {
+    facts_.threads = grid.axes();
+    facts_.shared_bytes = grid.shared_bytes();
+    const auto add = [this](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i)
+        ++(function_.barriers[i].scope == Synchronization::block ? facts_.block_barriers
+                                                                 : facts_.warp_exchanges);
+    };
+    if (piece_.members.empty()) add(0, function_.barriers.size());
+    for (const LoopInfo* member : piece_.members) add(member->barriers.first, member->barriers.last);
+    facts_.staged = piece_.members.size() == 1 && stages_a_tile(*piece_.members.front());
+  }
+
+  /// In each iteration memory that all threads see is copied to memory of the block, the threads wait, and
+  /// what was copied is read.
+  [[nodiscard]] bool stages_a_tile(const LoopInfo& loop) const {
+    bool loads = false;
+    std::size_t filled = 0;
+    for (std::size_t i = loop.accesses.first; i < loop.accesses.last; ++i) {
+      const Access& access = function_.accesses[i];
+      loads = loads || (!access.write && access.array->place == ArrayPlace::common);
+      if (access.write && access.array->place == ArrayPlace::block && filled == 0) filled = access.order + 1;
+    }
+    if (!loads || filled == 0) return false;
+    for (std::size_t b = loop.barriers.first; b < loop.barriers.last; ++b) {
+      const Barrier& barrier = function_.barriers[b];
+      if (barrier.loop != &loop || barrier.scope != Synchronization::block || barrier.order < filled)
+        continue;
+      for (std::size_t i = loop.accesses.first; i < loop.accesses.last; ++i) {
+        const Access& access = function_.accesses[i];
+        if (!access.write && access.array->place == ArrayPlace::block && access.order > barrier.order)
+          return true;
+      }
+    }
+    return false;
   }
 
   [[nodiscard]] static char symbol_of(Directions set) noexcept {

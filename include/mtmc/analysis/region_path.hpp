@@ -10,12 +10,14 @@
 /// \file
 /// Stable paths of regions, and back from a path to the nodes.
 ///
-///     path     = function | loop | loop { "+" component } | launch { "+" launch }
+///     path     = function | loop | loop { "+" component } | threads | store | launch { "+" launch }
 ///     function = name [ "#" n ]                    the n-th function of that name
 ///     loop     = function "/" component { "/" component }
 ///     component= variable [ "#" n ]                the n-th loop with that variable in the same loop (or
 ///                                                  function); "while", "do", "for" for loops without one
-///     launch   = "launch:" entry [ "#" n ]         the n-th launch of that entry
+///     threads  = function "/threads:" axes         the body of a function as all threads of a launch execute
+///     it store    = function "/store:" array [ "#" n ] the n-th statement outside its loops that assigns the
+///     array launch   = "launch:" entry [ "#" n ]         the n-th launch of that entry
 ///
 /// "gemm/i/j" is the j loop in the i loop of gemm; "f/i+i#2" two loops of f next to each other;
 /// "launch:bias+launch:relu" two launches. Paths do not depend on lines, and not on edits elsewhere that keep
@@ -136,6 +138,29 @@ template <AnySyntaxNode Node>
       found);
 }
 
+inline constexpr std::string_view threads_prefix = "threads:";
+inline constexpr std::string_view store_prefix = "store:";
+
+/// The array that a statement assigns an element of, by its name in the text; empty if it is none.
+[[nodiscard]] inline std::string_view stored_array(const SyntaxNode& node) {
+  if (node.kind != NodeKind::expression_statement || operand(node).kind != NodeKind::assignment) return {};
+  const SyntaxNode* place = &left_operand(operand(node));
+  if (place->kind != NodeKind::subscript) return {};
+  while (place->kind == NodeKind::subscript) place = &subscript_base(*place);
+  return place->kind == NodeKind::name ? std::string_view(place->text) : std::string_view{};
+}
+
+template <AnySyntaxNode Node>
+[[nodiscard]] bool locate_store(std::string_view text, LocatedNode<Node>& found) {
+  const PathComponent wanted = read_component(text);
+  int remaining = wanted.number;
+  Node& from = *found.node;
+  return find_nth(
+      from, [&](const SyntaxNode& node) { return stored_array(node) == wanted.name; },
+      [](const SyntaxNode& node) { return is_loop(node.kind) || is_expression(node.kind); }, remaining,
+      found);
+}
+
 } // namespace detail
 
 /// The nodes of a path in the tree: one for a function, loop or launch (its comment line), the members in
@@ -168,7 +193,11 @@ template <detail::AnySyntaxNode Node>
     std::string_view member = members.substr(0, plus);
     LocatedNode<Node> found = around;
     bool there = false;
-    if (loops)
+    if (loops && member.starts_with(detail::threads_prefix))
+      there = found.node->kind == NodeKind::function;
+    else if (loops && member.starts_with(detail::store_prefix))
+      there = detail::locate_store(member.substr(detail::store_prefix.size()), found);
+    else if (loops)
       there = detail::locate_loop(member, found);
     else if (member.starts_with(launch_prefix))
       there = detail::locate_launch(tree, member.substr(launch_prefix.size()), found);

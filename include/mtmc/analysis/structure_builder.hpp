@@ -1,10 +1,12 @@
 #pragma once
 
 #include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/legality/grid_fusion.hpp>
 #include <mtmc/analysis/legality/launch_merge.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/region_facts.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/threads/thread_regions.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
@@ -51,6 +53,7 @@ private:
 
   void read_sizes() {
     if (const ProblemSize* size = task_.main_size(); size != nullptr) symbols_ = size->symbols;
+    symbols_.emplace("compute_units", nominal_compute_units);
     for (const Argument& argument : task_.arguments)
       if (argument.role != ArgumentRole::scalar) note_buffer(argument.name, argument.shape);
     for (const ScratchText& scratch : analysis_.lines().scratch) note_buffer(scratch.name, scratch.extents);
@@ -81,11 +84,19 @@ private:
     return evaluate(text);
   }
 
+  /// The grid of a launch, where the language's names of a thread's indices are known.
+  [[nodiscard]] std::optional<LaunchGeometry> geometry(const LaunchText& launch) const {
+    if (kernel_.language.name != languages::cuda.name) return std::nullopt;
+    return geometry_of(launch, [this](const std::string& text) { return evaluate(text); });
+  }
+
   /// How a launch calls its function; without a launch, parameters have the values of symbols of their name.
   [[nodiscard]] CallContext context_of(const FunctionAnalysis& function, const LaunchText* launch) const {
     CallContext context;
     context.values = symbols_;
     if (launch == nullptr) return context;
+    context.geometry = geometry(*launch);
+    if (context.geometry) add_launch_values(*context.geometry, context.values);
     const auto given = parameters(*function.node);
     for (std::size_t i = 0; i < given.size() && i < launch->arguments.size(); ++i) {
       const TypeFacts type = type_facts(given[i].type);
@@ -116,7 +127,7 @@ private:
     context.buffers.clear(); // inside a function, arrays are named as its text names them
     double calls = 0;
     for (const LaunchText& other : analysis_.lines().launches) calls += other.entry == function.name ? 1 : 0;
-    const FunctionAtSize at_size(function, context.values);
+    const FunctionAtSize at_size(function, context);
     Region whole;
     whole.kind = RegionKind::function;
     whole.label = "the function " + function.name;
@@ -124,7 +135,12 @@ private:
     whole.first_line = function.node->range.first_line;
     whole.last_line = function.node->range.last_line;
     whole.facts = region_facts(function, {}, context, at_size);
+    const RegionFacts facts = whole.facts;
     add(std::move(whole), calls);
+    if (!facts.threads.empty()) {
+      add(thread_nest_region(function, facts), calls);
+      for (Region& store : store_regions(function, at_size)) add(std::move(store), calls);
+    }
     for (const LoopInfo& loop : function.loops) add_loop(loop, context, at_size, calls);
     add_sequences(function, function_body(*function.node), nullptr, context, at_size, calls);
   }
@@ -296,7 +312,7 @@ private:
       region.first_line = region.last_line = launch.node->range.first_line;
       if (const FunctionAnalysis* function = analysis_.find_function(launch.entry); function != nullptr) {
         const CallContext context = context_of(*function, &launch);
-        const FunctionAtSize at_size(*function, context.values);
+        const FunctionAtSize at_size(*function, context);
         region.facts = region_facts(*function, {}, context, at_size);
       } else {
         region.facts.opaque = true;
@@ -309,17 +325,22 @@ private:
     }
     add_edges(facts);
     std::vector<bool> fusable;
-    for (std::size_t i = 0; i + 1 < launches.size(); ++i) {
-      fusable.push_back(launch_fusion_legal(analysis_, std::span(launches).subspan(i, 2), &task_).legal);
-      add_launch_sequence(i, i + 1, facts, fusable.back());
-    }
+    for (std::size_t i = 0; i + 1 < launches.size(); ++i)
+      fusable.push_back(add_launch_sequence(i, i + 1, facts, true));
     for_longer_runs(launches.size(), fusable, [&](std::size_t first, std::size_t last, bool together) {
-      if (together)
-        together =
-            launch_fusion_legal(analysis_, std::span(launches).subspan(first, last - first + 1), &task_)
-                .legal;
       add_launch_sequence(first, last, facts, together);
     });
+  }
+
+  /// Launches on grids are merged thread by thread or row by row, others loop by loop.
+  void judge_launch_fusion(std::span<const LaunchText> launches, RegionFacts& facts) const {
+    const bool grids = std::all_of(launches.begin(), launches.end(),
+                                   [](const LaunchText& launch) { return !launch.grid.empty(); });
+    if (grids)
+      facts.fusion_scope = grid_fusion_scope(analysis_, launches, &task_,
+                                             [this](const LaunchText& launch) { return geometry(launch); });
+    facts.fusable = grids ? facts.fusion_scope != FusionScope::none
+                          : launch_fusion_legal(analysis_, launches, &task_).legal;
   }
 
   /// From each launch that reads a buffer to the last one before it that wrote it.
@@ -334,8 +355,9 @@ private:
     }
   }
 
-  void add_launch_sequence(std::size_t first, std::size_t last, const std::vector<RegionFacts>& facts,
-                           bool fusable) {
+  /// Adds the region and answers whether its members may be merged, if that `may_be` so.
+  bool add_launch_sequence(std::size_t first, std::size_t last, const std::vector<RegionFacts>& facts,
+                           bool may_be) {
     const auto& launches = analysis_.lines().launches;
     Region region;
     region.kind = RegionKind::launch_sequence;
@@ -375,8 +397,11 @@ private:
     }
     for (AccessFacts& access : all.accesses) access.strides.resize(all.loops.size());
     region.label = "the launches of " + listed(names);
-    all.fusable = fusable && !all.intermediates.empty() && !all.opaque;
+    if (may_be) judge_launch_fusion(std::span(launches).subspan(first, last - first + 1), all);
+    const bool legal = all.fusable;
+    all.fusable = legal && !all.intermediates.empty() && !all.opaque;
     structure_.regions.push_back(std::move(region));
+    return legal;
   }
 
   // --- remarks and totals
@@ -426,6 +451,9 @@ private:
     if (!task_.flops.empty())
       if (const auto stated = evaluate(task_.flops)) structure_.flops = static_cast<double>(*stated);
   }
+
+  /// Analysis knows no device: a grid of `2 * compute_units` blocks counts as one on a device of this size.
+  static constexpr std::int64_t nominal_compute_units = 128;
 
   const Task& task_;
   const Kernel& kernel_;

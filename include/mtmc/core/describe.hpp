@@ -131,6 +131,50 @@ namespace detail {
   return text;
 }
 
+namespace detail {
+
+/// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16
+/// threads along x".
+[[nodiscard]] inline std::string lanes_text(const AccessFacts& access) {
+  const LaneFacts& lanes = *access.lanes;
+  std::string text = (access.write ? "writes " : "reads ") + access.array + '[' + access.subscript + "]: ";
+  text += to_string(lanes.pattern);
+  if (lanes.pattern == LanePattern::strided)
+    text += " by " + (lanes.stride == "?" ? std::to_string(*lanes.elements) : lanes.stride);
+  if (lanes.sectors > 0)
+    text += ", " + std::to_string(lanes.sectors) + " sectors a warp (" + std::to_string(lanes.least_sectors) +
+            " needed)";
+  if (lanes.bank_ways > 1) text += ", " + std::to_string(lanes.bank_ways) + "-way bank conflict";
+  if (lanes.sharers > 1 && !lanes.shared_memory)
+    text += ", the same for " + std::to_string(lanes.sharers) + " threads along " + lanes.same_along;
+  if (lanes.window) text += ", overlapping with its neighbours'";
+  return text;
+}
+
+/// What a launch on a grid adds to a region's remarks. Accesses are told where something can be done about
+/// them: for loops, the threads as a whole, and stores.
+inline void add_grid_remarks(const Region& region, std::vector<std::string>& remarks) {
+  const auto& facts = region.facts;
+  for (const auto& axis : facts.threads)
+    remarks.push_back(axis.axis + ": " + axis.variable + (axis.upper.empty() ? "" : " < " + axis.upper) +
+                      ", " + std::to_string(axis.blocks) + " blocks of " + std::to_string(axis.threads) +
+                      " threads");
+  for (const auto& reduction : facts.reductions) remarks.push_back("reduces " + reduction);
+  if (region.kind == RegionKind::loop || region.kind == RegionKind::thread_nest ||
+      region.kind == RegionKind::store)
+    for (const auto& access : facts.accesses)
+      if (access.lanes) remarks.push_back(lanes_text(access));
+  if (facts.block_barriers > 0) remarks.push_back(std::to_string(facts.block_barriers) + " block barriers");
+  if (facts.warp_exchanges > 0) remarks.push_back(std::to_string(facts.warp_exchanges) + " warp exchanges");
+  if (facts.shared_bytes > 0)
+    remarks.push_back(bytes_text(static_cast<double>(facts.shared_bytes)) + " shared memory a block");
+  if (facts.staged) remarks.emplace_back("stages a tile");
+  if (facts.fusion_scope != FusionScope::none)
+    remarks.push_back("values could pass within a " + std::string(to_string(facts.fusion_scope)));
+}
+
+} // namespace detail
+
 /// A region in one line: label, lines, loops with their trip counts, and what is known to be legal.
 [[nodiscard]] inline std::string describe(const Region& region) {
   std::string text = region.label + " (line " + std::to_string(region.first_line);
@@ -159,6 +203,7 @@ namespace detail {
   if (facts.indirect) remarks.emplace_back("indirect accesses");
   if (facts.opaque) remarks.emplace_back("not fully understood");
   for (const auto& directive : facts.directives) remarks.push_back("#" + directive);
+  detail::add_grid_remarks(region, remarks);
   if (!remarks.empty()) text += ": " + detail::joined(remarks, "; ");
   return text;
 }

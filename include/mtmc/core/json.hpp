@@ -174,11 +174,36 @@ inline void visit_fields(JsonFields& visit, LoopFacts& noun) {
   visit.optional("innermost", noun.innermost);
   visit.unknown(noun.unknown);
 }
+inline void visit_fields(JsonFields& visit, ThreadAxis& noun) {
+  visit.required("axis", noun.axis);
+  visit.required("variable", noun.variable);
+  visit.optional("upper", noun.upper);
+  visit.optional("blocks", noun.blocks, 1);
+  visit.optional("threads", noun.threads, 1);
+  visit.optional("constant", noun.constant);
+  visit.optional("trip_count", noun.trip_count, 1);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, LaneFacts& noun) {
+  visit.optional("shared_memory", noun.shared_memory);
+  visit.required("pattern", noun.pattern);
+  visit.optional("stride", noun.stride);
+  visit.optional("elements", noun.elements);
+  visit.optional("axes", noun.axes);
+  visit.optional("sectors", noun.sectors);
+  visit.optional("least_sectors", noun.least_sectors);
+  visit.optional("bank_ways", noun.bank_ways);
+  visit.optional("same_along", noun.same_along);
+  visit.optional("sharers", noun.sharers, 1);
+  visit.optional("window", noun.window);
+  visit.unknown(noun.unknown);
+}
 inline void visit_fields(JsonFields& visit, AccessFacts& noun) {
   visit.required("array", noun.array);
   visit.required("subscript", noun.subscript);
   visit.optional("write", noun.write);
   visit.optional("strides", noun.strides);
+  visit.optional("lanes", noun.lanes);
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, DependenceFacts& noun) {
@@ -210,6 +235,12 @@ inline void visit_fields(JsonFields& visit, RegionFacts& noun) {
   visit.optional("opaque", noun.opaque);
   visit.optional("staged", noun.staged);
   visit.optional("directives", noun.directives);
+  visit.optional("reductions", noun.reductions);
+  visit.optional("threads", noun.threads);
+  visit.optional("block_barriers", noun.block_barriers);
+  visit.optional("warp_exchanges", noun.warp_exchanges);
+  visit.optional("shared_bytes", noun.shared_bytes);
+  visit.optional("fusion_scope", noun.fusion_scope, FusionScope::none);
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, Region& noun) {

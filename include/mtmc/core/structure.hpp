@@ -24,7 +24,11 @@ enum class RegionKind {
   /// One launch with its entry function.
   launch,
   /// Two or more consecutive launches.
-  launch_sequence
+  launch_sequence,
+  /// The body of an entry function as all threads of its launch execute it: a nest of parallel loops.
+  thread_nest,
+  /// A statement outside all loops of a thread that writes to memory all threads see.
+  store
 };
 
 namespace detail {
@@ -34,6 +38,8 @@ inline constexpr EnumName<RegionKind> region_kind_names[] = {
     {RegionKind::loop_sequence, "loop_sequence"},
     {RegionKind::launch, "launch"},
     {RegionKind::launch_sequence, "launch_sequence"},
+    {RegionKind::thread_nest, "thread_nest"},
+    {RegionKind::store, "store"},
 };
 }
 /// Values and names.
@@ -65,6 +71,81 @@ struct LoopFacts {
   friend bool operator==(const LoopFacts&, const LoopFacts&) = default;
 };
 
+/// One axis of a launch on a grid: a parallel loop over the threads of all blocks.
+struct ThreadAxis {
+  /// "x", "y" or "z". The 32 threads of a warp are neighbours along x first.
+  std::string axis;
+  /// What the text calls the index: "j" for `int j = blockIdx.x * blockDim.x + threadIdx.x`; otherwise the
+  /// indices it uses: "blockIdx.x", "threadIdx.x" or "blockIdx.x, threadIdx.x".
+  std::string variable;
+  /// Bound that a guard puts on the index (`if (j < N)`), excluded; empty without one.
+  std::string upper{};
+  /// Blocks, and threads of a block, at the main size.
+  std::int64_t blocks = 1;
+  std::int64_t threads = 1;
+  /// The launch line gives the threads of a block as a number.
+  bool constant = false;
+  /// Index values that do work at the main size.
+  std::int64_t trip_count = 1;
+  UnknownFields unknown{};
+
+  friend bool operator==(const ThreadAxis&, const ThreadAxis&) = default;
+};
+
+/// How the addresses of neighbouring threads lie to each other in one access.
+enum class LanePattern {
+  /// Neighbouring elements (or the same distance 1 backwards).
+  coalesced,
+  /// The same element.
+  broadcast,
+  /// A constant distance of more than one element.
+  strided,
+  /// Different distances, or a subscript that is not understood.
+  irregular
+};
+
+namespace detail {
+inline constexpr EnumName<LanePattern> lane_pattern_names[] = {
+    {LanePattern::coalesced, "coalesced"},
+    {LanePattern::broadcast, "broadcast"},
+    {LanePattern::strided, "strided"},
+    {LanePattern::irregular, "irregular"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<LanePattern>> enum_names(LanePattern) noexcept {
+  return detail::lane_pattern_names;
+}
+
+/// One access as a warp of 32 threads makes it, at the main size.
+struct LaneFacts {
+  /// In on-chip memory of the block (`__shared__`), not in memory that all threads see.
+  bool shared_memory = false;
+  LanePattern pattern = LanePattern::irregular;
+  /// Elements from a thread to its neighbour along the first axis with several threads in a block, as text
+  /// ("K") and at the main size.
+  std::string stride{};
+  std::optional<std::int64_t> elements{};
+  /// Elements from a thread to the next one along each axis of `RegionFacts::threads`, at the main size.
+  std::vector<std::optional<std::int64_t>> axes{};
+  /// 32-byte sectors that one request of a warp touches, and the fewest that its distinct bytes fit into.
+  /// 0 = not known, or shared memory.
+  int sectors = 0;
+  int least_sectors = 0;
+  /// Turns that one request to shared memory takes because of bank conflicts, 1 = none; 0 = not known, or
+  /// not shared memory.
+  int bank_ways = 0;
+  /// Axes along which all threads of a block touch the same element ("x", "xy"), and how many threads that
+  /// makes; 1 = each thread its own.
+  std::string same_along{};
+  std::int64_t sharers = 1;
+  /// Threads of a block touch the elements of their neighbours in other iterations of a loop (a window).
+  bool window = false;
+  UnknownFields unknown{};
+
+  friend bool operator==(const LaneFacts&, const LaneFacts&) = default;
+};
+
 /// One access to memory in a region.
 struct AccessFacts {
   /// The array as the text names it.
@@ -75,6 +156,8 @@ struct AccessFacts {
   /// Element stride at the main size per loop of `RegionFacts::loops`; nothing where the subscript is not
   /// affine in it.
   std::vector<std::optional<std::int64_t>> strides{};
+  /// Where the region is launched on a grid.
+  std::optional<LaneFacts> lanes{};
   UnknownFields unknown{};
 
   friend bool operator==(const AccessFacts&, const AccessFacts&) = default;
@@ -112,6 +195,28 @@ struct DependenceFacts {
   friend bool operator==(const DependenceFacts&, const DependenceFacts&) = default;
 };
 
+/// Through what the members of a sequence of launches could hand on their values if they were one kernel.
+enum class FusionScope {
+  /// Not known to be possible on a grid.
+  none,
+  /// A register: the thread that makes an element is the only one that needs it.
+  thread,
+  /// On-chip memory and a barrier: each row is made and used by threads that one block can hold.
+  block
+};
+
+namespace detail {
+inline constexpr EnumName<FusionScope> fusion_scope_names[] = {
+    {FusionScope::none, "none"},
+    {FusionScope::thread, "thread"},
+    {FusionScope::block, "block"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<FusionScope>> enum_names(FusionScope) noexcept {
+  return detail::fusion_scope_names;
+}
+
 /// What is known of a region; predicates of optimisation types and policies decide by it.
 struct RegionFacts {
   /// The nest, outermost first: for a loop region the loop itself and the loops nested in it one by one; for
@@ -148,7 +253,31 @@ struct RegionFacts {
   bool staged = false;
   /// Directives already present: "omp parallel for", "omp simd", ...
   std::vector<std::string> directives{};
+  /// Scalars that its loops reduce, with the operation: "sum +", "largest max".
+  std::vector<std::string> reductions{};
+  /// Axes of the launch, x first; empty where there is no grid, as on a CPU. `loops` are then those of one
+  /// thread, and `flops`, `bytes` and `reuse` count all threads and memory that all of them see.
+  std::vector<ThreadAxis> threads{};
+  /// Places where the threads of a block, or of a warp, wait for each other or exchange values.
+  int block_barriers = 0;
+  int warp_exchanges = 0;
+  /// On-chip memory a block declares and is launched with, in bytes.
+  std::int64_t shared_bytes = 0;
+  /// How the members of a launch sequence may be merged.
+  FusionScope fusion_scope = FusionScope::none;
   UnknownFields unknown{};
+
+  /// Threads of a block, and blocks of the launch, at the main size; 1 without a grid.
+  [[nodiscard]] std::int64_t threads_per_block() const noexcept {
+    std::int64_t product = 1;
+    for (const auto& axis : threads) product *= axis.threads;
+    return product;
+  }
+  [[nodiscard]] std::int64_t blocks() const noexcept {
+    std::int64_t product = 1;
+    for (const auto& axis : threads) product *= axis.blocks;
+    return product;
+  }
 
   friend bool operator==(const RegionFacts&, const RegionFacts&) = default;
 };

@@ -207,7 +207,8 @@ private:
         chain.request.action = action;
         if (type != nullptr) {
           chain.request.intent = type->intent;
-          chain.request.principle = type->principle;
+          chain.request.principle =
+              type->principle_on(chain.request.seen.structure.find_region(action.region));
         }
         chain.request.sample = used++;
       }

@@ -3,6 +3,8 @@
 /// hand.
 
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/policy/gpu_rules.hpp>
+#include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/situation.hpp>
 
 #include <algorithm>
@@ -12,18 +14,6 @@
 #include <vector>
 
 namespace mtmc {
-
-/// One row of a rules policy's table: for an optimisation, in which situation, how much it is wanted and why.
-struct Rule {
-  /// Id of the optimisation type it speaks of.
-  std::string_view optimization;
-  /// Whether it speaks of this region in this situation.
-  bool (*holds)(const Region& region, const Situation& situation);
-  /// How much the action is wanted, relative to the others; 0 = forbidden.
-  double weight;
-  /// Why, in a few words.
-  std::string_view reason;
-};
 
 namespace detail {
 
@@ -88,9 +78,10 @@ inline constexpr double parallel_work = 1e5;
 
 } // namespace detail
 
-/// The decision table of `RulesPolicy`, top to bottom: the first row that holds for an action decides.
-/// Sources: the order "whole-kernel traffic, then locality, then memory access, then parallel mapping, then
-/// instruction level", with the tiers of headroom, that the published rule-based systems share.
+/// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`), top to bottom: the
+/// first row that holds for an action decides. Sources: the order "whole-kernel traffic, then locality, then
+/// memory access, then parallel mapping, then instruction level", with the tiers of headroom, that the
+/// published rule-based systems share.
 [[nodiscard]] inline const std::vector<Rule>& default_rules() {
   using detail::has_reuse;
   using detail::has_strided_access;
@@ -197,14 +188,18 @@ struct RulesPolicyOptions {
   double repeated_factor = 0.3;
 };
 
-/// Chooses by a readable decision table (`default_rules`, or the host's own) from the roofline's bottleneck,
-/// the headroom and the structure of each region. Deterministic; no state.
+/// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own)
+/// from the roofline's bottleneck, the headroom and the structure of each region. Deterministic; no state.
 class RulesPolicy {
 public:
-  explicit RulesPolicy(RulesPolicyOptions options = {}) : RulesPolicy(options, default_rules()) {}
-  /// With the host's own table; the first row that holds decides.
+  explicit RulesPolicy(RulesPolicyOptions options = {})
+      : RulesPolicy(options, default_rules(), default_gpu_rules()) {}
+  /// With the host's own table, also on GPUs; the first row that holds decides.
   RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules)
-      : options_(options), rules_(std::move(rules)) {}
+      : options_(options), rules_(rules), gpu_rules_(std::move(rules)) {}
+  /// With the host's own tables, the second for GPUs.
+  RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules, std::vector<Rule> gpu_rules)
+      : options_(options), rules_(std::move(rules)), gpu_rules_(std::move(gpu_rules)) {}
 
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token) {
@@ -227,7 +222,10 @@ public:
     return answer;
   }
 
-  [[nodiscard]] std::string identity() const { return "rules, " + std::to_string(rules_.size()) + " rows"; }
+  [[nodiscard]] std::string identity() const {
+    return "rules, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+           " for GPUs";
+  }
 
 private:
   struct Judgement {
@@ -246,7 +244,7 @@ private:
     if (const auto* region = seen.structure.find_region(action.region)) {
       if (share_of_work(*region, seen.structure) < options_.least_share)
         return {0, "the region does next to none of the work"};
-      for (const auto& rule : rules_) {
+      for (const auto& rule : situation.gpu ? gpu_rules_ : rules_) {
         if (rule.optimization != action.optimization || !rule.holds(*region, situation)) continue;
         judgement = {rule.weight, rule.reason};
         break;
@@ -280,11 +278,20 @@ private:
                     std::string(to_string(situation.bottleneck)).c_str(), situation.reached * 100);
       text += part;
     }
+    if (situation.spilled_bytes > 0) text += "; registers spill";
+    if (situation.occupancy) {
+      char part[80];
+      std::snprintf(part, sizeof part, "; %.0f %% occupancy", *situation.occupancy * 100);
+      text += part;
+      if (situation.limiter != OccupancyLimiter::unknown)
+        text += ", limited by " + std::string(to_string(situation.limiter));
+    }
     return text;
   }
 
   RulesPolicyOptions options_;
   std::vector<Rule> rules_;
+  std::vector<Rule> gpu_rules_;
 };
 
 static_assert(check_policy<RulesPolicy>());

@@ -3,11 +3,15 @@
 /// it.
 
 #include <mtmc/core/enum_names.hpp>
+#include <mtmc/core/occupancy.hpp>
 #include <mtmc/core/roofline.hpp>
 #include <mtmc/core/step.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <span>
+#include <string_view>
 
 namespace mtmc {
 
@@ -41,7 +45,22 @@ inline constexpr EnumName<Headroom> headroom_names[] = {
   return detail::headroom_names;
 }
 
-/// The roofline of one kernel on one device.
+/// What keeps more threads from being resident on a multiprocessor.
+enum class OccupancyLimiter { unknown, registers, shared_memory, block_size };
+
+namespace detail {
+inline constexpr EnumName<OccupancyLimiter> occupancy_limiter_names[] = {
+    {OccupancyLimiter::unknown, "unknown"},
+    {OccupancyLimiter::registers, "registers"},
+    {OccupancyLimiter::shared_memory, "shared_memory"},
+    {OccupancyLimiter::block_size, "block_size"}};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<OccupancyLimiter>> enum_names(OccupancyLimiter) noexcept {
+  return detail::occupancy_limiter_names;
+}
+
+/// The roofline of one kernel on one device, and what the compiler and the launches make of the device.
 struct Situation {
   Bottleneck bottleneck = Bottleneck::unknown;
   Headroom headroom = Headroom::high;
@@ -52,7 +71,75 @@ struct Situation {
   /// Bytes of the cache nearest to one core alone, and of the largest level.
   double private_cache_bytes = 0;
   double last_cache_bytes = 0;
+  /// The device is a GPU.
+  bool gpu = false;
+  /// Cores or multiprocessors.
+  int compute_units = 1;
+  /// Registers of a thread and bytes that it spills, as the evaluation reports them; 0 = none, or not
+  /// reported.
+  double registers = 0;
+  double spilled_bytes = 0;
+  /// Part of the threads a multiprocessor can hold that are resident, in (0, 1]: as the evaluation reports it
+  /// (`occupancy`), else estimated from registers, shared memory and the threads of a block. Nothing where
+  /// that cannot be done.
+  std::optional<double> occupancy{};
+  OccupancyLimiter limiter = OccupancyLimiter::unknown;
 };
+
+namespace detail {
+
+/// The compiler's and the driver's figures of an evaluation, by the names that backends use.
+inline void read_resources(const Evaluation& evaluation, Situation& situation) {
+  const auto value = [&evaluation](const char* name) {
+    const auto found = evaluation.resources.find(name);
+    return found == evaluation.resources.end() ? 0.0 : found->second;
+  };
+  situation.registers = value("registers");
+  situation.spilled_bytes =
+      std::max({value("spill_bytes"), value("spill_store_bytes"), value("spill_load_bytes")});
+  if (const double occupancy = value(resource_key::occupancy); occupancy > 0)
+    situation.occupancy = std::min(1.0, occupancy);
+  const auto limiter = occupancy_limiter(evaluation.resources);
+  if (limiter == "registers") situation.limiter = OccupancyLimiter::registers;
+  if (limiter == "shared memory") situation.limiter = OccupancyLimiter::shared_memory;
+  if (limiter == "threads" || limiter == "blocks") situation.limiter = OccupancyLimiter::block_size;
+}
+
+/// Threads that a multiprocessor of this architecture can hold.
+[[nodiscard]] inline int resident_threads(std::string_view arch) {
+  for (const std::string_view small : {"sm_86", "sm_87", "sm_89", "sm_120", "sm_121"})
+    if (arch.starts_with(small)) return 1536;
+  return arch.starts_with("sm_75") ? 1024 : 2048;
+}
+
+/// Occupancy of the launch that does most work, where its threads and the registers of a thread are known.
+/// Without the granularity at which the device hands out registers and shared memory: an upper bound.
+inline void estimate_occupancy(const Observation& seen, Situation& situation) {
+  const Region* main = nullptr;
+  for (const auto& region : seen.structure.regions)
+    if (region.kind == RegionKind::launch && !region.facts.threads.empty() &&
+        (main == nullptr || region.facts.flops + region.facts.bytes > main->facts.flops + main->facts.bytes))
+      main = &region;
+  if (main == nullptr || situation.registers <= 0) return;
+  constexpr double registers_per_unit = 65536; // of all architectures since sm_50
+  const auto block = static_cast<double>(main->facts.threads_per_block());
+  const double most = resident_threads(seen.device.arch);
+  constexpr double most_blocks = 32;
+  const double by_size = std::min(std::floor(most / block), most_blocks);
+  const double by_registers = std::floor(registers_per_unit / (situation.registers * block));
+  const double shared = static_cast<double>(main->facts.shared_bytes);
+  const double by_shared = shared > 0 && seen.device.shared_memory_bytes > 0
+                               ? std::floor(static_cast<double>(seen.device.shared_memory_bytes) / shared)
+                               : by_size;
+  const double blocks = std::max(1.0, std::min({by_size, by_registers, by_shared}));
+  situation.occupancy = std::min(1.0, blocks * block / most);
+  situation.limiter = by_registers <= blocks && by_registers < by_size ? OccupancyLimiter::registers
+                      : by_shared <= blocks && by_shared < by_size     ? OccupancyLimiter::shared_memory
+                      : *situation.occupancy < 1                       ? OccupancyLimiter::block_size
+                                                                       : OccupancyLimiter::unknown;
+}
+
+} // namespace detail
 
 /// Reads an observation's situation by its roofline (core/roofline.hpp). Throws `Error` where the task's own
 /// expressions cannot be evaluated.
@@ -65,6 +152,10 @@ struct Situation {
     if (cache.shared_by <= 1) situation.private_cache_bytes = std::max(situation.private_cache_bytes, bytes);
     situation.last_cache_bytes = std::max(situation.last_cache_bytes, bytes);
   }
+  situation.gpu = seen.device.kind == "gpu";
+  situation.compute_units = seen.device.compute_units;
+  if (seen.evaluation) detail::read_resources(*seen.evaluation, situation);
+  if (situation.gpu && !situation.occupancy) detail::estimate_occupancy(seen, situation);
   const auto roofline = roofline_of(seen);
   if (roofline.bound() <= 0) return situation;
   situation.bottleneck =

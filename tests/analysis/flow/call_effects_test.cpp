@@ -30,8 +30,23 @@ TEST_CASE("call effects: functions of the standard library") {
   }
   CHECK(effect_of("", "std::max<float>").selects == mtmc::ReductionOperation::maximum);
   CHECK(effect_of("", "fminf").selects == mtmc::ReductionOperation::minimum);
-  for (const char* name : {"printf", "memcpy", "malloc", "__syncthreads", "rand", "std::swap", "f", ""})
+  for (const char* name : {"printf", "memcpy", "malloc", "rand", "std::swap", "f", ""})
     CHECK_MESSAGE(!effect_of("", name).known, name);
+}
+
+TEST_CASE(
+    "call effects: barriers and exchanges change nothing by themselves, but nothing moves across them") {
+  using mtmc::Synchronization;
+  for (const char* name : {"__syncthreads", "__syncthreads_or", "__pipeline_wait_prior"}) {
+    CHECK_MESSAGE(effect_of("", name).known, name);
+    CHECK_MESSAGE(effect_of("", name).synchronizes == Synchronization::block, name);
+  }
+  for (const char* name : {"__syncwarp", "__shfl_xor_sync", "__shfl_down_sync", "__ballot_sync"})
+    CHECK_MESSAGE(effect_of("", name).synchronizes == Synchronization::warp, name);
+  CHECK(effect_of("", "atomicAdd").known);
+  CHECK(effect_of("", "atomicAdd").writes == std::vector<bool>{true});
+  CHECK(effect_of("", "expf").synchronizes == Synchronization::none);
+  CHECK(effect_of("void f() { __syncthreads(); }", "f").synchronizes == Synchronization::block);
 }
 
 TEST_CASE("call effects: functions of the text that touch nothing but their own variables") {

@@ -56,6 +56,16 @@ struct Variable {
   std::vector<std::size_t> uses{};
 };
 
+/// Where an array of a kernel lies.
+enum class ArrayPlace : std::uint8_t {
+  /// Memory that all threads see: parameters, globals, everything on a CPU.
+  common,
+  /// On-chip memory of one block of threads (`__shared__`).
+  block,
+  /// Declared in the function: one for each thread.
+  own
+};
+
 /// A piece of memory that subscripts select from. Distinct arrays never overlap: the judge allocates every
 /// buffer of a task and every scratch buffer by itself, and local arrays are objects of their own. Parameters
 /// that some launch line gives the same buffer are one array here.
@@ -74,6 +84,7 @@ struct Array {
   /// Declared in the function: nobody else sees it, and each iteration of the loop it is declared in has its
   /// own.
   bool local = false;
+  ArrayPlace place = ArrayPlace::common;
   /// Nobody writes it while the function runs: all that refer to it do so through `const`.
   bool constant = false;
   /// May be the same memory as any other array that is not local (a pointer whose origin is not understood).

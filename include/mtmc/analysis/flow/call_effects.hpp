@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +19,9 @@
 /// text), or anything.
 
 namespace mtmc {
+
+/// Which threads a call waits for or exchanges values with: nothing may be moved across it.
+enum class Synchronization : std::uint8_t { none, warp, block };
 
 /// What is known of a function's effects.
 struct CallEffect {
@@ -32,6 +37,8 @@ struct CallEffect {
   bool floating = false;
   /// `min` and `max` in all spellings.
   ReductionOperation selects = ReductionOperation::none;
+  /// Barriers and exchanges between the threads of a block.
+  Synchronization synchronizes = Synchronization::none;
 };
 
 namespace detail {
@@ -49,12 +56,38 @@ inline constexpr std::string_view transcendental_functions[] = {
     "cosh",   "erf",    "erfc",   "exp",    "exp10",  "exp2",   "expm1",   "hypot",   "lgamma",
     "log",    "log10",  "log1p",  "log2",   "pow",    "sin",    "sinh",    "tan",     "tanh",
     "tgamma", "__expf", "__logf", "__powf", "__sinf", "__cosf", "__tanhf", "sincospi"};
+/// Barriers of a block and of a warp, exchanges within a warp, fences, and waits for asynchronous copies.
+inline constexpr std::string_view block_barriers[] = {"__syncthreads", "__syncthreads_and",
+                                                      "__syncthreads_count", "__syncthreads_or"};
+inline constexpr std::string_view warp_exchanges[] = {
+    "__activemask",      "__all_sync",       "__any_sync",        "__ballot_sync",
+    "__match_all_sync",  "__match_any_sync", "__reduce_add_sync", "__reduce_max_sync",
+    "__reduce_min_sync", "__shfl_down_sync", "__shfl_sync",       "__shfl_up_sync",
+    "__shfl_xor_sync",   "__syncwarp",       "__threadfence",     "__threadfence_block"};
+inline constexpr std::string_view copy_waits[] = {"__pipeline_commit", "__pipeline_wait_prior"};
+/// Read and write what their first argument points to.
+inline constexpr std::string_view atomic_functions[] = {
+    "atomicAdd", "atomicAnd", "atomicCAS", "atomicDec", "atomicExch", "atomicInc",
+    "atomicMax", "atomicMin", "atomicOr",  "atomicSub", "atomicXor",  "__pipeline_memcpy_async"};
+/// Give what their argument points to, by another way through the caches.
+inline constexpr std::string_view cached_loads[] = {"__ldg", "__ldca", "__ldcg", "__ldcs", "__ldlu"};
+
 inline constexpr std::string_view simple_functions[] = {
-    "abs",       "ceil",         "copysign",     "fabs",       "fdim",        "floor",      "fma",
-    "fmod",      "isfinite",     "isinf",        "isnan",      "labs",        "ldexp",      "llrint",
-    "lrint",     "lround",       "nearbyint",    "remainder",  "rint",        "round",      "rsqrt",
-    "sqrt",      "trunc",        "signbit",      "clamp",      "mad",         "__fdividef", "__frsqrt_rn",
-    "__fmaf_rn", "__half2float", "__float2half", "native_exp", "native_recip"};
+    "abs",          "ceil",      "copysign",   "fabs",        "fdim",      "floor",
+    "fma",          "fmod",      "isfinite",   "isinf",       "isnan",     "labs",
+    "ldexp",        "llrint",    "lrint",      "lround",      "nearbyint", "remainder",
+    "rint",         "round",     "rsqrt",      "sqrt",        "trunc",     "signbit",
+    "clamp",        "mad",       "__fdividef", "__frsqrt_rn", "__fmaf_rn", "native_exp",
+    "native_recip", "__frcp_rn", "__fsqrt_rn", "__hadd",      "__hmul",    "__hfma"};
+/// Give their arguments in another form: no operations.
+inline constexpr std::string_view conversions[] = {"__half2float",     "__float2half",     "__float2half_rn",
+                                                   "__bfloat162float", "__float2bfloat16", "make_float2",
+                                                   "make_float4"};
+
+template <std::size_t Size>
+[[nodiscard]] bool is_one_of(std::string_view name, const std::string_view (&list)[Size]) noexcept {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
 
 [[nodiscard]] inline bool listed(std::string_view name, const std::string_view* first,
                                  const std::string_view* last) noexcept {
@@ -86,16 +119,34 @@ inline constexpr std::string_view simple_functions[] = {
     effect.floating = name != "abs" && name != "labs";
     return effect;
   }
+  if (is_one_of(name, conversions)) {
+    effect.mathematical = false;
+    return effect;
+  }
   if (name == "bit_cast") { // the template argument is the result's type
     effect.floating = full_name.find("<float") != std::string_view::npos ||
                       full_name.find("<double") != std::string_view::npos;
     return effect;
   }
   effect.mathematical = effect.floating = false;
+  if (is_one_of(name, block_barriers) || is_one_of(name, copy_waits)) {
+    effect.synchronizes = Synchronization::block;
+    return effect;
+  }
+  if (is_one_of(name, warp_exchanges)) {
+    effect.synchronizes = Synchronization::warp;
+    effect.floating = name.starts_with("__shfl");
+    return effect;
+  }
+  if (is_one_of(name, atomic_functions)) {
+    effect.writes = {true};
+    effect.synchronizes = name.starts_with("atomic") ? Synchronization::none : Synchronization::block;
+    return effect;
+  }
   effect.known = name == "sizeof" || name == "alignof" || name == "assert" || name == "__builtin_expect" ||
                  name == "__builtin_assume_aligned" || name == "assume_aligned" ||
                  full_name.find("numeric_limits<") != std::string_view::npos || name == "isless" ||
-                 name == "__builtin_unreachable";
+                 name.ends_with("this_thread_block") || name == "__builtin_unreachable";
   return effect;
 }
 
@@ -288,6 +339,7 @@ private:
     for (std::size_t i = 0; i < given.size() && i < effect.writes.size(); ++i)
       if (effect.writes[i]) write(given[i], true, scan);
     scan.effect.transcendental = scan.effect.transcendental || effect.transcendental;
+    scan.effect.synchronizes = std::max(scan.effect.synchronizes, effect.synchronizes);
   }
 
   std::unordered_map<std::string, const SyntaxNode*> definitions_;

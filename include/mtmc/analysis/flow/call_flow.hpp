@@ -25,6 +25,8 @@ inline ExpressionValue ExpressionFlow::call(const SyntaxNode& node, bool wanted)
   if (find(function.text) == nullptr && is_integer_type_name(function.text) && node.children.size() == 2)
     return cast(function.text, node.children[1], wanted);
   const CallEffect effect = effects_.of(function.text);
+  if (effect.synchronizes != Synchronization::none)
+    function_.barriers.push_back({&node, loop_, effect.synchronizes, order_++});
   const std::string_view plain = plain_function_name(function.text);
   ExpressionValue value;
   if (plain == "sizeof" || plain == "alignof") {
@@ -35,6 +37,10 @@ inline ExpressionValue ExpressionFlow::call(const SyntaxNode& node, bool wanted)
   if (plain == "__builtin_assume_aligned" || plain == "assume_aligned" || plain == "__builtin_expect") {
     for (std::size_t i = 2; i < node.children.size(); ++i) (void)visit(node.children[i], false);
     return node.children.size() > 1 ? visit(node.children[1], wanted) : value;
+  }
+  if (is_one_of(plain, cached_loads) && node.children.size() == 2) {
+    const Place place = pointed_place(visit(node.children[1], true));
+    return read(place, node, wanted);
   }
   if (effect.selects != ReductionOperation::none && node.children.size() == 3) {
     ExpressionValue a = visit(node.children[1], wanted);
@@ -112,6 +118,10 @@ inline ExpressionValue ExpressionFlow::member_call(const SyntaxNode& node, bool 
     }
   }
   (void)visit(operand(function), false);
+  if (name == ".sync" && node.children.size() == 1) { // of a cooperative group
+    function_.barriers.push_back({&node, loop_, Synchronization::block, order_++});
+    return value;
+  }
   note_opaque(node, "a call of member " + name.substr(name.find_first_not_of(".->")) +
                         ", whose effects are not known");
   return value;

@@ -130,10 +130,14 @@ protected:
 
   [[nodiscard]] ExpressionValue member(const SyntaxNode& node, bool wanted) {
     const SyntaxNode& object = operand(node);
-    // threadIdx.x and the like: a number of its own.
+    // threadIdx.x and the like: a number of its own; blockDim.x the launch line's, where that is one.
     if (object.kind == NodeKind::name && find(object.text) == nullptr && node.text.starts_with(".")) {
       ExpressionValue value;
-      if (wanted) value.number = number_of(global(object.text + node.text));
+      const auto constant = constants_.find(object.text + node.text);
+      if (constant != constants_.end())
+        value.number = constant->second;
+      else if (wanted)
+        value.number = number_of(global(object.text + node.text));
       return value;
     }
     Place place = place_of(node);

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/region_path.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -209,6 +210,7 @@ private:
       Array& array = new_array(state.variable);
       array.extents = std::move(sizes);
       array.local = !base.persistent;
+      array.place = base.shared ? ArrayPlace::block : array.local ? ArrayPlace::own : ArrayPlace::common;
       state.array = &array;
       state.offset = Polynomial{};
       return;
@@ -231,6 +233,10 @@ private:
     tag_selection(node);
     note_branch();
     (void)visit(if_condition(node), false);
+    const std::size_t bounds = function_.guard_bounds.size();
+    const bool leaves = loop_ == nullptr && else_branch(node) == nullptr && always_returns(then_branch(node));
+    note_bounds(if_condition(node), leaves);
+    const std::size_t own_bounds = function_.guard_bounds.size();
     const SyntaxNode& then_part = then_branch(node);
     const SyntaxNode* else_part = else_branch(node);
     std::vector<std::pair<VariableState*, VariableState>> before;
@@ -239,12 +245,33 @@ private:
         if (VariableState* state = find(entry.name); state != nullptr && !entry.memory)
           before.emplace_back(state, *state);
     branch(then_part);
+    for (std::size_t i = bounds; i < function_.guard_bounds.size(); ++i) {
+      GuardBound& bound = function_.guard_bounds[i];
+      if (leaves && i < own_bounds)
+        bound.first = order_;
+      else if (bound.last == open_end)
+        bound.last = order_;
+    }
     for (auto saved = before.rbegin(); saved != before.rend(); ++saved)
       *saved->first = std::move(saved->second);
     if (else_part != nullptr) branch(*else_part);
     forget(assignments_.in(then_part), loop_);
     if (else_part != nullptr) forget(assignments_.in(*else_part), loop_);
     tagged_.resize(tags);
+  }
+
+  static constexpr std::size_t open_end = std::numeric_limits<std::size_t>::max();
+
+  /// Notes the comparisons that hold where the condition does (`negated`: does not), from here on.
+  void note_bounds(const SyntaxNode& condition, bool negated);
+
+  /// The value of an expression without noting what it does; undefined where that would take more than
+  /// arithmetic on what is known.
+  [[nodiscard]] Polynomial quiet_number(const SyntaxNode& node);
+
+  [[nodiscard]] static bool always_returns(const SyntaxNode& node) {
+    const auto all = statements(node);
+    return !all.empty() && all.back().kind == NodeKind::return_statement;
   }
 
   void branch(const SyntaxNode& node) {
@@ -312,11 +339,18 @@ private:
     loop.scalar_uses.first = function_.scalar_uses.size();
     loop.calls.first = function_.calls.size();
     loop.opaque.first = function_.opaque.size();
+    loop.barriers.first = function_.barriers.size();
     loop.order.first = order_;
     LoopInfo* outer_loop = loop_;
     const std::size_t outer_guard = guard_;
+    VariableState* const strided = loop.canonical ? nullptr : read_stride(loop);
     forget(assignments_.in(node), &loop);
     loop_ = &loop;
+    if (strided != nullptr) {
+      const Symbol* iteration = new_symbol(Symbol::Kind::unknown, loop.variable + " iteration", &loop);
+      function_.symbols.back().operation = "iteration";
+      strided->number = loop.start + loop.stride * Polynomial(iteration);
+    }
     function_.guards.push_back({outer_guard, &loop});
     guard_ = function_.guards.size() - 1;
     if (loop.canonical) {
@@ -337,6 +371,7 @@ private:
     loop.scalar_uses.last = function_.scalar_uses.size();
     loop.calls.last = function_.calls.size();
     loop.opaque.last = function_.opaque.size();
+    loop.barriers.last = function_.barriers.size();
     loop.order.last = order_;
     loop.last_inside = function_.loops.size();
     forget(assignments_.in(node), outer_loop);
@@ -356,6 +391,10 @@ private:
   /// Reads a for loop's head, in the context before the loop. The state of its variable if it is canonical;
   /// otherwise null, with its init executed.
   [[nodiscard]] VariableState* enter_for(LoopInfo& loop, const AssignmentIndex::Part& part);
+
+  /// Reads the head of a loop over a thread's share of an index range; its variable's state, or null if it is
+  /// none.
+  [[nodiscard]] VariableState* read_stride(LoopInfo& loop);
 
   void declare_control(const LoopInfo& loop);
 

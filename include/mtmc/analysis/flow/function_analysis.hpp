@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/analysis/flow/access.hpp>
+#include <mtmc/analysis/flow/call_effects.hpp>
 #include <mtmc/analysis/flow/loop_nest.hpp>
 #include <mtmc/analysis/flow/polynomial.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
@@ -61,6 +62,25 @@ struct Guard {
   const LoopInfo* loop = nullptr;
 };
 
+/// A place where the threads of a block wait for each other or exchange values: nothing moves across it.
+struct Barrier {
+  const SyntaxNode* node = nullptr;
+  const LoopInfo* loop = nullptr;
+  /// `warp` or `block`.
+  Synchronization scope = Synchronization::block;
+  /// As `Access::order`.
+  std::size_t order = 0;
+};
+
+/// A comparison of a branch around work, or the opposite of one that returns early: `below < limit` wherever
+/// something with an order in [first, last) happens.
+struct GuardBound {
+  Polynomial below{};
+  Polynomial limit{};
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
 /// A call in a function.
 struct CallSite {
   std::string name{};
@@ -85,6 +105,10 @@ struct FunctionAnalysis {
   std::vector<Guard> guards{};
   std::vector<OpaqueEffect> opaque{};
   std::vector<CallSite> calls{};
+  /// In the order of the text.
+  std::vector<Barrier> barriers{};
+  /// Comparisons that guard the work of a thread.
+  std::vector<GuardBound> guard_bounds{};
   /// All dependences between array accesses, by the innermost loop around both: those of loop n before those
   /// of loop n + 1, those without a common loop first.
   std::vector<Dependence> dependences{};

@@ -116,6 +116,11 @@ inline std::optional<std::int64_t> FlowBuilder::constant_value(const SyntaxNode&
     const auto found = constants_.find(node.text);
     return found == constants_.end() ? std::nullopt : std::optional<std::int64_t>(found->second);
   }
+  case NodeKind::member: { // blockDim.x
+    if (operand(node).kind != NodeKind::name || find(operand(node).text) != nullptr) return std::nullopt;
+    const auto found = constants_.find(operand(node).text + node.text);
+    return found == constants_.end() ? std::nullopt : std::optional<std::int64_t>(found->second);
+  }
   case NodeKind::cast:
     return constant_value(operand(node));
   case NodeKind::unary: {

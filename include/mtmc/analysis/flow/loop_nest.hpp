@@ -71,6 +71,10 @@ struct LoopInfo {
   /// `max`). For one that counts down: at most each of these.
   std::vector<Polynomial> origins{};
 
+  /// Of a loop over a thread's share of an index range (`i += gridDim.x * blockDim.x`): what its variable
+  /// moves by. It is not canonical, but `start` and `limits` are meaningful. Undefined for all others.
+  Polynomial stride = Polynomial::undefined();
+
   /// A `continue` that belongs to this loop.
   bool has_continue = false;
   /// Nothing in it has effects that are not understood (opaque text, unknown calls).
@@ -85,8 +89,8 @@ struct LoopInfo {
   std::vector<std::string> directives{};
   int first_line = 0;
   int last_line = 0;
-  /// Where its parts stand in the lists of its function: [first, last) of `accesses`, `scalar_uses`, `calls`
-  /// and `opaque`.
+  /// Where its parts stand in the lists of its function: [first, last) of `accesses`, `scalar_uses`, `calls`,
+  /// `opaque` and `barriers`.
   struct Span {
     std::size_t first = 0;
     std::size_t last = 0;
@@ -95,6 +99,7 @@ struct LoopInfo {
   Span scalar_uses{};
   Span calls{};
   Span opaque{};
+  Span barriers{};
   /// The same for `Access::order` and `ScalarUse::order`.
   Span order{};
 

@@ -154,7 +154,8 @@ struct Symbol {
   /// The innermost loop in whose iterations the value may differ; null: one value for the whole function.
   const LoopInfo* loop = nullptr;
   /// Of a derived symbol: `/`, `%`, `min`, `max`; `=` for a name of its one operand, a polynomial of several
-  /// terms; `[]` for an element of an array that is never written, and others that cannot be evaluated.
+  /// terms; `[]` for an element of an array that is never written, and others that cannot be evaluated. Of an
+  /// unknown symbol: `iteration` if it is the number of the iteration of `loop`, counted from 0.
   std::string operation{};
   std::vector<Polynomial> operands{};
 };

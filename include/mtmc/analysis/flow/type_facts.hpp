@@ -22,6 +22,8 @@ struct TypeFacts {
   bool is_unsigned = false;
   /// `static`, `__shared__`, `extern`, ...: the object outlives one pass through its declaration.
   bool persistent = false;
+  /// `__shared__`: one object for all threads of a block.
+  bool shared = false;
   /// Bytes of the value, or of what a pointer points to; 0 = unknown.
   int size = 0;
 };
@@ -82,6 +84,7 @@ inline constexpr TypeWord type_words[] = {
       facts.constant = facts.constant || !facts.pointer;
     } else if (word == "static" || word == "extern" || word == "thread_local" || word == "__shared__") {
       facts.persistent = true;
+      facts.shared = facts.shared || word == "__shared__";
     } else if (const detail::TypeWord* known = detail::find_type_word(word); known != nullptr) {
       const bool wider = known->size > facts.size || word == "short" || word == "char";
       if (wider && !(facts.size != 0 && word == "int")) facts.size = known->size;

@@ -46,6 +46,8 @@ namespace detail {
   const FunctionAnalysis& function = *first.function;
   if (first.opaque.last != second.opaque.first)
     return declined("something that is not understood stands between the loops");
+  if (first.barriers.last != second.barriers.first)
+    return declined("the threads of a block wait for each other between the loops");
   for (std::size_t i = first.accesses.last; i < second.accesses.first; ++i) {
     const Access& between_access = function.accesses[i];
     for (std::size_t j = first.accesses.first; j < first.accesses.last; ++j) {

@@ -65,7 +65,10 @@ namespace detail {
 /// Nothing can be said of a loop that is not canonical or does what is not understood.
 [[nodiscard]] inline Legality analysable(const LoopInfo& loop) {
   if (!loop.canonical) return declined("the loop is no counting loop: " + loop.why_not_canonical);
-  if (loop.understood) return allowed();
+  if (loop.understood && loop.barriers.first == loop.barriers.last) return allowed();
+  if (loop.understood)
+    return declined("the threads of a block wait for each other in line " +
+                    std::to_string(loop.function->barriers[loop.barriers.first].node->range.first_line));
   const auto& opaque = loop.function->opaque;
   if (loop.opaque.first >= opaque.size()) return declined("it contains something that is not understood");
   const OpaqueEffect& effect = opaque[loop.opaque.first];

@@ -24,6 +24,11 @@ struct LaunchText {
   const SyntaxNode* node = nullptr;
   std::string entry{};
   std::vector<std::string> arguments{};
+  /// Expressions of the grid and the block, x first, and of the dynamic shared bytes; empty without
+  /// `<<<...>>>`.
+  std::vector<std::string> grid{};
+  std::vector<std::string> block{};
+  std::string shared_bytes{};
   /// Stable path: "launch:relu", "launch:relu#2".
   std::string path{};
 };
@@ -64,6 +69,13 @@ namespace detail {
   const std::size_t last = text.rfind(close);
   if (first == std::string_view::npos || last == std::string_view::npos || last < first) return {};
   return text.substr(first + 1, last - first - 1);
+}
+
+/// The extents of a grid or block: `n`, `(nx, ny)`; an expression in brackets is one extent.
+[[nodiscard]] inline std::vector<std::string> launch_extents(std::string_view text) {
+  if (text.starts_with('(') && text.ends_with(')'))
+    if (auto parts = parts_at_commas(text.substr(1, text.size() - 2)); parts.size() > 1) return parts;
+  return {std::string(text)};
 }
 
 /// Reads an integer expression of a shape or launch line as a polynomial; `value_of(name)` gives those of
@@ -148,6 +160,13 @@ inline void collect_launches(const SyntaxNode& node, std::vector<LaunchText>& la
       const std::size_t name = text.find(entry, text.find("launch") + 6);
       launch.arguments =
           parts_at_commas(between(text, '(', ')', chevrons == std::string_view::npos ? name : chevrons));
+      if (const std::size_t open = text.find("<<<"); open < chevrons && chevrons != std::string_view::npos)
+        if (const auto parts = parts_at_commas(text.substr(open + 3, chevrons - open - 3));
+            parts.size() > 1) {
+          launch.grid = launch_extents(parts[0]);
+          launch.block = launch_extents(parts[1]);
+          if (parts.size() > 2) launch.shared_bytes = parts[2];
+        }
       int number = 1;
       for (const LaunchText& other : launches) number += other.entry == entry ? 1 : 0;
       launch.path = "launch:" + entry + (number > 1 ? '#' + std::to_string(number) : "");

@@ -13,6 +13,12 @@
 
 namespace mtmc::detail {
 
+/// Throws `TransformDeclined` where directives of OpenMP change nothing: in the kernels of a GPU.
+inline void require_openmp(const TransformRequest& request) {
+  if (request.kernel.language.name == languages::cuda.name)
+    throw TransformDeclined("directives of OpenMP change nothing in a kernel for a GPU");
+}
+
 /// The text in the parentheses of a clause, from `collapse(2)`: "2"; empty if there is none. The first of
 /// several.
 [[nodiscard]] inline std::string clause_of(std::string_view directive, std::string_view clause) {

@@ -113,6 +113,7 @@ namespace detail {
 [[nodiscard]] inline SyntaxNode apply_parallelization(const TransformRequest& request) {
   static const std::vector<int> only{0};
   (void)choose_variant(only, request.variant);
+  detail::require_openmp(request);
   const detail::LoopTarget target = detail::find_loop(request);
   const LoopInfo& loop = *target.loop;
   if (detail::is_inside_parallel(loop) || detail::contains_parallel(loop))

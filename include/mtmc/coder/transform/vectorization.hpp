@@ -97,6 +97,7 @@ inline void replace_expression(SyntaxNode& node, const SyntaxNode& from, const S
 [[nodiscard]] inline SyntaxNode apply_vectorization(const TransformRequest& request) {
   static const std::vector<int> only{0};
   (void)choose_variant(only, request.variant);
+  detail::require_openmp(request);
   const detail::LoopTarget target = detail::find_loop(request);
   const LoopInfo& loop = *target.loop;
   if (!loop.innermost()) throw TransformDeclined(detail::loop_name(loop) + " contains other loops");

@@ -1,0 +1,202 @@
+#pragma once
+/// The rules policy's table for GPUs: which optimisation first, by how warps access memory, what threads
+/// share, and what the compiler and the roofline say.
+
+#include <mtmc/core/grid_applicability.hpp>
+#include <mtmc/policy/rule.hpp>
+#include <mtmc/policy/situation.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace mtmc {
+
+namespace detail {
+
+/// The launch has too few threads to hide latencies: fewer than half of what the multiprocessors can hold.
+[[nodiscard]] inline bool leaves_units_idle(const Region& region, const Situation& situation) {
+  constexpr double enough = 1024; // threads of a multiprocessor
+  double threads = 1;
+  for (const ThreadAxis& axis : region.facts.threads) threads *= static_cast<double>(axis.trip_count);
+  return threads < enough * situation.compute_units;
+}
+
+/// All reads that move in the loop are of what other threads of the block read too: a tile serves them all.
+[[nodiscard]] inline bool reads_are_shared(const RegionFacts& facts) {
+  bool any = false;
+  for (const AccessFacts& access : facts.accesses) {
+    if (!is_global(access) || access.write || !moves(access)) continue;
+    if (!is_shared_read(access)) return false;
+    any = true;
+  }
+  return any;
+}
+
+/// The loop stands in another loop.
+[[nodiscard]] inline bool is_inner(const Region& region) {
+  return std::count(region.path.begin(), region.path.end(), '/') > 1;
+}
+
+/// Few threads fit onto a multiprocessor, and that is why.
+[[nodiscard]] inline bool crowded_by(const Situation& situation, OccupancyLimiter limiter) {
+  constexpr double low = 0.25;
+  return situation.occupancy && *situation.occupancy <= low && situation.limiter == limiter;
+}
+
+} // namespace detail
+
+/// The decision table of `RulesPolicy` for GPUs, top to bottom: the first row that holds for an action
+/// decides. Sources: "whole-kernel traffic, then tiles where threads share data, then how warps access
+/// memory, then pipelining and splitting reductions, then instruction level", which published rule-based
+/// systems share, and their vetoes: no tile without named reuse, nothing that costs registers while they
+/// spill.
+[[nodiscard]] inline const std::vector<Rule>& default_gpu_rules() {
+  using detail::crowded_by;
+  using detail::has_bank_conflict;
+  using detail::has_neighbouring_elements;
+  using detail::has_shared_read;
+  using detail::has_uncoalesced_access;
+  using detail::is_inner;
+  using detail::leaves_units_idle;
+  using detail::reads_are_shared;
+  static const std::vector<Rule> rules{
+      // what is never written need not be read
+      {"fusion",
+       [](const Region& r, const Situation& s) {
+         return r.facts.fusion_scope == FusionScope::thread && r.facts.intermediates.size() > 1 &&
+                s.bottleneck != Bottleneck::compute;
+       },
+       0.96, "several intermediates go through memory, and only the thread that makes an element needs it"},
+      {"fusion",
+       [](const Region& r, const Situation& s) {
+         return r.facts.fusion_scope == FusionScope::thread && s.bottleneck != Bottleneck::compute;
+       },
+       0.95, "an intermediate goes through memory, and only the thread that makes an element needs it"},
+      {"fusion",
+       [](const Region& r, const Situation&) { return r.facts.fusion_scope == FusionScope::thread; }, 0.87,
+       "only the thread that makes an element of an intermediate needs it"},
+      {"fusion",
+       [](const Region& r, const Situation& s) {
+         return r.facts.fusion_scope == FusionScope::block && s.bottleneck != Bottleneck::compute;
+       },
+       0.72, "an intermediate goes through memory, and a block could hold its rows"},
+      {"fusion", [](const Region& r, const Situation&) { return r.facts.fusion_scope == FusionScope::block; },
+       0.50, "a block could hold the rows of an intermediate"},
+      {"fusion", [](const Region& r, const Situation&) { return !r.facts.intermediates.empty(); }, 0.45,
+       "an intermediate goes through memory between loops"},
+      {"fusion", [](const Region&, const Situation&) { return true; }, 0.30, "one pass over the same data"},
+
+      // tiles, where threads of a block need the same data or no order of the threads fits
+      {"tiling", [](const Region& r, const Situation&) { return has_bank_conflict(r.facts); }, 0.88,
+       "threads of a warp meet in one bank of shared memory: rows of the tile should be padded"},
+      {"tiling",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); }, 0.05,
+       "shared memory leaves room for few threads already"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && reads_are_shared(r.facts) && is_inner(r);
+       },
+       0.58, "the threads of a block read the same elements, but a loop around it moves on"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && reads_are_shared(r.facts);
+       },
+       0.92, "the threads of a block read the same elements, each by itself"},
+      {"tiling", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.90,
+       "some access jumps however the threads are numbered, or they read each other's neighbours"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return has_shared_read(r.facts) && !has_uncoalesced_access(r.facts);
+       },
+       0.60, "threads of a block read some elements together"},
+      {"tiling", [](const Region&, const Situation&) { return true; }, 0.35,
+       "neighbouring threads jump through memory; a tile could be read in its order"},
+
+      // neighbouring threads to neighbouring elements, and enough of them
+      {"parallelization",
+       [](const Region& r, const Situation&) {
+         return has_uncoalesced_access(r.facts) && !reads_are_shared(r.facts);
+       },
+       0.91, "one thread goes along memory alone while its neighbours jump: a warp could go together"},
+      {"parallelization",
+       [](const Region& r, const Situation& s) {
+         return leaves_units_idle(r, s) && !reads_are_shared(r.facts);
+       },
+       0.80, "there are too few threads to fill the device"},
+      {"parallelization", [](const Region& r, const Situation& s) { return leaves_units_idle(r, s); }, 0.40,
+       "there are too few threads to fill the device, but they share what they read"},
+      {"parallelization", [](const Region&, const Situation&) { return true; }, 0.03,
+       "there are threads enough"},
+      {"reordering",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::thread_nest && detail::axes_could_change(r.facts);
+       },
+       0.93, "neighbouring threads jump through memory, and another axis of the launch goes along it"},
+      {"reordering", [](const Region& r, const Situation&) { return reads_are_shared(r.facts); }, 0.10,
+       "a tile serves the threads that read the same elements, and neighbours besides"},
+      {"reordering", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.70,
+       "neighbouring threads jump through memory while a loop of each goes along it"},
+      {"reordering", [](const Region&, const Situation&) { return true; }, 0.02,
+       "neighbouring threads touch neighbouring elements already"},
+
+      // loads on their way while the last tile is worked on
+      {"pipeline", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.01,
+       "registers spill already"},
+      {"pipeline",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::shared_memory); }, 0.05,
+       "shared memory leaves room for few threads already"},
+      {"pipeline", [](const Region& r, const Situation&) { return r.facts.staged; }, 0.78,
+       "bringing a tile in and computing on it take turns"},
+      {"pipeline",
+       [](const Region& r, const Situation& s) {
+         return leaves_units_idle(r, s) && !has_uncoalesced_access(r.facts);
+       },
+       0.25, "few threads wait for each load"},
+      {"pipeline", [](const Region&, const Situation&) { return true; }, 0.08,
+       "other threads compute while one waits for its load"},
+
+      // work of a thread, and wide accesses
+      {"unrolling", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.0,
+       "registers spill already"},
+      {"unrolling",
+       [](const Region&, const Situation& s) { return crowded_by(s, OccupancyLimiter::registers); }, 0.02,
+       "registers leave room for few threads already"},
+      {"unrolling",
+       [](const Region& r, const Situation& s) {
+         return r.kind == RegionKind::thread_nest && r.facts.block_barriers > 0 &&
+                s.bottleneck != Bottleneck::memory;
+       },
+       0.85, "each thread makes one result of a tile: several would share what they read of it"},
+      {"unrolling",
+       [](const Region& r, const Situation& s) {
+         return r.kind == RegionKind::thread_nest && has_shared_read(r.facts) && !r.facts.loops.empty() &&
+                s.bottleneck != Bottleneck::memory;
+       },
+       0.62, "several results of one thread would share what it loads"},
+      {"unrolling",
+       [](const Region& r, const Situation& s) {
+         return r.kind == RegionKind::thread_nest && leaves_units_idle(r, s);
+       },
+       0.02, "fewer threads would leave more of the device idle"},
+      {"unrolling", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.20,
+       "several elements a thread keep more loads in flight"},
+      {"unrolling", [](const Region&, const Situation&) { return true; }, 0.06,
+       "the compiler unrolls such a loop by itself as a rule"},
+      {"vectorization",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::thread_nest && has_neighbouring_elements(r.facts);
+       },
+       0.75, "a thread's neighbouring elements are fetched one by one"},
+      {"vectorization", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; },
+       0.08, "memory is not the limit"},
+      {"vectorization", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; },
+       0.55, "wider accesses move the same bytes with fewer requests"},
+      {"vectorization", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); },
+       0.40, "a thread that goes along memory alone could fetch 16 bytes at once"},
+      {"vectorization", [](const Region&, const Situation&) { return true; }, 0.15,
+       "wider accesses move the same bytes with fewer requests"},
+  };
+  return rules;
+}
+
+} // namespace mtmc

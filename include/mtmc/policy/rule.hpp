@@ -1,0 +1,23 @@
+#pragma once
+/// One row of a rules policy's decision table.
+
+#include <mtmc/core/structure.hpp>
+#include <mtmc/policy/situation.hpp>
+
+#include <string_view>
+
+namespace mtmc {
+
+/// One row of a rules policy's table: for an optimisation, in which situation, how much it is wanted and why.
+struct Rule {
+  /// Id of the optimisation type it speaks of.
+  std::string_view optimization;
+  /// Whether it speaks of this region in this situation.
+  bool (*holds)(const Region& region, const Situation& situation);
+  /// How much the action is wanted, relative to the others; 0 = forbidden.
+  double weight;
+  /// Why, in a few words.
+  std::string_view reason;
+};
+
+} // namespace mtmc

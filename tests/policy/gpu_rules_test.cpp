@@ -1,0 +1,234 @@
+// The rules policy on GPUs: which optimisation first, by facts, resources and roofline.
+
+#include <mtmc/policy/rules.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "observations.hpp"
+
+using namespace mtmc;
+using observed::action;
+
+namespace {
+
+AccessFacts read(const std::string& array, LanePattern pattern, int sectors, std::int64_t sharers = 1) {
+  AccessFacts access;
+  access.array = array;
+  access.strides = {1};
+  LaneFacts lanes;
+  lanes.pattern = pattern;
+  lanes.elements = pattern == LanePattern::coalesced ? 1 : pattern == LanePattern::broadcast ? 0 : 1024;
+  lanes.axes = {lanes.elements};
+  lanes.sectors = sectors;
+  lanes.least_sectors = 4;
+  lanes.sharers = sharers;
+  access.lanes = lanes;
+  return access;
+}
+
+/// A kernel "f" of 4096 blocks of 256 threads, each with one loop "f/k" that does all the work.
+Observation kernel(std::vector<AccessFacts> accesses, const std::string& flops_of_task) {
+  auto seen = observed::with_seconds(0.1);
+  seen.device.kind = "gpu";
+  seen.device.arch = "sm_90a";
+  seen.device.compute_units = 132;
+  seen.device.shared_memory_bytes = 228 << 10;
+  seen.task.flops = flops_of_task;
+  auto loop = observed::loop("f/k");
+  loop.facts.loops.front().parallel = false;
+  loop.facts.loops.front().reduction = true;
+  loop.facts.accesses = std::move(accesses);
+  loop.facts.threads = {{"x", "i", "N", 4096, 256, true, 4096 * 256}};
+  Region nest = loop;
+  nest.kind = RegionKind::thread_nest;
+  nest.path = "f/threads:x";
+  Region launch = nest;
+  launch.kind = RegionKind::launch;
+  launch.path = "launch:f";
+  seen.structure.flops = loop.facts.flops;
+  seen.structure.regions = {nest, loop, launch};
+  return seen;
+}
+Observation shared_reads() {
+  return kernel({read("A", LanePattern::broadcast, 1, 256), read("B", LanePattern::coalesced, 4, 16)},
+                "1000*N");
+}
+Observation row_of_each_thread() { return kernel({read("x", LanePattern::strided, 32)}, "N"); }
+
+std::vector<Action> all_actions() {
+  std::vector<Action> actions;
+  for (const char* type :
+       {"parallelization", "pipeline", "reordering", "tiling", "unrolling", "vectorization"})
+    actions.push_back(action(type, "f/k"));
+  for (const char* type : {"tiling", "unrolling", "vectorization"})
+    actions.push_back(action(type, "f/threads:x"));
+  actions.push_back(Action::stop());
+  return actions;
+}
+
+ActionDistribution decide(const Observation& seen, const std::vector<Action>& legal = all_actions()) {
+  return RulesPolicy{}.distribution(seen, legal, {});
+}
+std::string favourite(const Observation& seen, const std::vector<Action>& legal = all_actions()) {
+  const auto all = decide(seen, legal).probabilities;
+  return legal[static_cast<std::size_t>(std::max_element(all.begin(), all.end()) - all.begin())].key();
+}
+/// Probability of an action in relation to `stop`.
+double wanted(const Observation& seen, const std::string& key) {
+  const auto legal = all_actions();
+  const auto all = decide(seen, legal).probabilities;
+  for (std::size_t i = 0; i < legal.size(); ++i)
+    if (legal[i].key() == key) return all[i] / all.back();
+  return -1;
+}
+
+Region& loop_of(Observation& seen) { return seen.structure.regions[1]; }
+Region& nest_of_threads(Observation& seen) { return seen.structure.regions[0]; }
+
+/// A sequence of two launches that hand something on in this way.
+Observation with_sequence(Observation seen, FusionScope scope) {
+  Region both;
+  both.kind = RegionKind::launch_sequence;
+  both.path = "launch:f+launch:g";
+  both.facts.intermediates = {"t"};
+  both.facts.fusion_scope = scope;
+  seen.structure.regions.push_back(both);
+  return seen;
+}
+
+} // namespace
+
+TEST_CASE("GPU rules: a tile first where the threads of a block read the same elements") {
+  CHECK(favourite(shared_reads()).starts_with("tiling|f/"));
+  CHECK(decide(shared_reads(), {action("tiling", "f/k"), Action::stop()}).rationale ==
+        "the threads of a block read the same elements, each by itself; compute-bound, 10 % of the bound "
+        "reached");
+}
+
+TEST_CASE("GPU rules: a warp in place of a thread where each goes along memory alone") {
+  const std::vector<Action> legal{action("parallelization", "f/k"),
+                                  action("pipeline", "f/k"),
+                                  action("reordering", "f/k"),
+                                  action("tiling", "f/k"),
+                                  action("unrolling", "f/k"),
+                                  action("vectorization", "f/k"),
+                                  Action::stop()};
+  CHECK(favourite(row_of_each_thread(), legal) == "parallelization|f/k");
+  CHECK(wanted(row_of_each_thread(), "reordering|f/k") > wanted(row_of_each_thread(), "tiling|f/k"));
+}
+
+TEST_CASE("GPU rules: splitting a loop among threads pays where there are too few of them") {
+  auto seen = kernel({read("x", LanePattern::coalesced, 4)}, "N");
+  CHECK(wanted(seen, "parallelization|f/k") < 2);
+  for (auto& region : seen.structure.regions) region.facts.threads.front().trip_count = 1024;
+  CHECK(wanted(seen, "parallelization|f/k") > 20);
+}
+
+TEST_CASE("GPU rules: another axis along x where that goes along memory") {
+  auto seen = row_of_each_thread();
+  auto& facts = nest_of_threads(seen).facts;
+  facts.threads.push_back({"y", "j", "N", 64, 16, true, 1024});
+  facts.accesses.front().lanes->axes = {1024, 1};
+  const std::vector<Action> legal{action("reordering", "f/threads:x"), action("tiling", "f/threads:x"),
+                                  action("parallelization", "f/k"), Action::stop()};
+  CHECK(favourite(seen, legal) == "reordering|f/threads:x");
+}
+
+TEST_CASE(
+    "GPU rules: what only its maker needs stays in a register, before all else where memory is the limit") {
+  const std::vector<Action> legal{action("fusion", "launch:f+launch:g"), action("tiling", "f/k"),
+                                  Action::stop()};
+  auto memory = shared_reads();
+  memory.task.flops = "N";
+  CHECK(favourite(with_sequence(memory, FusionScope::thread), legal) == "fusion|launch:f+launch:g");
+  CHECK(favourite(with_sequence(shared_reads(), FusionScope::thread), legal) == "tiling|f/k");
+  CHECK(favourite(with_sequence(memory, FusionScope::block), legal) == "tiling|f/k");
+}
+
+TEST_CASE("GPU rules: a tile that is there is pipelined, and several results of a thread share it") {
+  auto seen = kernel({read("A", LanePattern::coalesced, 4)}, "1000*N");
+  loop_of(seen).facts.staged = true;
+  for (auto& region : seen.structure.regions) region.facts.block_barriers = 2;
+  const std::vector<Action> legal{action("pipeline", "f/k"), action("unrolling", "f/k"),
+                                  action("unrolling", "f/threads:x"), Action::stop()};
+  CHECK(favourite(seen, legal) == "unrolling|f/threads:x");
+  CHECK(wanted(seen, "pipeline|f/k") > 20);
+  seen.task.flops = "N"; // bound by memory: more results a thread do not help
+  CHECK(favourite(seen, legal) == "pipeline|f/k");
+}
+
+TEST_CASE("GPU rules: nothing that costs registers while they spill") {
+  auto seen = shared_reads();
+  loop_of(seen).facts.staged = true;
+  CHECK(wanted(seen, "unrolling|f/threads:x") > 1);
+  CHECK(wanted(seen, "pipeline|f/k") > 20);
+  seen.evaluation->resources["spill_store_bytes"] = 64;
+  CHECK(wanted(seen, "unrolling|f/threads:x") == 0);
+  CHECK(wanted(seen, "unrolling|f/k") == 0);
+  CHECK(wanted(seen, "pipeline|f/k") < 1);
+  CHECK(decide(seen).rationale.find("; registers spill") != std::string::npos);
+}
+
+TEST_CASE("GPU rules: what crowds a multiprocessor is not made larger") {
+  auto seen = shared_reads();
+  seen.evaluation->resources["occupancy"] = 0.125;
+  seen.evaluation->resources[resource_key::occupancy_by_shared_memory] = 0.2;
+  CHECK(wanted(seen, "tiling|f/k") < 2);
+  seen.evaluation->resources[resource_key::occupancy_by_registers] = 0.1;
+  CHECK(wanted(seen, "tiling|f/k") > 20);
+  CHECK(wanted(seen, "unrolling|f/threads:x") < 1);
+  CHECK(decide(seen).rationale.find("12 % occupancy, limited by registers") != std::string::npos);
+}
+
+TEST_CASE("GPU rules: bank conflicts are mended by the tile's shape, however little shared memory is left") {
+  auto seen = kernel({read("tile", LanePattern::strided, 0)}, "N");
+  auto& lanes = *nest_of_threads(seen).facts.accesses.front().lanes;
+  lanes.shared_memory = true;
+  lanes.bank_ways = 32;
+  seen.evaluation->resources["occupancy"] = 0.125;
+  seen.evaluation->resources[resource_key::occupancy_by_shared_memory] = 0.2;
+  CHECK(wanted(seen, "tiling|f/threads:x") > 20);
+}
+
+TEST_CASE("GPU rules: wide accesses pay where memory is the limit") {
+  auto seen = kernel({read("x", LanePattern::coalesced, 4)}, "N");
+  CHECK(wanted(seen, "vectorization|f/threads:x") > 10);
+  seen.task.flops = "1000*N";
+  CHECK(wanted(seen, "vectorization|f/threads:x") < 5);
+}
+
+TEST_CASE("GPU rules: near the bound, stop") {
+  auto seen = shared_reads();
+  seen.evaluation->seconds = 0.0102; // 10 ms is the bound
+  CHECK(favourite(seen) == "stop");
+}
+
+TEST_CASE(
+    "GPU rules: every optimisation type of the extended space has rows, the last of which holds for all") {
+  const auto seen = shared_reads();
+  for (const auto& type : ActionSpace::extended().types) {
+    const Rule* last = nullptr;
+    for (const auto& rule : default_gpu_rules())
+      if (rule.optimization == type.id) last = &rule;
+    REQUIRE_MESSAGE(last != nullptr, type.id);
+    CHECK(last->holds(Region{}, Situation{}));
+    CHECK_FALSE(last->reason.empty());
+  }
+}
+
+TEST_CASE("GPU rules: a host's own table serves GPUs too, unless it gives one for them") {
+  const std::vector<Rule> never{{"tiling", [](const Region&, const Situation&) { return true; }, 0, "no"}};
+  const std::vector<Action> legal{action("tiling", "f/k"), Action::stop()};
+  CHECK(RulesPolicy({}, never).distribution(shared_reads(), legal, {}).probabilities ==
+        std::vector<double>{0, 1});
+  CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(shared_reads(), legal, {}).probabilities[0] >
+        0.9);
+  auto cpu = shared_reads();
+  cpu.device.kind = "cpu";
+  CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(cpu, legal, {}).probabilities ==
+        std::vector<double>{0, 1});
+}
