@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace mtmc::detail {
@@ -117,6 +118,25 @@ private:
   CudaHandle stream_ = nullptr;
   mutable std::mutex mutex_;
   std::string lost_;
+};
+
+/// A visit to the device: its context is current, and alive. Throws `Error` (`mtmc.backend.004`) if it is
+/// lost.
+struct CudaTurn {
+  explicit CudaTurn(CudaContext& visited)
+      : context(visited), driver(visited.driver()), stream(visited.stream()), use(alive(visited)) {}
+  void demand(CudaCode code, std::string_view function) const { driver.demand(code, function); }
+
+  CudaContext& context;
+  const CudaDriver& driver;
+  CudaHandle stream;
+  CudaContext::Use use;
+
+private:
+  [[nodiscard]] static const CudaContext& alive(const CudaContext& context) {
+    context.demand_alive();
+    return context;
+  }
 };
 
 } // namespace mtmc::detail

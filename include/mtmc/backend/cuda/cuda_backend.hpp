@@ -10,8 +10,9 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
+#include <mtmc/backend/cuda/cuda_launcher.hpp>
+#include <mtmc/backend/cuda/cuda_program.hpp>
 #include <mtmc/backend/cuda/management.hpp>
-#include <mtmc/backend/cuda/occupancy.hpp>
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
@@ -42,103 +43,6 @@
 #include <vector>
 
 namespace mtmc {
-
-/// A compiled kernel, loaded into the context it was compiled for.
-class CudaProgram {
-public:
-  CudaProgram(std::shared_ptr<detail::CudaContext> context, detail::CudaCompilation compilation)
-      : context_(std::move(context)), compilation_(std::move(compilation)) {
-    load();
-  }
-  CudaProgram(const CudaProgram&) = delete;
-  CudaProgram& operator=(const CudaProgram&) = delete;
-  ~CudaProgram() { unload(); }
-
-  /// Loads the binary anew: whatever a kernel left in its own memory of the device is gone.
-  void retire() {
-    unload();
-    load();
-  }
-
-  /// Registers, spills, shared and local memory, each of the entry that uses most; and what `resource_key`
-  /// names, of the launch that has most threads in the plan it was compiled for.
-  [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
-    return compilation_.resources;
-  }
-
-private:
-  friend class CudaBackend;
-
-  /// One of the kernel's functions, with what the driver knows of it.
-  struct Function {
-    detail::CudaHandle handle = nullptr;
-    int max_threads = 0;
-    int registers = 0;
-    int static_shared_bytes = 0;
-    int allowed_dynamic_bytes = 0;
-    /// Extents of `__cluster_dims__`; 0 without it.
-    std::array<int, 3> cluster{};
-  };
-
-  void load() {
-    const detail::CudaContext::Use use(*context_);
-    const auto& driver = context_->driver();
-    driver.demand(driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr),
-                  "cuModuleLoadDataEx");
-    functions_.clear();
-    for (const auto& entry : compilation_.entries) {
-      auto& function = functions_.emplace_back();
-      driver.demand(driver.module_function(&function.handle, module_, entry.name.c_str()),
-                    "cuModuleGetFunction");
-      const auto attribute = [&](detail::FunctionAttribute which) {
-        int value = 0;
-        driver.demand(driver.function_attribute(&value, which, function.handle), "cuFuncGetAttribute");
-        return value;
-      };
-      function.max_threads = attribute(detail::FunctionAttribute::max_threads);
-      function.static_shared_bytes = attribute(detail::FunctionAttribute::static_shared_bytes);
-      using enum detail::FunctionAttribute;
-      for (std::size_t axis = 0; axis < 3; ++axis)
-        // Drivers that know no clusters do not know the question.
-        if (driver.function_attribute(&function.cluster[axis],
-                                      std::array{cluster_x, cluster_y, cluster_z}[axis],
-                                      function.handle) != detail::cuda_code::success)
-          function.cluster[axis] = 0;
-      const auto note = [&](const char* key, double value) {
-        compilation_.resources[key] = std::max(compilation_.resources[key], value);
-      };
-      function.registers = attribute(detail::FunctionAttribute::registers);
-      note("registers", function.registers);
-      note("local_bytes", attribute(detail::FunctionAttribute::local_bytes));
-      note("shared_bytes", function.static_shared_bytes);
-    }
-  }
-  /// Adds the occupancy of the plan's main launch to the resources.
-  void note_occupancy(const std::string& architecture, const LaunchPlan& plan) {
-    const auto unit = detail::multiprocessor_of(architecture);
-    if (!unit || functions_.empty()) return;
-    const auto main = detail::main_launch(plan);
-    const auto& function = functions_[main];
-    detail::note_occupancy(
-        *unit, detail::block_needs(plan.launches[main], function.registers, function.static_shared_bytes),
-        compilation_.resources);
-  }
-  void unload() noexcept {
-    if (module_ == nullptr || context_->lost()) return;
-    try {
-      const detail::CudaContext::Use use(*context_);
-      (void)context_->driver().module_unload(module_);
-    } catch (...) {
-      context_->lose("a program could not be unloaded");
-    }
-    module_ = nullptr;
-  }
-
-  std::shared_ptr<detail::CudaContext> context_;
-  detail::CudaCompilation compilation_;
-  detail::CudaHandle module_ = nullptr;
-  std::vector<Function> functions_;
-};
 
 /// An NVIDIA GPU as a `Backend`. `compile` may be called from several threads, `run` and `time` one at a
 /// time. Once a kernel has crashed or run past its deadline, the process can use the device no more: `spent`
@@ -216,7 +120,7 @@ public:
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     check_part(buffer, offset, content.size());
     if (content.empty()) return;
-    const Turn turn(*state_);
+    const detail::CudaTurn turn(*state_->context);
     turn.demand(turn.driver.copy_in(buffer.handle() + offset, content.data(), content.size(), turn.stream),
                 "cuMemcpyHtoDAsync");
   }
@@ -224,7 +128,7 @@ public:
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
     check_part(buffer, offset, target.size());
     if (target.empty()) return;
-    const Turn turn(*state_);
+    const detail::CudaTurn turn(*state_->context);
     turn.demand(turn.driver.copy_out(target.data(), buffer.handle() + offset, target.size(), turn.stream),
                 "cuMemcpyDtoHAsync");
     turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
@@ -233,7 +137,7 @@ public:
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
     check_part(buffer, offset, bytes);
     if (bytes == 0) return;
-    const Turn turn(*state_);
+    const detail::CudaTurn turn(*state_->context);
     turn.demand(turn.driver.fill_bytes(buffer.handle() + offset, std::to_integer<unsigned char>(value), bytes,
                                        turn.stream),
                 "cuMemsetD8Async");
@@ -264,7 +168,7 @@ public:
                                 const CudaProfilerOptions& profiler = {}) {
     const auto hold = quietly([&] { return state_->gate.time(); });
     const auto read = [&](std::uint64_t address, std::span<std::byte> target) {
-      const Turn turn(*state_);
+      const detail::CudaTurn turn(*state_->context);
       turn.demand(turn.driver.copy_out(target.data(), address, target.size(), turn.stream),
                   "cuMemcpyDtoHAsync");
       turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
@@ -302,22 +206,14 @@ private:
           context(std::make_shared<detail::CudaContext>(options.driver_library, options.device)),
           device(detail::read_cuda_device(*context)),
           compiler(options, device.arch, context->driver().version()),
-          gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()) {
+          gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()),
+          launcher(*context) {
       device.software["compiler"] = compiler.version();
       device.features = {"cuda"};
       device.headers = compiler.headers();
-      launches_clusters =
-          context->driver().launch_with != nullptr && has(detail::DeviceAttribute::launches_clusters);
-      reads_tensor_maps =
-          context->driver().encode_tensor_map != nullptr && has(detail::DeviceAttribute::reads_tensor_maps);
-      if (launches_clusters)
+      if (launcher.launches_clusters())
         device.features.emplace_back("clusters in launch lines: <<<..., cluster(x, y, z)>>>");
-      if (reads_tensor_maps) device.features.emplace_back("tensor_map(...) arguments");
-      using detail::DeviceAttribute;
-      limits = {context->attribute(DeviceAttribute::max_grid_x),
-                context->attribute(DeviceAttribute::max_grid_y),
-                context->attribute(DeviceAttribute::max_grid_z)};
-      dynamic_shared_limit = context->attribute(DeviceAttribute::shared_bytes_of_a_block);
+      if (launcher.reads_tensor_maps()) device.features.emplace_back("tensor_map(...) arguments");
       const detail::CudaContext::Use use(*context);
       const auto& driver = context->driver();
       for (auto* event : {&start, &stop}) driver.demand(driver.event_create(event, 0), "cuEventCreate");
@@ -343,25 +239,13 @@ private:
       }
     }
 
-    /// What drivers and devices before the thing itself do not have either.
-    [[nodiscard]] bool has(detail::DeviceAttribute what) const {
-      try {
-        return context->attribute(what) > 0;
-      } catch (const Error&) {
-        return false;
-      }
-    }
-
     CudaBackendOptions options;
     std::shared_ptr<detail::CudaContext> context;
     Device device;
     detail::CudaCompiler compiler;
     detail::QuietGate gate;
     detail::CudaConditionsWatch watch;
-    std::array<std::int64_t, 3> limits{};
-    int dynamic_shared_limit = 0;
-    bool launches_clusters = false;
-    bool reads_tensor_maps = false;
+    detail::CudaLauncher launcher;
     detail::CudaHandle start = nullptr;
     detail::CudaHandle stop = nullptr;
     /// Holds the stream while it is 0; null where the driver cannot.
@@ -379,36 +263,11 @@ private:
     std::atomic<const Device*> shown = &device;
   };
 
-  /// A visit to the device: its context is current, and alive.
-  struct Turn {
-    explicit Turn(const State& state)
-        : context(*state.context), driver(context.driver()), stream(context.stream()), use(alive(context)) {}
-    void demand(detail::CudaCode code, std::string_view function) const { driver.demand(code, function); }
-
-    detail::CudaContext& context;
-    const detail::CudaDriver& driver;
-    detail::CudaHandle stream;
-    detail::CudaContext::Use use;
-
-  private:
-    [[nodiscard]] static const detail::CudaContext& alive(const detail::CudaContext& context) {
-      context.demand_alive();
-      return context;
-    }
-  };
-
   /// What a group of launches is to meet.
   struct Manner {
     bool cold = false;
     bool hold = false;
   };
-  /// A launch with its parameters.
-  struct Ready {
-    const CudaProgram::Function* function = nullptr;
-    const Launch* launch = nullptr;
-    std::vector<detail::CudaParameterBytes> values;
-  };
-
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
     return detail::hold_gate("Correct CudaBackendOptions::device_lock_folder", take);
@@ -422,13 +281,14 @@ private:
 
   [[nodiscard]] TimedRun execute(Program& program, std::span<const LaunchPlan> group, const Manner& manner,
                                  Deadline deadline) {
-    const Turn turn(*state_);
-    std::vector<Ready> launches;
+    const detail::CudaTurn turn(*state_->context);
+    std::vector<detail::ReadyLaunch> launches;
     for (const auto& plan : group) {
       if (plan.launches.size() != program.functions_.size())
         return failed("the plan has another number of launches than the program was compiled for");
       for (std::size_t i = 0; i < plan.launches.size(); ++i)
-        if (auto reason = prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
+        if (auto reason =
+                state_->launcher.prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
           return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
     }
     if (manner.cold) read_through_cache(turn, swept_bytes());
@@ -445,7 +305,7 @@ private:
     turn.demand(turn.driver.event_record(state_->start, turn.stream), "cuEventRecord");
     detail::CudaCode code = detail::cuda_code::success;
     for (const auto& ready : launches)
-      if (code = launch(turn, ready); code != detail::cuda_code::success) break;
+      if (code = detail::CudaLauncher::queue(turn, ready); code != detail::cuda_code::success) break;
     const auto recorded = turn.driver.event_record(state_->stop, turn.stream);
     if (held) *state_->flag = 1;
     if (code == detail::cuda_code::success) code = recorded;
@@ -459,135 +319,8 @@ private:
     return {{RunOutcome::launch_failed, std::move(reason)}, 0};
   }
 
-  /// Checks a launch and translates its arguments. Gives the reason if it is impossible.
-  [[nodiscard]] std::optional<std::string> prepare(const Turn& turn, Program& program, const Launch& launch,
-                                                   std::size_t index, Ready& ready) {
-    auto& function = program.functions_[index];
-    const auto& entry = program.compilation_.entries[index];
-    if (!program.compilation_.signatures[index].same_call(detail::signature_of(launch)))
-      return "it has other arguments than the program was compiled for";
-    ready.function = &function;
-    ready.launch = &launch;
-    std::int64_t threads = 1;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (launch.grid[axis] < 1 || launch.grid[axis] > state_->limits[axis])
-        return "the grid has " + std::to_string(launch.grid[axis]) + " blocks along axis " +
-               std::to_string(axis) + "; possible are 1 to " + std::to_string(state_->limits[axis]);
-      if (launch.block[axis] < 1 || launch.block[axis] > function.max_threads)
-        threads = std::int64_t{1} << 40;
-      else
-        threads *= launch.block[axis];
-    }
-    if (threads > function.max_threads)
-      return "the block has too many threads; with the registers that `" + launch.entry + "` uses, at most " +
-             std::to_string(function.max_threads) + " are possible";
-    if (auto reason = check_cluster(launch, function)) return reason;
-    const auto shared = launch.shared_bytes + function.static_shared_bytes;
-    if (launch.shared_bytes < 0 || shared > state_->dynamic_shared_limit)
-      return "a block needs " + std::to_string(shared) + " bytes of shared memory; at most " +
-             std::to_string(state_->dynamic_shared_limit) + " are possible";
-    constexpr int without_asking = 48 << 10;
-    if (shared > without_asking && launch.shared_bytes > function.allowed_dynamic_bytes) {
-      function.allowed_dynamic_bytes = static_cast<int>(launch.shared_bytes);
-      turn.demand(turn.driver.function_set_attribute(function.handle,
-                                                     detail::FunctionAttribute::dynamic_shared_bytes,
-                                                     function.allowed_dynamic_bytes),
-                  "cuFuncSetAttribute");
-    }
-    for (std::size_t i = 0; i < launch.arguments.size(); ++i)
-      if (auto reason = translate(turn, launch.arguments[i], entry.parameters[i], ready))
-        return "argument " + std::to_string(i + 1) + " (`" + launch.arguments[i].name + "`) " + *reason;
-    return std::nullopt;
-  }
-
-  /// The reason if the blocks of a launch cannot be put together in clusters.
-  [[nodiscard]] std::optional<std::string> check_cluster(const Launch& launch,
-                                                         const CudaProgram::Function& function) const {
-    constexpr std::array<std::int64_t, 3> none{1, 1, 1};
-    const bool fixed = function.cluster[0] > 0;
-    if (launch.cluster == none && !fixed) return std::nullopt;
-    if (launch.cluster != none && !state_->launches_clusters)
-      return "this device or its driver has no clusters";
-    std::int64_t blocks = 1;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const auto size = fixed ? std::max<std::int64_t>(function.cluster[axis], 1) : launch.cluster[axis];
-      if (fixed && launch.cluster != none && launch.cluster[axis] != size)
-        return "the launch line asks for other clusters than `__cluster_dims__` of `" + launch.entry + '`';
-      if (size < 1 || launch.grid[axis] % size != 0)
-        return "the grid has " + std::to_string(launch.grid[axis]) + " blocks along axis " +
-               std::to_string(axis) + ", which is no multiple of the cluster's " + std::to_string(size);
-      blocks = size > most_cluster_blocks ? most_cluster_blocks + 1 : blocks * size;
-    }
-    if (blocks > most_cluster_blocks)
-      return "a cluster has more than " + std::to_string(most_cluster_blocks) + " blocks";
-    return std::nullopt;
-  }
-  /// What every device with clusters can do.
-  static constexpr std::int64_t most_cluster_blocks = 8;
-
-  [[nodiscard]] std::optional<std::string> translate(const Turn& turn, const LaunchArgument& argument,
-                                                     detail::CudaParameter parameter, Ready& ready) const {
-    auto& value = ready.values.emplace_back();
-    if (argument.kind == LaunchArgument::Kind::scalar) {
-      const auto bits = detail::cuda_parameter_bits(argument, parameter);
-      if (!bits) return "= " + std::to_string(argument.integer) + " does not fit the type of its parameter";
-      value.words[0] = *bits;
-      return std::nullopt;
-    }
-    if (argument.bound.handle == 0)
-      throw Error(error_id::backend_memory, "argument `" + argument.name + "` is bound to no buffer",
-                  "Bind every buffer of a plan to memory that this backend allocated");
-    value.words[0] = argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset);
-    if (argument.kind == LaunchArgument::Kind::tensor_map) return make_tensor_map(turn, argument, value);
-    return std::nullopt;
-  }
-
-  /// Replaces a buffer's address by a tensor map of it.
-  [[nodiscard]] std::optional<std::string> make_tensor_map(const Turn& turn, const LaunchArgument& argument,
-                                                           detail::CudaParameterBytes& value) const {
-    if (!state_->reads_tensor_maps)
-      return "is a tensor map, which this device or its driver does not have; it takes Hopper (sm_90)";
-    detail::TensorMapRequest request;
-    const auto address = value.words[0];
-    if (auto reason = detail::read_tensor_map(argument, address, request); !reason.empty()) return reason;
-    const auto code =
-        turn.driver.encode_tensor_map(&value, request.type, request.rank, address, request.extents.data(),
-                                      request.strides.data(), request.box.data(), request.steps.data(),
-                                      request.interleave, request.swizzle, request.promotion, request.fill);
-    if (code != detail::cuda_code::success)
-      return "cannot become a tensor map: " + turn.driver.describe(code);
-    return std::nullopt;
-  }
-
-  [[nodiscard]] static detail::CudaCode launch(const Turn& turn, const Ready& ready) {
-    std::vector<void*> parameters;
-    for (const auto& value : ready.values)
-      parameters.push_back(const_cast<detail::CudaParameterBytes*>(&value));
-    const auto& grid = ready.launch->grid;
-    const auto& block = ready.launch->block;
-    const auto& cluster = ready.launch->cluster;
-    const auto narrow = [](std::int64_t value) { return static_cast<unsigned>(value); };
-    if (cluster != std::array<std::int64_t, 3>{1, 1, 1}) {
-      detail::LaunchAttribute attribute{detail::cluster_attribute, {}};
-      detail::LaunchConfig config;
-      for (std::size_t axis = 0; axis < 3; ++axis) {
-        config.grid[axis] = narrow(grid[axis]);
-        config.block[axis] = narrow(block[axis]);
-        attribute.value[axis] = narrow(cluster[axis]);
-      }
-      config.shared_bytes = narrow(ready.launch->shared_bytes);
-      config.stream = turn.stream;
-      config.attributes = &attribute;
-      config.attribute_count = 1;
-      return turn.driver.launch_with(&config, ready.function->handle, parameters.data(), nullptr);
-    }
-    return turn.driver.launch(ready.function->handle, narrow(grid[0]), narrow(grid[1]), narrow(grid[2]),
-                              narrow(block[0]), narrow(block[1]), narrow(block[2]),
-                              narrow(ready.launch->shared_bytes), turn.stream, parameters.data(), nullptr);
-  }
-
   /// Waits for all that is queued. `code`: what queueing it gave.
-  [[nodiscard]] RunStatus wait(const Turn& turn, Deadline deadline, detail::CudaCode code) {
+  [[nodiscard]] RunStatus wait(const detail::CudaTurn& turn, Deadline deadline, detail::CudaCode code) {
     using namespace detail::cuda_code;
     // A launch that was refused leaves the stream in order; what was queued before it still runs.
     const auto refused = code;
@@ -620,7 +353,7 @@ private:
   }
 
   /// Queues one launch that reads so many bytes, at most `swept_bytes()`, of memory nobody else uses.
-  void read_through_cache(const Turn& turn, std::size_t bytes) {
+  void read_through_cache(const detail::CudaTurn& turn, std::size_t bytes) {
     constexpr std::string_view text =
         "//@ launch read_all<<<1, 1>>>(memory, words)\n"
         "__global__ void read_all(unsigned* memory, long long words) {\n"
@@ -656,10 +389,10 @@ private:
       state_->sweeper = std::move(compiled.program);
     }
     launch.arguments[0].bound = {state_->swept->handle(), 0, static_cast<std::int64_t>(swept_bytes())};
-    Ready ready;
-    if (const auto reason = prepare(turn, *state_->sweeper, launch, 0, ready))
+    detail::ReadyLaunch ready;
+    if (const auto reason = state_->launcher.prepare(turn, *state_->sweeper, launch, 0, ready))
       throw Error(error_id::backend_device, "the cache cannot be emptied: " + *reason, "Report this");
-    turn.demand(CudaBackend::launch(turn, ready), "cuLaunchKernel");
+    turn.demand(detail::CudaLauncher::queue(turn, ready), "cuLaunchKernel");
   }
 
   std::unique_ptr<State> state_;

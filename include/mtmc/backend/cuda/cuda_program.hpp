@@ -1,0 +1,121 @@
+#pragma once
+/// A kernel's binary in a context of the device.
+
+#include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/cuda/cuda_compiler.hpp>
+#include <mtmc/backend/cuda/occupancy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+namespace detail {
+class CudaLauncher;
+}
+
+/// A compiled kernel, loaded into the context it was compiled for.
+class CudaProgram {
+public:
+  CudaProgram(std::shared_ptr<detail::CudaContext> context, detail::CudaCompilation compilation)
+      : context_(std::move(context)), compilation_(std::move(compilation)) {
+    load();
+  }
+  CudaProgram(const CudaProgram&) = delete;
+  CudaProgram& operator=(const CudaProgram&) = delete;
+  ~CudaProgram() { unload(); }
+
+  /// Loads the binary anew: whatever a kernel left in its own memory of the device is gone.
+  void retire() {
+    unload();
+    load();
+  }
+
+  /// Registers, spills, shared and local memory, each of the entry that uses most; and what `resource_key`
+  /// names, of the launch that has most threads in the plan it was compiled for.
+  [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
+    return compilation_.resources;
+  }
+
+private:
+  friend class CudaBackend;
+  friend class detail::CudaLauncher;
+
+  /// One of the kernel's functions, with what the driver knows of it.
+  struct Function {
+    detail::CudaHandle handle = nullptr;
+    int max_threads = 0;
+    int registers = 0;
+    int static_shared_bytes = 0;
+    int allowed_dynamic_bytes = 0;
+    /// Extents of `__cluster_dims__`; 0 without it.
+    std::array<int, 3> cluster{};
+  };
+
+  void load() {
+    const detail::CudaContext::Use use(*context_);
+    const auto& driver = context_->driver();
+    driver.demand(driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr),
+                  "cuModuleLoadDataEx");
+    functions_.clear();
+    for (const auto& entry : compilation_.entries) {
+      auto& function = functions_.emplace_back();
+      driver.demand(driver.module_function(&function.handle, module_, entry.name.c_str()),
+                    "cuModuleGetFunction");
+      const auto attribute = [&](detail::FunctionAttribute which) {
+        int value = 0;
+        driver.demand(driver.function_attribute(&value, which, function.handle), "cuFuncGetAttribute");
+        return value;
+      };
+      function.max_threads = attribute(detail::FunctionAttribute::max_threads);
+      function.static_shared_bytes = attribute(detail::FunctionAttribute::static_shared_bytes);
+      using enum detail::FunctionAttribute;
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        // Drivers that know no clusters do not know the question.
+        if (driver.function_attribute(&function.cluster[axis],
+                                      std::array{cluster_x, cluster_y, cluster_z}[axis],
+                                      function.handle) != detail::cuda_code::success)
+          function.cluster[axis] = 0;
+      const auto note = [&](const char* key, double value) {
+        compilation_.resources[key] = std::max(compilation_.resources[key], value);
+      };
+      function.registers = attribute(detail::FunctionAttribute::registers);
+      note("registers", function.registers);
+      note("local_bytes", attribute(detail::FunctionAttribute::local_bytes));
+      note("shared_bytes", function.static_shared_bytes);
+    }
+  }
+  /// Adds the occupancy of the plan's main launch to the resources.
+  void note_occupancy(const std::string& architecture, const LaunchPlan& plan) {
+    const auto unit = detail::multiprocessor_of(architecture);
+    if (!unit || functions_.empty()) return;
+    const auto main = detail::main_launch(plan);
+    const auto& function = functions_[main];
+    detail::note_occupancy(
+        *unit, detail::block_needs(plan.launches[main], function.registers, function.static_shared_bytes),
+        compilation_.resources);
+  }
+  void unload() noexcept {
+    if (module_ == nullptr || context_->lost()) return;
+    try {
+      const detail::CudaContext::Use use(*context_);
+      (void)context_->driver().module_unload(module_);
+    } catch (...) {
+      context_->lose("a program could not be unloaded");
+    }
+    module_ = nullptr;
+  }
+
+  std::shared_ptr<detail::CudaContext> context_;
+  detail::CudaCompilation compilation_;
+  detail::CudaHandle module_ = nullptr;
+  std::vector<Function> functions_;
+};
+
+} // namespace mtmc
