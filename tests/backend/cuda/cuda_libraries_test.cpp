@@ -180,6 +180,22 @@ TEST_SUITE("the CUDA compiler") {
     CHECK_FALSE(
         refused(compile_body("asm volatile(\".global .u32 hid; st.global.u32 [hid], 3;\"); C[0] = 1;"))
             .empty());
+    for (const char* hidden :
+         {"ld.global.u32 %0, [%1]; st.global.u32 [%1], %2;", "/*//*/ st.global.u32 [%1], %2; mov.u32 %0, 1;",
+          "st.global.u32\\n [%1], %2; mov.u32 %0, 1;", ".pragma \\\"//\\\"; st.global.u32 [%1], %2;"}) {
+      CAPTURE(hidden);
+      CHECK_FALSE(refused(compile_body("int was = 0; asm volatile(\"" + std::string(hidden) +
+                                           "\" : \"+r\"(was) : \"l\"(&seen), \"r\"(n)); C[0] = was;",
+                                       "__device__ int seen;\n"))
+                      .empty());
+    }
+    CHECK_FALSE(refused(compile_body("int* const volatile* w = &where; int* p = *w; C[0] = ++*p;",
+                                     "__device__ int seen;\n__device__ int* const where = &seen;\n"))
+                    .empty());
+    CHECK_FALSE(refused(compile_body("unsigned long long at; asm(\"cvta.const.u64 %0, %1;\" : \"=l\"(at) : "
+                                     "\"l\"(t)); C[0] = ++((float*)at)[n];",
+                                     "__constant__ float t[4];\n"))
+                    .empty());
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__device__ const float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__constant__ float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("const float w[4] = {1, 2, 3, 4}; C[0] = w[n & 3];")).empty());

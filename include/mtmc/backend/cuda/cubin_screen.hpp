@@ -15,10 +15,15 @@
 
 namespace mtmc::detail {
 
+/// Whether a section holds variables that keep their contents from launch to launch.
+[[nodiscard]] inline bool outlives_launches(std::string_view section) {
+  return section.starts_with(".nv.global") || section.starts_with(".nv.constant");
+}
+
 /// What of a CUBIN and of the PTX it was made from is not allowed, as errors; none if all is well. Variables
 /// of the device that change keep state between calls, however they are written: at namespace scope, static
-/// in a function, managed, or in inline PTX. Functions it does not define are those of the device's run-time
-/// library: memory, output, launches.
+/// in a function, managed, constant but for a cast, or in inline PTX. Functions it does not define are those
+/// of the device's run-time library: memory, output, launches.
 [[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx) {
   std::vector<Diagnostic> found;
   const auto refuse = [&](std::string message, std::string remedy) {
@@ -40,7 +45,7 @@ namespace mtmc::detail {
       continue;
     }
     const auto* const section = file->section_of(symbol);
-    if (symbol.type == STT_OBJECT && section != nullptr && section->name.starts_with(".nv.global") &&
+    if (symbol.type == STT_OBJECT && section != nullptr && outlives_launches(section->name) &&
         (variables.may_change(symbol.name) || !variables.knows(symbol.name)))
       refuse("`" + demangled(symbol.name) + "` is a variable of the device that keeps state between calls",
              "Keep nothing between calls: make it constant, local, or a scratch buffer (`//@ scratch name: "
