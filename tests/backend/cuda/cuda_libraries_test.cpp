@@ -199,6 +199,9 @@ TEST_SUITE("the CUDA compiler") {
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__device__ const float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__constant__ float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("const float w[4] = {1, 2, 3, 4}; C[0] = w[n & 3];")).empty());
+    CHECK(refused(compile_body("C[0] = t[n * 1000000000ll];", "extern __device__ char t[];\n"
+                                                              "__device__ char t[1ull << 38];\n"))
+              .find("64 MiB") != std::string::npos);
     CHECK(refused(compile_body("__shared__ int s; s = n; __syncthreads(); C[0] = s;")).empty());
   }
 
