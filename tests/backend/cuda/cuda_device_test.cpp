@@ -21,7 +21,7 @@ CudaBackend* gpu() {
     try {
       return std::make_unique<CudaBackend>();
     } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", error.what());
+      MESSAGE("SKIPPED: ", std::string(error.what()));
       return nullptr;
     }
   }();

@@ -26,7 +26,7 @@ const CudaCompiler* compiler() {
     try {
       return std::make_unique<CudaCompiler>(CudaBackendOptions{}, "sm_90a");
     } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", error.what());
+      MESSAGE("SKIPPED: ", std::string(error.what()));
       return nullptr;
     }
   }();
