@@ -1,8 +1,10 @@
 // Opening the driver and the compiler at run time, and compiling: no GPU is needed. Without NVRTC what needs
 // it is skipped.
+#include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
+#include <mtmc/evaluator/double_truth.hpp>
 
 #include <doctest/doctest.h>
 
@@ -213,6 +215,22 @@ TEST_SUITE("the CUDA compiler") {
       const auto result = compile_body(body);
       CHECK(result.cubin.empty());
       CHECK_FALSE(result.diagnostics.empty());
+    }
+  }
+
+  TEST_CASE("the kernels of the tasks compile in double precision") {
+    if (compiler() == nullptr) return;
+    for (const auto& path : find_task_files(std::string(MTMC_REPOSITORY) + "/examples/tasks/cuda")) {
+      const auto task = load_task(path);
+      if (!reason_against_truth(task).empty()) continue;
+      CAPTURE(task.name);
+      const auto twin = detail::in_double_precision(task.kernel);
+      REQUIRE(twin);
+      const auto plan =
+          plan_launches(parse_launch_lines(*twin), in_double_precision(task), task.sizes[0], 132);
+      const auto result = compiler()->compile(*twin, plan, Deadline::max(), {});
+      CHECK_FALSE(result.cubin.empty());
+      CHECK(result.diagnostics.empty());
     }
   }
 
