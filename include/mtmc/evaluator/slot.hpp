@@ -184,12 +184,15 @@ private:
   KeptContents kept_;
 };
 
-/// Removes the results of a call from the device, where another program could find them.
+/// Removes what a call left on the device, where another program could find it: its results, and what led to
+/// them in scratch buffers.
 template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
+  const auto wipe = [&](GuardedBuffer<B>& buffer) {
+    fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, detail::poison_byte);
+  };
   for (std::size_t i = 0; i < slot.buffers.size(); ++i)
-    if (layout.buffers[i].is_written())
-      fill_buffer(backend, slot.buffers[i].memory, slot.buffers[i].layout.front, slot.buffers[i].layout.bytes,
-                  detail::poison_byte);
+    if (layout.buffers[i].is_written()) wipe(slot.buffers[i]);
+  for (auto& scratch : slot.scratch) wipe(scratch);
 }
 
 namespace detail {

@@ -1,8 +1,10 @@
 // Opening the driver and the compiler at run time, and compiling: no GPU is needed. Without NVRTC what needs
 // it is skipped.
+#include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
+#include <mtmc/evaluator/double_truth.hpp>
 
 #include <doctest/doctest.h>
 
@@ -260,9 +262,28 @@ TEST_SUITE("the CUDA compiler") {
     CHECK_FALSE(
         refused(compile_body("asm volatile(\".global .u32 hid; st.global.u32 [hid], 3;\"); C[0] = 1;"))
             .empty());
+    for (const char* hidden :
+         {"ld.global.u32 %0, [%1]; st.global.u32 [%1], %2;", "/*//*/ st.global.u32 [%1], %2; mov.u32 %0, 1;",
+          "st.global.u32\\n [%1], %2; mov.u32 %0, 1;", ".pragma \\\"//\\\"; st.global.u32 [%1], %2;"}) {
+      CAPTURE(hidden);
+      CHECK_FALSE(refused(compile_body("int was = 0; asm volatile(\"" + std::string(hidden) +
+                                           "\" : \"+r\"(was) : \"l\"(&seen), \"r\"(n)); C[0] = was;",
+                                       "__device__ int seen;\n"))
+                      .empty());
+    }
+    CHECK_FALSE(refused(compile_body("int* const volatile* w = &where; int* p = *w; C[0] = ++*p;",
+                                     "__device__ int seen;\n__device__ int* const where = &seen;\n"))
+                    .empty());
+    CHECK_FALSE(refused(compile_body("unsigned long long at; asm(\"cvta.const.u64 %0, %1;\" : \"=l\"(at) : "
+                                     "\"l\"(t)); C[0] = ++((float*)at)[n];",
+                                     "__constant__ float t[4];\n"))
+                    .empty());
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__device__ const float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("C[0] = t[n & 3];", "__constant__ float t[4] = {1, 2, 3, 4};\n")).empty());
     CHECK(refused(compile_body("const float w[4] = {1, 2, 3, 4}; C[0] = w[n & 3];")).empty());
+    CHECK(refused(compile_body("C[0] = t[n * 1000000000ll];", "extern __device__ char t[];\n"
+                                                              "__device__ char t[1ull << 38];\n"))
+              .find("64 MiB") != std::string::npos);
     CHECK(refused(compile_body("__shared__ int s; s = n; __syncthreads(); C[0] = s;")).empty());
   }
 
@@ -274,6 +295,22 @@ TEST_SUITE("the CUDA compiler") {
       const auto result = compile_body(body);
       CHECK(result.cubin.empty());
       CHECK_FALSE(result.diagnostics.empty());
+    }
+  }
+
+  TEST_CASE("the kernels of the tasks compile in double precision") {
+    if (compiler() == nullptr) return;
+    for (const auto& path : find_task_files(std::string(MTMC_REPOSITORY) + "/examples/tasks/cuda")) {
+      const auto task = load_task(path);
+      if (!reason_against_truth(task).empty()) continue;
+      CAPTURE(task.name);
+      const auto twin = detail::in_double_precision(task.kernel);
+      REQUIRE(twin);
+      const auto plan =
+          plan_launches(parse_launch_lines(*twin), in_double_precision(task), task.sizes[0], 132);
+      const auto result = compiler()->compile(*twin, plan, Deadline::max(), {});
+      CHECK_FALSE(result.cubin.empty());
+      CHECK(result.diagnostics.empty());
     }
   }
 

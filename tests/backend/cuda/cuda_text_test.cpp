@@ -156,6 +156,42 @@ TEST_SUITE("variables of the device") {
     CHECK_FALSE(changes("  st.global.u32 [%rd1], %r1;\n"));
   }
 
+  TEST_CASE("inline assembly hides no store, however its lines look") {
+    const std::string head = ".version 9.0\n.target sm_90a\n.address_size 64\n.global .align 4 .u32 seen;\n"
+                             ".entry f()\n{\n  mov.u64 %rd1, seen;\n";
+    const auto changes = [&](const std::string& body) {
+      return PtxVariables(head + body + "  ret;\n}\n").may_change("seen");
+    };
+    CHECK(changes("  ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1;\n"));
+    CHECK(changes("  st.global.u32\n    [%rd1], %r1;\n"));
+    CHECK(changes("  /*//*/ st.global.u32 [%rd1], %r1;\n"));
+    CHECK(changes("  .pragma \"//\"; st.global.u32 [%rd1], %r1;\n"));
+    CHECK(changes("  { here: st.global.u32 [%rd1], %r1; }\n"));
+    CHECK(changes("  @ p st.global.u32 [%rd1], %r1;\n"));
+    CHECK(changes("  @p\nst.global.u32 [%rd1], %r1;\n"));
+    CHECK(changes("  mov.b64 {%r1, %r2}, %rd1; mov.b64 %rd2, {%r9, %r2}; st.global.u32 [%rd2], 1;\n"));
+    CHECK_FALSE(changes("  // st.global.u32 [%rd1], %r1;\n  /* st.global.u32 [%rd1], %r1; */\n"));
+    CHECK_FALSE(changes("  $L__BB0_1:\n  ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd7], %r1;\n"));
+  }
+
+  TEST_CASE("a variable changes through its address in another one; tables of tables are constants") {
+    const std::string head =
+        ".global .align 4 .u32 seen;\n.global .align 8 .u64 where[1] = {generic(seen)};\n"
+        ".entry f()\n{\n  ld.global.u64 %rd1, [where];\n";
+    CHECK(PtxVariables(head + "  st.u32 [%rd1], 1;\n}\n").may_change("seen"));
+    const PtxVariables read(head + "  ld.u32 %r1, [%rd1];\n  st.u32 [%rd2], %r1;\n}\n");
+    CHECK_FALSE(read.may_change("seen"));
+    CHECK_FALSE(read.may_change("where"));
+  }
+
+  TEST_CASE("constant memory can be written like any other") {
+    const std::string head = ".const .align 4 .b8 table[16];\n.entry f()\n{\n";
+    const PtxVariables written(head + "  cvta.const.u64 %rd1, table;\n  st.u32 [%rd1+4], 1;\n}\n");
+    CHECK(written.knows("table"));
+    CHECK(written.may_change("table"));
+    CHECK_FALSE(PtxVariables(head + "  ld.const.u32 %r1, [table+4];\n}\n").may_change("table"));
+  }
+
   TEST_CASE("registers of one function are not those of another") {
     const PtxVariables variables(".global .u32 seen;\n.entry f()\n{\n  mov.u64 %rd1, seen;\n  ld.u32 %r1, "
                                  "[%rd1];\n}\n.entry g()\n{\n  st.global.u32 [%rd1], 1;\n}\n");

@@ -12,12 +12,12 @@
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
-#include <mtmc/backend/cpu/double_precision.hpp>
 #include <mtmc/backend/cpu/memory_reserve.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/text_screen.hpp>
+#include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/device_lock.hpp>
@@ -91,7 +91,7 @@ public:
     return detail::screen_text(kernel.source, state_->options.allowed_headers);
   }
 
-  /// The kernel with every `float` made a `double` (backend/cpu/double_precision.hpp), or nothing.
+  /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
   [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
     return detail::in_double_precision(kernel);
   }

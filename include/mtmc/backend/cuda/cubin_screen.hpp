@@ -7,6 +7,8 @@
 #include <mtmc/support/demangle.hpp>
 #include <mtmc/support/elf.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <elf.h>
 #include <string>
 #include <string_view>
@@ -15,10 +17,25 @@
 
 namespace mtmc::detail {
 
+/// Whether a section holds variables that keep their contents from launch to launch.
+[[nodiscard]] inline bool outlives_launches(std::string_view section) {
+  return section.starts_with(".nv.global") || section.starts_with(".nv.constant");
+}
+
+/// Bytes of all such variables, as their symbols say: the size of their section overflows.
+[[nodiscard]] inline std::uint64_t variable_bytes(const ElfFile& file) {
+  std::uint64_t bytes = 0;
+  for (const auto& symbol : file.symbols)
+    if (const auto* const section = file.section_of(symbol);
+        symbol.type == STT_OBJECT && section != nullptr && outlives_launches(section->name))
+      bytes += std::min(symbol.size, std::uint64_t{1} << 40);
+  return bytes;
+}
+
 /// What of a CUBIN and of the PTX it was made from is not allowed, as errors; none if all is well. Variables
 /// of the device that change keep state between calls, however they are written: at namespace scope, static
-/// in a function, managed, or in inline PTX. Functions it does not define are those of the device's run-time
-/// library: memory, output, launches.
+/// in a function, managed, constant but for a cast, or in inline PTX. Functions it does not define are those
+/// of the device's run-time library: memory, output, launches.
 [[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx) {
   std::vector<Diagnostic> found;
   const auto refuse = [&](std::string message, std::string remedy) {
@@ -29,6 +46,11 @@ namespace mtmc::detail {
     refuse("the compiled kernel is no CUBIN", "Report this; the compiler is not one that is known");
     return found;
   }
+  // The driver has to find room for them, and failing there is no verdict about a kernel.
+  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+  if (variable_bytes(*file) > most_bytes)
+    refuse("the kernel's tables take up more than " + std::to_string(most_bytes >> 20) + " MiB",
+           "Pass large tables as arguments, or compute what they hold");
   const PtxVariables variables(ptx);
   for (const auto& symbol : file->symbols) {
     // The compiler's own begin with ".nv.".
@@ -40,7 +62,7 @@ namespace mtmc::detail {
       continue;
     }
     const auto* const section = file->section_of(symbol);
-    if (symbol.type == STT_OBJECT && section != nullptr && section->name.starts_with(".nv.global") &&
+    if (symbol.type == STT_OBJECT && section != nullptr && outlives_launches(section->name) &&
         (variables.may_change(symbol.name) || !variables.knows(symbol.name)))
       refuse("`" + demangled(symbol.name) + "` is a variable of the device that keeps state between calls",
              "Keep nothing between calls: make it constant, local, or a scratch buffer (`//@ scratch name: "

@@ -16,6 +16,7 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
+#include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/os_random.hpp>
@@ -90,6 +91,11 @@ public:
   /// `compile`.
   [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
     return detail::DirectiveScreen(detail::cuda_text_rules).screen(kernel.source);
+  }
+
+  /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
+  [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
+    return detail::in_double_precision(kernel);
   }
 
   /// Compiles a kernel for the launches of `options.plan`, straight to machine code of this device.

@@ -1,5 +1,6 @@
 #pragma once
-/// A kernel in C++ with every `float` made a `double`: the same function without f32's rounding errors.
+/// A kernel in C++ or CUDA C++ with every `float` made a `double`: the same function without f32's rounding
+/// errors.
 
 #include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/core/error.hpp>
@@ -19,13 +20,15 @@ namespace mtmc::detail {
 
 /// Functions of <cmath> whose name ends in an f for float, and whose double form is the same name without it.
 inline constexpr std::string_view float_functions[] = {
-    "acosf",      "acoshf",    "asinf",      "asinhf",  "atan2f",  "atanf",   "atanhf",   "cbrtf",
-    "ceilf",      "copysignf", "cosf",       "coshf",   "erfcf",   "erff",    "exp2f",    "expf",
-    "expm1f",     "fabsf",     "fdimf",      "floorf",  "fmaf",    "fmaxf",   "fminf",    "fmodf",
-    "frexpf",     "hypotf",    "ilogbf",     "ldexpf",  "lgammaf", "llrintf", "llroundf", "log10f",
-    "log1pf",     "log2f",     "logbf",      "logf",    "lrintf",  "lroundf", "modff",    "nanf",
-    "nearbyintf", "powf",      "remainderf", "remquof", "rintf",   "roundf",  "scalblnf", "scalbnf",
-    "sinf",       "sinhf",     "sqrtf",      "tanf",    "tanhf",   "tgammaf", "truncf"};
+    "acosf", "acoshf", "asinf", "asinhf", "atan2f", "atanf", "atanhf", "cbrtf", "ceilf", "copysignf", "cosf",
+    "coshf", "erfcf", "erff", "exp2f", "expf", "expm1f", "fabsf", "fdimf", "floorf", "fmaf", "fmaxf", "fminf",
+    "fmodf", "frexpf", "hypotf", "ilogbf", "ldexpf", "lgammaf", "llrintf", "llroundf", "log10f", "log1pf",
+    "log2f", "logbf", "logf", "lrintf", "lroundf", "modff", "nanf", "nearbyintf", "powf", "remainderf",
+    "remquof", "rintf", "roundf", "scalblnf", "scalbnf", "sinf", "sinhf", "sqrtf", "tanf", "tanhf", "tgammaf",
+    "truncf",
+    // CUDA's own
+    "cospif", "erfcinvf", "erfcxf", "erfinvf", "normcdff", "rcbrtf", "rsqrtf", "sincosf", "sincospif",
+    "sinpif"};
 
 /// Names that look at the bits or the spacing of floats, lay vectors of them out in bytes, or are other
 /// formats: with `double` in place of `float` they mean something else.
@@ -149,9 +152,13 @@ private:
   }
 
   [[nodiscard]] static bool is_bound_to_float(std::string_view name) {
-    // `__m128`, `_mm256_add_ps`, `__builtin_ia32_addps`, `float32x4_t`, `_Float16`, `std::float32_t`.
-    for (const std::string_view start : {"__m128", "__m256", "__m512", "_mm", "__builtin_ia32", "_Float",
-                                         "__fp16", "__bf16", "float16", "float32", "float64", "__float"})
+    // `__m128`, `_mm256_add_ps`, `__builtin_ia32_addps`, `float32x4_t`, `_Float16`, `std::float32_t`; of CUDA
+    // `float4`, `make_float4`, `__expf`, `__fadd_rn`, `__half2float`, `__uint_as_float`, `wmma`.
+    for (const std::string_view start :
+         {"__m128",     "__m256", "__m512", "_mm",    "__builtin_ia32", "_Float",  "__fp16",
+          "__bf16",     "float1", "float2", "float3", "float4",         "float6",  "__float",
+          "__f",        "__exp",  "__log",  "__sin",  "__cos",          "__tan",   "__pow",
+          "make_float", "__half", "__nv",   "wmma",   "__uint_as",      "__int_as"})
       if (name.starts_with(start)) return true;
     return is_among(name, names_bound_to_float) || name == "__builtin_bit_cast" ||
            name == "__builtin_memcpy" || name == "__asm__" || name == "__asm";
@@ -226,12 +233,13 @@ private:
 /// buffers f64. Constants keep the value they had: `0.1f` becomes `double(0.1f)`, and so do INFINITY, FLT_MAX
 /// and `numeric_limits<float>::lowest()`; integers stay. Lines keep their numbers. Nothing for what types
 /// alone do not translate: bits of floats (casts of pointers, unions, memcpy, nextafter), vectors of floats
-/// and intrinsics, 16-bit formats, assembly, pasted tokens, other languages than C++.
+/// and intrinsics, 16-bit formats, assembly, pasted tokens, other languages than C++ and CUDA C++.
 ///
 /// It goes by tokens, so a kernel may still be beyond it (a constant that rounds on purpose, a function with
 /// both a float and a double form): whoever uses the twin has to see whether it compiles and agrees.
 [[nodiscard]] inline std::optional<Kernel> in_double_precision(const Kernel& kernel) {
-  if (kernel.language.name != languages::cpp.name) return std::nullopt;
+  if (kernel.language.name != languages::cpp.name && kernel.language.name != languages::cuda.name)
+    return std::nullopt;
   auto text = DoubleTwinWriter{}.write(kernel.source);
   if (!text) return std::nullopt;
   return with_double_scratch({kernel.language, std::move(*text), {}});

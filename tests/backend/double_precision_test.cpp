@@ -1,4 +1,4 @@
-#include <mtmc/backend/cpu/double_precision.hpp>
+#include <mtmc/backend/double_precision.hpp>
 
 #include <doctest/doctest.h>
 
@@ -101,4 +101,17 @@ TEST_CASE("nothing where types alone do not keep the meaning") {
                                  "#include HEADER\n"})
     CHECK_MESSAGE(twin_of(text) == "nothing", text);
   CHECK_FALSE(detail::in_double_precision({languages::opencl, "float x;", {}}));
+}
+
+TEST_CASE("kernels in CUDA C++ have twins, too, where they use no vectors and intrinsics of floats") {
+  const auto twin = [](const std::string& text) {
+    const auto found = detail::in_double_precision({languages::cuda, text, {}});
+    return found ? found->source : "nothing";
+  };
+  CHECK(twin("//@ scratch s: f32[n]\n__global__ void f(float* y) { __shared__ float t[32]; *y = "
+             "rsqrtf(0.5f); }") == "//@ scratch s: f64[n]\n__global__ void f(double* y) { __shared__ double "
+                                   "t[32]; *y = rsqrt(double(0.5f)); }");
+  for (const char* const text : {"float4 v;", "make_float4(1, 2, 3, 4);", "__expf(x);", "__fadd_rn(x, y);",
+                                 "__float_as_uint(x);", "__half h;", "__uint_as_float(1u);"})
+    CHECK_MESSAGE(twin(text) == "nothing", text);
 }
