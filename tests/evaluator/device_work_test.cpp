@@ -219,7 +219,7 @@ TEST_CASE_TEMPLATE("comparing on the device answers what the host's comparison d
             perturb_last_place(std::span(got).subspan(place * size_of(type), size_of(type)), type, 3);
         }
         backend->upload(plain, 0, got);
-        const auto number = desk.work.compare(plain.handle(), type, elements, masked.handle(), 5, tolerance);
+        const auto number = desk.work.compare(plain.handle(), type, elements, masked.handle(), type, 5, tolerance);
         desk.work.run();
         const auto here = compare_output(got, wanted, type, tolerance);
         const auto there = desk.work.comparison(number, elements);
@@ -251,7 +251,7 @@ TEST_CASE_TEMPLATE("NaN is right where the reference has NaN, an infinity where 
   auto masked = backend->allocate(wanted.size() * sizeof(float));
   desk.work.write_masked(masked.handle(), b.handle(), wanted.size() * sizeof(float), 8);
   desk.work.run();
-  const auto number = desk.work.compare(a.handle(), DataType::f32, 7, masked.handle(), 8, {1e-6, 1, 1});
+  const auto number = desk.work.compare(a.handle(), DataType::f32, 7, masked.handle(), DataType::f32, 8, {1e-6, 1, 1});
   desk.work.run();
   const auto found = desk.work.comparison(number, 7);
   CHECK(found.wrong == 2);

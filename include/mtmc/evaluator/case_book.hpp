@@ -44,31 +44,32 @@ struct ReferenceResult {
   std::vector<double> scales;
   /// The same results without the reference's own rounding errors, f64, from its twin in double precision
   /// (evaluator/double_truth.hpp); empty for outputs that have none, or altogether.
-  std::vector<std::vector<std::byte>> truths{};
+  KeptContents truths{};
   /// By how much the tolerance of each output is widened because the reference itself errs so much in this
   /// case; at least 1. As many as there are truths.
   std::vector<double> widenings{};
 
   /// Whether the truth about a buffer is known.
-  [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept {
-    return buffer < truths.size() && !truths[buffer].empty();
-  }
+  [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept { return truths.has(buffer); }
   /// How much wider than usual the tolerance of a buffer is in this case.
   [[nodiscard]] double widening(std::size_t buffer) const noexcept {
     return has_truth(buffer) ? widenings[buffer] : 1;
   }
+  /// The same on the device; null if it is not there.
+  [[nodiscard]] const MaskedContent* wanted_on_device(std::size_t buffer) const noexcept {
+    return (has_truth(buffer) ? truths : contents).on_device(buffer);
+  }
+  /// Type of what candidates are compared with, where `type` is the output's own.
+  [[nodiscard]] DataType wanted_type(std::size_t buffer, DataType type) const noexcept {
+    return has_truth(buffer) ? DataType::f64 : type;
+  }
   /// What candidates are compared with: the truth where it is known, else what the reference computed in the
   /// output's own type.
   [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const {
-    if (has_truth(buffer)) return {truths[buffer], DataType::f64};
-    return {contents[buffer], type};
+    return {(has_truth(buffer) ? truths : contents)[buffer], wanted_type(buffer, type)};
   }
 
-  [[nodiscard]] std::int64_t bytes() const noexcept {
-    std::int64_t total = contents.bytes();
-    for (const auto& truth : truths) total += static_cast<std::int64_t>(truth.size());
-    return total;
-  }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return contents.bytes() + truths.bytes(); }
 };
 
 /// The cases of one task: their keys, how far each candidate has got in them, and the reference's results.

@@ -31,7 +31,7 @@ enum class DeviceJobKind : std::uint32_t {
   write_byte,
   /// `count` bytes as `philox_fill` makes them, again from the start after every `period` bytes.
   write_noise,
-  /// `count` elements as `fill_values` makes them.
+  /// `count` elements as `fill_values` makes them; f32 may be stored as f64 (`other_type`).
   write_values,
   /// `count` bytes of `other`, each changed by the noise of `key`; the same once more takes the mask off.
   write_masked,
@@ -41,7 +41,7 @@ enum class DeviceJobKind : std::uint32_t {
   look_for_values,
   /// How many of `count` elements have other bits than those that `other` holds under the mask of `key`.
   look_for_bits,
-  /// `compare_output` of `count` elements with what `other` holds under the mask of `key`.
+  /// `compare_output` of `count` elements with what `other` holds, of `other_type`, under the mask of `key`.
   compare,
   /// Sum and number of the finite magnitudes among `count` elements.
   add_magnitudes
@@ -66,7 +66,7 @@ struct DeviceJob {
   /// Blocks of the grid that share the job, and where the first of them puts what it found.
   std::uint32_t blocks = 1;
   std::uint32_t first_finding = 0;
-  std::uint32_t unused = 0;
+  DataType other_type = DataType::u8;
 };
 static_assert(sizeof(DeviceJob) == 96 && sizeof(DataType) == 4 && sizeof(Distribution) == 4);
 static_assert(static_cast<int>(DataType::bf16) == 3 && static_cast<int>(DataType::i8) == 7 &&
@@ -99,7 +99,7 @@ typedef unsigned long long wide;
 struct Job {
   wide target, other, count, key, stream, period;
   double low, high;
-  word kind, type, distribution, has_range, rare, blocks, first_finding, unused;
+  word kind, type, distribution, has_range, rare, blocks, first_finding, other_type;
 };
 struct Finding {
   wide checked, wrong, first_wrong, last_wrong;
@@ -320,8 +320,9 @@ __device__ __noinline__ wide value_of(word random, const Job& job) {
 }
 /// The elements that share 16 bytes from chunk `chunk` on.
 __device__ __noinline__ Chunk values_at(wide chunk, const Job& job) {
-  const word width = width_of(job.type);
+  const word width = width_of(job.other_type);
   const word elements = 16 / width;
+  const bool wider = job.other_type != job.type;
   Chunk values = {{0, 0, 0, 0}};
   const wide first = chunk * elements;
   Block random = philox(first / 4, job.stream, job.key);
@@ -329,7 +330,8 @@ __device__ __noinline__ Chunk values_at(wide chunk, const Job& job) {
   for (word i = 0; i < elements; ++i) {
     const wide element = first + i;
     if (i != 0 && element % 4 == 0) random = philox(element / 4, job.stream, job.key);
-    const wide bits = value_of(random.at[element % 4], job);
+    wide bits = value_of(random.at[element % 4], job);
+    if (wider) bits = (wide)__double_as_longlong((double)__uint_as_float((word)bits));
     if (width == 8) {
       values.at[2 * i] = (word)bits;
       values.at[2 * i + 1] = (word)(bits >> 32);
@@ -371,6 +373,36 @@ __device__ __forceinline__ void note(Finding& found, wide place) {
   if (place > found.last_wrong) found.last_wrong = place;
 }
 
+/// 16 bytes of what `other` holds, of `bytes` in all, without the mask.
+__device__ __forceinline__ Chunk unmasked(const Job& job, wide chunk, wide bytes) {
+  const wide at = chunk * 16;
+  Chunk content = load((const byte*)job.other + at, (word)(bytes - at < 16 ? bytes - at : 16));
+  const Chunk mask = noise_at(chunk, job);
+  for (int i = 0; i < 4; ++i) content.at[i] ^= mask.at[i];
+  return content;
+}
+__device__ __forceinline__ void compare_chunk(const Job& job, const Chunk& got, wide first, word elements,
+                                              Finding& found) {
+  const word width = width_of(job.type), other_width = width_of(job.other_type);
+  const word others = 16 / other_width;
+  const bool real = job.type < i64;
+  Chunk wanted;
+  wide loaded = ~0ull;
+#pragma unroll 4
+  for (word i = 0; i < elements; ++i) {
+    const wide element = first + i;
+    if (element / others != loaded) {
+      loaded = element / others;
+      wanted = unmasked(job, loaded, job.count * other_width);
+    }
+    const wide a = element_bits(got, i, width), b = element_bits(wanted, (word)(element % others), other_width);
+    if (a == b && job.type == job.other_type) continue;
+    const double error = real ? error_of(number(a, job.type), number(b, job.other_type), job) : infinity();
+    if (error > found.largest_error) found.largest_error = error;
+    if (error > 1) note(found, element);
+  }
+}
+
 /// Handles 16 bytes.
 __device__ __forceinline__ void work(const Job& job, wide chunk, wide bytes, Finding& found) {
   const wide at = chunk * 16;
@@ -386,9 +418,7 @@ __device__ __forceinline__ void work(const Job& job, wide chunk, wide bytes, Fin
     } else if (job.kind == write_values) {
       made = values_at(chunk, job);
     } else {
-      made = load((const byte*)job.other + at, here);
-      const Chunk mask = noise_at(chunk, job);
-      for (int i = 0; i < 4; ++i) made.at[i] ^= mask.at[i];
+      made = unmasked(job, chunk, bytes);
     }
     store(target, made, here);
     return;
@@ -406,29 +436,22 @@ __device__ __forceinline__ void work(const Job& job, wide chunk, wide bytes, Fin
     }
     return;
   }
-  Chunk wanted;
-  if (job.kind == look_for_noise) {
-    wanted = noise_at(chunk, job);
-  } else if (job.kind == look_for_values) {
-    wanted = values_at(chunk, job);
-  } else {
-    wanted = load((const byte*)job.other + at, here);
-    const Chunk mask = noise_at(chunk, job);
-    for (int i = 0; i < 4; ++i) wanted.at[i] ^= mask.at[i];
-  }
   const wide first = at / width;
+  if (job.kind == compare) {
+    compare_chunk(job, got, first, elements, found);
+    return;
+  }
+  Chunk wanted;
+  if (job.kind == look_for_noise)
+    wanted = noise_at(chunk, job);
+  else if (job.kind == look_for_values)
+    wanted = values_at(chunk, job);
+  else
+    wanted = unmasked(job, chunk, bytes);
 #pragma unroll 4
   for (word i = 0; i < elements; ++i) {
     const wide a = element_bits(got, i, width), b = element_bits(wanted, i, width);
-    if (a == b) continue;
-    if (job.kind != compare) {
-      note(found, first + i);
-      continue;
-    }
-    const double error =
-        job.type < i64 ? error_of(number(a, job.type), number(b, job.type), job) : infinity();
-    if (error > found.largest_error) found.largest_error = error;
-    if (error > 1) note(found, first + i);
+    if (a != b) note(found, first + i);
   }
 }
 
@@ -445,7 +468,9 @@ __device__ __forceinline__ void add(Finding& to, const Finding& from) {
 __global__ void __launch_bounds__(256) judge_work(const byte* jobs, byte* findings) {
   const Job job = ((const Job*)jobs)[blockIdx.y];
   if (blockIdx.x >= job.blocks) return;
-  const word width = job.kind == write_values || job.kind >= look_for_values ? width_of(job.type) : 1;
+  const word width = job.kind == write_values      ? width_of(job.other_type)
+                     : job.kind >= look_for_values ? width_of(job.type)
+                                                   : 1;
   const wide bytes = job.count * width;
   const wide chunks = (bytes + 15) / 16;
   Finding found = {0, 0, ~0ull, 0, 0, 0, 0};

@@ -2,6 +2,7 @@
 /// What evaluator/slot.hpp does from the host, done by the judge's kernel on the device.
 
 #include <mtmc/evaluator/device_work.hpp>
+#include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
 #include <mtmc/support/parallel.hpp>
@@ -32,7 +33,8 @@ template <class B>
 } // namespace detail
 
 /// `load_slot`, but that the work is only queued: it is done after the next `work.run()`. Inputs without a
-/// recipe are uploaded once, and kept on the device for the next time.
+/// recipe are uploaded once, and kept on the device for the next time. Where the layout is that of a twin in
+/// double precision, inputs of f32 become f64.
 template <class B>
 void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout,
                    const CaseInputs& inputs, const Poison& poison, SecretKeys& keys,
@@ -63,8 +65,11 @@ void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const Problem
       poison_it(buffer);
     else if (role == ArgumentRole::inout || refill == Refill::all) {
       auto& masked = inputs.masked(i);
+      const auto type = layout.buffers[i].type;
       if (const auto* recipe = inputs.recipe(i)) {
-        work.write_values(slot.address(i), *recipe);
+        work.write_values(slot.address(i), *recipe, type);
+      } else if (const auto& narrow = inputs.host(i); layout.buffers[i].bytes == 2 * narrow.size()) {
+        backend.upload(buffer.memory, buffer.layout.front, in_double_precision(narrow));
       } else if (masked.bytes > 0) {
         work.write_masked(slot.address(i), masked.address, masked.bytes, masked.key);
       } else if (const auto& content = inputs.host(i); !content.empty()) {

@@ -43,9 +43,12 @@ public:
                             std::uint64_t stream) {
     write_noise(address, bytes, key, stream, detail::fill_chunk);
   }
-  /// Writes the elements of a recipe.
+  /// Writes the elements of a recipe, which if they are f32 may be stored as f64.
+  void write_values(std::uint64_t address, const ContentRecipe& recipe, DataType stored) {
+    add_values(detail::DeviceJobKind::write_values, address, recipe, stored);
+  }
   void write_values(std::uint64_t address, const ContentRecipe& recipe) {
-    add_values(detail::DeviceJobKind::write_values, address, recipe);
+    write_values(address, recipe, recipe.type);
   }
   /// Copies bytes and puts the mask of `key` on them, or takes it off. Memory at both ends is 16-byte
   /// aligned.
@@ -67,21 +70,23 @@ public:
   }
   /// Looks which elements are not those of a recipe.
   std::size_t look_for_values(std::uint64_t address, const ContentRecipe& recipe) {
-    return add_values(detail::DeviceJobKind::look_for_values, address, recipe);
+    return add_values(detail::DeviceJobKind::look_for_values, address, recipe, recipe.type);
   }
   /// Looks which elements have other bits than those kept at `masked` under `key`.
   std::size_t look_for_bits(std::uint64_t address, DataType type, std::int64_t elements, std::uint64_t masked,
                             std::uint64_t key) {
-    return add_pair(detail::DeviceJobKind::look_for_bits, address, type, elements, masked, key, {});
+    return add_pair(detail::DeviceJobKind::look_for_bits, address, type, elements, masked, type, key, {});
   }
-  /// Does what `compare_output` does, with the reference kept at `masked` under `key`.
+  /// Does what `compare_output` does, with the reference kept at `masked` under `key`. Its type may be
+  /// another floating-point type than `type`.
   std::size_t compare(std::uint64_t address, DataType type, std::int64_t elements, std::uint64_t masked,
-                      std::uint64_t key, const Tolerance& tolerance) {
-    return add_pair(detail::DeviceJobKind::compare, address, type, elements, masked, key, tolerance);
+                      DataType masked_type, std::uint64_t key, const Tolerance& tolerance) {
+    return add_pair(detail::DeviceJobKind::compare, address, type, elements, masked, masked_type, key,
+                    tolerance);
   }
   /// Adds up what `output_scale` is made of; of a floating-point type.
   std::size_t add_magnitudes(std::uint64_t address, DataType type, std::int64_t elements) {
-    return add_pair(detail::DeviceJobKind::add_magnitudes, address, type, elements, 0, 0, {});
+    return add_pair(detail::DeviceJobKind::add_magnitudes, address, type, elements, 0, type, 0, {});
   }
 
   /// Does all jobs of the queue, those that write before those that look only if they were queued in a run
@@ -152,9 +157,10 @@ private:
     add(job, bytes);
   }
 
-  std::size_t add_values(Kind kind, std::uint64_t address, const ContentRecipe& recipe) {
+  std::size_t add_values(Kind kind, std::uint64_t address, const ContentRecipe& recipe, DataType stored) {
     auto job = at(kind, address, static_cast<std::size_t>(recipe.elements));
     job.type = recipe.type;
+    job.other_type = stored;
     job.distribution = recipe.distribution;
     job.key = recipe.key;
     job.stream = recipe.stream;
@@ -168,10 +174,12 @@ private:
   }
 
   std::size_t add_pair(Kind kind, std::uint64_t address, DataType type, std::int64_t elements,
-                       std::uint64_t masked, std::uint64_t key, const Tolerance& tolerance) {
+                       std::uint64_t masked, DataType masked_type, std::uint64_t key,
+                       const Tolerance& tolerance) {
     auto job = at(kind, address, static_cast<std::size_t>(elements));
     job.type = type;
     job.other = masked;
+    job.other_type = masked_type;
     job.key = key;
     job.low = tolerance.relative;
     job.high = tolerance.scale;

@@ -78,44 +78,36 @@ inline void round_scalars(const Task& task, LaunchPlan& plan) {
     }
 }
 
-/// Contents for the twin: f32 as f64, everything else as it is.
-[[nodiscard]] inline BufferContents in_double_precision(const ProblemLayout& layout,
-                                                        const BufferContents& contents) {
-  BufferContents result(contents.size());
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    if (layout.buffers[i].type != DataType::f32) {
-      result[i] = contents[i];
-      continue;
-    }
-    result[i].resize(2 * contents[i].size());
-    for (std::size_t at = 0; at + sizeof(float) <= contents[i].size(); at += sizeof(float)) {
-      float narrow = 0;
-      std::memcpy(&narrow, contents[i].data() + at, sizeof narrow);
-      const auto wide = static_cast<double>(narrow);
-      std::memcpy(result[i].data() + 2 * at, &wide, sizeof wide);
-    }
+/// The same numbers in f64.
+[[nodiscard]] inline std::vector<std::byte> in_double_precision(std::span<const std::byte> floats) {
+  std::vector<std::byte> result(2 * floats.size());
+  for (std::size_t at = 0; at + sizeof(float) <= floats.size(); at += sizeof(float)) {
+    float narrow = 0;
+    std::memcpy(&narrow, floats.data() + at, sizeof narrow);
+    const auto wide = static_cast<double>(narrow);
+    std::memcpy(result.data() + 2 * at, &wide, sizeof wide);
   }
   return result;
 }
 
-/// Results of the twin on a case's inputs (those of the f32 kernel); nothing if it fails.
+/// Contents for the twin: f32 as f64, everything else as it is.
+[[nodiscard]] inline BufferContents in_double_precision(const ProblemLayout& layout,
+                                                        const BufferContents& contents) {
+  BufferContents result(contents.size());
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    result[i] = layout.buffers[i].type == DataType::f32 ? in_double_precision(contents[i]) : contents[i];
+  return result;
+}
+
+/// The twin's buffers at a size, allocated when first needed.
 template <class B>
-[[nodiscard]] std::optional<BufferContents>
-run_double_twin(B& backend, DoubleTwin<B>& twin, const ProblemLayout& layout, std::size_t size,
-                const BufferContents& inputs, std::uint64_t red_zone_key, std::size_t red_zone_bytes,
-                const EvaluatorLocks& locks, Deadline deadline) {
-  const auto& wide = twin.layouts[size];
+[[nodiscard]] Slot<B>& slot_of(B& backend, DoubleTwin<B>& twin, std::size_t size,
+                               std::size_t red_zone_bytes) {
   auto found = twin.slots.find(size);
   if (found == twin.slots.end())
-    found = twin.slots.emplace(size, make_slot(backend, wide, twin.plans[size], red_zone_bytes)).first;
-  auto& slot = found->second;
-  load_slot(backend, slot, wide, CaseInputs(in_double_precision(layout, inputs)), Poison{}, red_zone_key,
-            locks);
-  const auto status = backend.run(*twin.program, slot.plan, deadline);
-  std::optional<BufferContents> results;
-  if (status.finished() && !find_damage(backend, slot, wide, nullptr, locks))
-    results = CallResults<B>(backend, slot, wide).take();
-  return results;
+    found = twin.slots.emplace(size, make_slot(backend, twin.layouts[size], twin.plans[size], red_zone_bytes))
+                .first;
+  return found->second;
 }
 
 } // namespace mtmc

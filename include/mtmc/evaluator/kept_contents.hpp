@@ -42,6 +42,15 @@ public:
     if (here_[i].empty() && there_[i].bytes > 0) here_[i] = there_[i].fetch();
     return here_[i];
   }
+  /// Whether there is a content at all.
+  [[nodiscard]] bool has(std::size_t i) const noexcept {
+    return i < size() && (there_[i].bytes > 0 || !here_[i].empty());
+  }
+  /// Forgets one content.
+  void drop(std::size_t i) {
+    here_[i].clear();
+    there_[i] = {};
+  }
   /// Where a content lies on the device; null if it does not.
   [[nodiscard]] const MaskedContent* on_device(std::size_t i) const noexcept {
     return there_[i].bytes > 0 ? &there_[i] : nullptr;

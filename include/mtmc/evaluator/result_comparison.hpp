@@ -40,9 +40,10 @@ public:
     const auto& buffers = prepared.layouts[id.size].buffers;
     Queued numbers(buffers.size());
     for (std::size_t i = 0; i < buffers.size() && !prepared.task.compare; ++i)
-      if (const auto* masked = wanted.contents.on_device(i); masked != nullptr && !wanted.has_truth(i))
+      if (const auto* masked = wanted.wanted_on_device(i))
         numbers[i] = work_.compare(slot.address(i), buffers[i].type, buffers[i].elements, masked->address,
-                                   masked->key, prepared.tolerance(id, i, wanted));
+                                   wanted.wanted_type(i, buffers[i].type), masked->key,
+                                   prepared.tolerance(id, i, wanted));
     return numbers;
   }
 
