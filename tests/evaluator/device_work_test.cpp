@@ -219,7 +219,8 @@ TEST_CASE_TEMPLATE("comparing on the device answers what the host's comparison d
             perturb_last_place(std::span(got).subspan(place * size_of(type), size_of(type)), type, 3);
         }
         backend->upload(plain, 0, got);
-        const auto number = desk.work.compare(plain.handle(), type, elements, masked.handle(), type, 5, tolerance);
+        const auto number =
+            desk.work.compare(plain.handle(), type, elements, masked.handle(), type, 5, tolerance);
         desk.work.run();
         const auto here = compare_output(got, wanted, type, tolerance);
         const auto there = desk.work.comparison(number, elements);
@@ -234,6 +235,48 @@ TEST_CASE_TEMPLATE("comparing on the device answers what the host's comparison d
           CHECK(there.largest_error == here.largest_error);
       }
     }
+}
+
+TEST_CASE_TEMPLATE("f32 is stored as f64 for a twin, and the two are compared", B, EmulatedDevice,
+                   CudaBackend) {
+  auto* backend = device<B>();
+  if (backend == nullptr) return;
+  Desk<B> desk(*backend);
+  for (const std::int64_t elements : {1, 2, 3, 37, 5003}) {
+    CAPTURE(elements);
+    const ContentRecipe recipe{DataType::f32, elements, Distribution::heavy_tail, 11, 0, {}};
+    std::vector<std::byte> floats(recipe.bytes());
+    fill_values(floats, recipe);
+    auto doubles = in_double_precision(floats);
+    auto wide = backend->allocate(doubles.size());
+    desk.work.write_values(wide.handle(), recipe, DataType::f64);
+    desk.work.run();
+    CHECK(desk.read(wide, 0, doubles.size()) == doubles);
+
+    const Tolerance tolerance{1e-6, output_scale(floats, DataType::f32), 1};
+    const auto last = static_cast<std::size_t>(elements - 1);
+    detail::store_real(DataType::f64, 1000, {-HUGE_VAL, HUGE_VAL}, doubles.data() + last * sizeof(double));
+    backend->upload(wide, 0, doubles);
+    auto narrow = desk.place(floats);
+    auto masked_wide = backend->allocate(doubles.size());
+    auto masked_narrow = backend->allocate(floats.size());
+    desk.work.write_masked(masked_wide.handle(), wide.handle(), doubles.size(), 5);
+    desk.work.write_masked(masked_narrow.handle(), narrow.handle(), floats.size(), 6);
+    desk.work.run();
+    const auto by_truth = desk.work.compare(narrow.handle(), DataType::f32, elements, masked_wide.handle(),
+                                            DataType::f64, 5, tolerance);
+    const auto of_truth = desk.work.compare(wide.handle(), DataType::f64, elements, masked_narrow.handle(),
+                                            DataType::f32, 6, tolerance);
+    desk.work.run();
+    const auto here = compare_output(floats, DataType::f32, doubles, DataType::f64, tolerance);
+    const auto there = desk.work.comparison(by_truth, elements);
+    CHECK(there.checked == here.checked);
+    CHECK(there.wrong == 1);
+    CHECK(there.first_wrong == elements - 1);
+    CHECK(there.largest_error == doctest::Approx(here.largest_error));
+    CHECK(desk.work.comparison(of_truth, elements).wrong == 1);
+    CHECK(desk.work.comparison(of_truth, elements).first_wrong == elements - 1);
+  }
 }
 
 TEST_CASE_TEMPLATE("NaN is right where the reference has NaN, an infinity where it has the same", B,
@@ -251,7 +294,8 @@ TEST_CASE_TEMPLATE("NaN is right where the reference has NaN, an infinity where 
   auto masked = backend->allocate(wanted.size() * sizeof(float));
   desk.work.write_masked(masked.handle(), b.handle(), wanted.size() * sizeof(float), 8);
   desk.work.run();
-  const auto number = desk.work.compare(a.handle(), DataType::f32, 7, masked.handle(), DataType::f32, 8, {1e-6, 1, 1});
+  const auto number =
+      desk.work.compare(a.handle(), DataType::f32, 7, masked.handle(), DataType::f32, 8, {1e-6, 1, 1});
   desk.work.run();
   const auto found = desk.work.comparison(number, 7);
   CHECK(found.wrong == 2);

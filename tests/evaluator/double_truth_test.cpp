@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fake_backend.hpp"
+#include "fake_gpu.hpp"
 
 using namespace mtmc;
 using fake::Call;
@@ -52,7 +53,7 @@ template <class Real, class Sum = Real> void chain(const Call& call, int bits = 
   }
 }
 
-struct Bench {
+template <class B> struct Bench {
   std::shared_ptr<fake::World> world = std::make_shared<fake::World>();
   Task task;
   KernelEvaluatorOptions options{.seed = 42};
@@ -95,7 +96,7 @@ struct Bench {
   }
   [[nodiscard]] Evaluation judge(std::function<void(const Call&)> body) {
     world->kernels["candidate"] = {std::move(body)};
-    KernelEvaluator<fake::Backend> evaluator(fake::Backend(world), options);
+    KernelEvaluator<B> evaluator(B(world), options);
     return evaluator.evaluate({task, kernel("candidate"), std::nullopt, Purpose::explore, {}}, {});
   }
   [[nodiscard]] std::string truth() {
@@ -134,7 +135,9 @@ TEST_CASE("f32 results are compared with f64 ones in f64") {
   CHECK(compare().total == 1500);
 }
 
-TEST_CASE("inputs become doubles of the same value, integers and scalars stay what the f32 kernel gets") {
+TEST_CASE_TEMPLATE(
+    "inputs become doubles of the same value, integers and scalars stay what the f32 kernel gets", B,
+    fake::Backend, fake::Gpu) {
   ProblemLayout layout;
   layout.buffers.resize(2);
   layout.buffers[1].type = DataType::i32;
@@ -143,7 +146,7 @@ TEST_CASE("inputs become doubles of the same value, integers and scalars stay wh
   CHECK(wide[0] == bytes<double>({double{0.1f}, -3, double{1e-40f}}));
   CHECK(wide[1] == contents[1]);
 
-  Bench bench(0);
+  Bench<B> bench(0);
   const auto twin = in_double_precision(bench.task);
   CHECK(twin.arguments[0].type == DataType::f64);
   CHECK(twin.arguments[2].type == DataType::f64);
@@ -152,8 +155,8 @@ TEST_CASE("inputs become doubles of the same value, integers and scalars stay wh
   CHECK(plan.launches[0].arguments[1].real == double{0.3f});
 }
 
-TEST_CASE("the truth is used where the reference confirms it") {
-  Bench bench(48);
+TEST_CASE_TEMPLATE("the truth is used where the reference confirms it", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
   const auto answer = bench.judge([](const Call& call) { dots<float>(call); });
   CHECK(answer.verdict == Verdict::correct);
   CHECK(answer.environment.at("truth") == "f64");
@@ -165,15 +168,15 @@ TEST_CASE("the truth is used where the reference confirms it") {
   CHECK(without.sizes[1].largest_error == 0);
 }
 
-TEST_CASE("the truth is the twin's, and all candidates share it") {
-  Bench bench(48);
+TEST_CASE_TEMPLATE("the truth is the twin's, and all candidates share it", B, fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
   int calls = 0;
   bench.world->kernels["twin"].body = [&](const Call& call) {
     dots<double>(call);
     ++calls;
   };
   bench.world->kernels["candidate"].body = [](const Call& call) { dots<float, double>(call); };
-  KernelEvaluator<fake::Backend> evaluator(fake::Backend(bench.world), bench.options);
+  KernelEvaluator<B> evaluator(B(bench.world), bench.options);
   const auto judge = [&](const std::string& more) {
     auto candidate = bench.kernel("candidate");
     candidate.source += more;
@@ -186,8 +189,9 @@ TEST_CASE("the truth is the twin's, and all candidates share it") {
   CHECK(calls == first);
 }
 
-TEST_CASE("without a reference that agrees there is no truth, and the reason is told") {
-  Bench bench(48);
+TEST_CASE_TEMPLATE("without a reference that agrees there is no truth, and the reason is told", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
   SUBCASE("the twin computes something else") {
     bench.world->kernels["twin"].body = [](const Call& call) { dots<double>(call, 60, 1); };
     CHECK(bench.truth() == "own precision: the twin disagrees (normal inputs)");
@@ -219,13 +223,14 @@ TEST_CASE("without a reference that agrees there is no truth, and the reason is 
     CHECK(bench.truth() == "own precision: the task compares by itself");
   }
   SUBCASE("nothing is wider than f64") {
-    Bench wide(48, DataType::f64);
+    Bench<B> wide(48, DataType::f64);
     CHECK(wide.truth() == "own precision: no f32 results");
   }
 }
 
-TEST_CASE("a start kernel that is not the reference is not refused by the truth") {
-  Bench bench(48);
+TEST_CASE_TEMPLATE("a start kernel that is not the reference is not refused by the truth", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench(48);
   bench.task.reference = bench.kernel("start");
   bench.task.kernel = bench.kernel("own");
   bench.task.tolerance = 1e-4;
@@ -245,8 +250,9 @@ TEST_CASE("a start kernel that is not the reference is not refused by the truth"
   CHECK(off_by(-8e-5f).starts_with("own precision: the twin disagrees"));
 }
 
-TEST_CASE("where the reference itself errs, better candidates are right, and so are equal ones") {
-  Bench bench(48);
+TEST_CASE_TEMPLATE("where the reference itself errs, better candidates are right, and so are equal ones", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
   bench.task.tolerance = 1e-5;
   const auto off_by = [](double part) {
     return [part](const Call& call) {
@@ -270,20 +276,21 @@ TEST_CASE("where the reference itself errs, better candidates are right, and so 
   CHECK(bench.judge(off_by(8e-5)).environment.at("truth").starts_with("own precision"));
 }
 
-TEST_CASE("arithmetic in a lower precision is called so, mistakes are not") {
-  const auto verdict = [](Bench bench, std::function<void(const Call&)> body) {
+TEST_CASE_TEMPLATE("arithmetic in a lower precision is called so, mistakes are not", B, fake::Backend,
+                   fake::Gpu) {
+  const auto verdict = [](Bench<B> bench, std::function<void(const Call&)> body) {
     return bench.judge(std::move(body)).verdict;
   };
   for (const bool truth : {true, false}) {
     CAPTURE(truth);
-    const auto with = [&](Bench bench) {
+    const auto with = [&](Bench<B> bench) {
       if (!truth) bench.world->in_double = nullptr;
       return bench;
     };
     for (const std::int64_t terms : {48, 512}) {
       CAPTURE(terms);
       const auto judge = [&](std::function<void(const Call&)> body) {
-        return verdict(with(Bench(terms)), std::move(body));
+        return verdict(with(Bench<B>(terms)), std::move(body));
       };
       CHECK(judge([](const Call& call) { dots<float>(call); }) == Verdict::correct);
       // f16 and TF32 have ten bits, bf16 has seven; the accumulator is f32.
@@ -293,7 +300,7 @@ TEST_CASE("arithmetic in a lower precision is called so, mistakes are not") {
       CHECK(judge([](const Call& call) { dots<float>(call, 60, 0, 1); }) == Verdict::wrong_result);
     }
     const auto judge = [&](std::function<void(const Call&)> body) {
-      return verdict(with(Bench(0)), std::move(body));
+      return verdict(with(Bench<B>(0)), std::move(body));
     };
     CHECK(judge([](const Call& call) { chain<float>(call); }) == Verdict::correct);
     CHECK(judge([](const Call& call) { chain<float>(call, 10); }) == Verdict::low_precision);
@@ -301,7 +308,7 @@ TEST_CASE("arithmetic in a lower precision is called so, mistakes are not") {
     CHECK(judge([](const Call& call) { chain<float>(call, 60, 1); }) == Verdict::wrong_result);
   }
   const auto wide = [&](std::function<void(const Call&)> body) {
-    return verdict(Bench(48, DataType::f64), std::move(body));
+    return verdict(Bench<B>(48, DataType::f64), std::move(body));
   };
   CHECK(wide([](const Call& call) { dots<double>(call); }) == Verdict::correct);
   CHECK(wide([](const Call& call) { dots<double, float>(call); }) == Verdict::low_precision);
@@ -309,7 +316,7 @@ TEST_CASE("arithmetic in a lower precision is called so, mistakes are not") {
   CHECK(wide([](const Call& call) { dots<double>(call, 60, 1); }) == Verdict::wrong_result);
   CHECK(wide([](const Call& call) { dots<double>(call, 60, 0, 1); }) == Verdict::wrong_result);
   const auto wide_chain = [&](std::function<void(const Call&)> body) {
-    return verdict(Bench(0, DataType::f64), std::move(body));
+    return verdict(Bench<B>(0, DataType::f64), std::move(body));
   };
   CHECK(wide_chain([](const Call& call) { chain<double, float>(call); }) == Verdict::low_precision);
   CHECK(wide_chain([](const Call& call) { chain<double>(call, 60, 1); }) == Verdict::wrong_result);

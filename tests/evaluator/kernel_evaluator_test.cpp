@@ -84,6 +84,12 @@ template <class B> struct Bench {
   }
 };
 
+/// Its programs see nothing of each other.
+template <class B> struct Isolating : B {
+  using B::B;
+  static constexpr bool isolates_programs = true;
+};
+
 } // namespace
 
 TEST_CASE_TEMPLATE("an honest kernel is correct, fully checked and found faster", B, fake::Backend,
@@ -280,7 +286,10 @@ TEST_CASE_TEMPLATE("no content is shown twice to a candidate, except for the sec
   CHECK(shown.size() > 20);
 }
 
-TEST_CASE_TEMPLATE("the reference computes each case once for all candidates", B, fake::Backend, fake::Gpu) {
+TEST_CASE_TEMPLATE(
+    "the reference computes each case once for all candidates, but timed ones for each where they could "
+    "leave each other something",
+    B, fake::Backend, fake::Gpu) {
   Bench<B> bench;
   int calls = 0;
   bench.work.reference = kernel("trusted");
@@ -288,16 +297,22 @@ TEST_CASE_TEMPLATE("the reference computes each case once for all candidates", B
     ++calls;
     rows(call);
   }};
-  auto evaluator = bench.evaluator();
-  evaluator.prepare(bench.work, {});
-  const auto judge = [&](const std::string& entry) {
+  bench.world->kernels["second"] = bench.world->kernels["honest"];
+  const auto calls_for = [&](auto& evaluator, const std::string& entry) {
     const int before = calls;
     (void)evaluator.evaluate({bench.work, kernel(entry), bench.work.kernel, Purpose::explore, {}}, {});
     return calls - before;
   };
-  bench.world->kernels["second"] = bench.world->kernels["honest"];
-  CHECK(judge("honest") > 0);
-  CHECK(judge("second") == 0);
+  KernelEvaluator<Isolating<B>> apart{Isolating<B>{bench.world}, bench.options};
+  apart.prepare(bench.work, {});
+  CHECK(calls_for(apart, "honest") > 0);
+  CHECK(calls_for(apart, "second") == 0);
+  auto together = bench.evaluator();
+  together.prepare(bench.work, {});
+  const int checked_and_timed = calls_for(together, "honest");
+  const int timed = calls_for(together, "second");
+  CHECK(timed > 0);
+  CHECK(timed < checked_and_timed);
 }
 
 TEST_CASE_TEMPLATE("wrong results are refused with the reason", B, fake::Backend, fake::Gpu) {

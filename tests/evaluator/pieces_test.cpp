@@ -192,6 +192,11 @@ TEST_CASE("no case of a book repeats, and every candidate starts at the first") 
   CHECK(book.next_timed("a", 0).serial == 1);
   CHECK(book.next_timed("a", 1).serial == 0);
   CHECK(book.next_timed("b", 0).serial == 0);
+  CaseBook apart(1, 1000, true, false);
+  const auto first = apart.next_timed("a", 0);
+  CHECK(apart.next_timed("b", 0) != first);
+  CHECK(apart.next_timed("a", 0).serial == first.serial + 1);
+  CHECK(apart.next_check("a") == apart.next_check("b"));
 }
 
 TEST_CASE("a book keeps results up to its limit, the latest always") {

@@ -76,14 +76,16 @@ struct ReferenceResult {
 ///
 /// All candidates walk through the same cases in the same order, so that each result is computed once and
 /// shared; a candidate that comes back (for promotion, say) goes on where it stopped and never sees a content
-/// again. Inputs are not stored, since their keys bring them back.
+/// again. Where programs share an address space, one could leave results in it for another: there each
+/// candidate has timed cases of its own, whose results are not kept. Inputs are not stored, since their keys
+/// bring them back.
 class CaseBook {
 public:
   /// `master_key` decides all contents; results beyond `largest_bytes` are dropped, those first that the
   /// next candidate comes to last. Without `fresh`, all cases of a size and distribution have the same
-  /// contents.
-  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true)
-      : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh) {}
+  /// contents. `shares_timed` says whether timed cases are the same for all candidates.
+  CaseBook(std::uint64_t master_key, std::int64_t largest_bytes, bool fresh = true, bool shares_timed = true)
+      : master_key_(master_key), largest_bytes_(largest_bytes), fresh_(fresh), shares_timed_(shares_timed) {}
 
   /// Key of a case's inputs.
   [[nodiscard]] std::uint64_t key_of(const CaseId& id) const noexcept {
@@ -100,7 +102,10 @@ public:
 
   /// The next case for timing a candidate at a size.
   [[nodiscard]] CaseId next_timed(const std::string& candidate, std::size_t size) {
-    return {size, Distribution::normal, true, shown_[candidate].timed[size]++};
+    auto& shown = shown_[candidate];
+    if (shown.number == 0) shown.number = shown_.size();
+    const std::uint64_t first = shares_timed_ ? 0 : shown.number << 32;
+    return {size, Distribution::normal, true, first + shown.timed[size]++};
   }
 
   /// The reference's result; null if it is not there (any more).
@@ -113,6 +118,7 @@ public:
   /// serial 0, so the highest serials go first, or none would be left when the next one gets there; among
   /// equals the oldest.
   void keep(const CaseId& id, std::shared_ptr<const ReferenceResult> result) {
+    if (id.timed && !shares_timed_) return;
     forget(id);
     bytes_ += result->bytes();
     results_[id] = {std::move(result), age_++};
@@ -129,6 +135,8 @@ public:
 
 private:
   struct Shown {
+    /// Among all candidates, from 1; 0 before it was timed.
+    std::uint64_t number = 0;
     std::uint64_t checks = 0;
     std::map<std::size_t, std::uint64_t> timed;
   };
@@ -155,6 +163,7 @@ private:
   std::uint64_t master_key_;
   std::int64_t largest_bytes_;
   bool fresh_;
+  bool shares_timed_;
   std::int64_t bytes_ = 0;
   std::uint64_t age_ = 0;
   std::map<CaseId, Kept> results_;

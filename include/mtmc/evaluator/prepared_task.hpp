@@ -68,7 +68,7 @@ template <class B>
 template <class B> struct PreparedTask {
   PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, const Device& device)
       : task(of), book(key, bytes_allowed<B>(options.reference_bytes, std::int64_t{256} << 20, device, 16),
-                       options.locks.fresh_inputs),
+                       options.locks.fresh_inputs, isolates_programs<B>),
         precise(options.locks.precision) {}
 
   Task task;
