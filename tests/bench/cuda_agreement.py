@@ -17,10 +17,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cuda_kernels  # noqa: E402
 
 
-def group_size(kernel, seconds):
+def group_size(kernel, seconds, memory):
     """Calls that the judge times together: as long as KernelEvaluatorOptions::shortest_timing, with at most
-    `largest_group` of them and `group_bytes` of buffers."""
-    return max(1, min(32, int(200e-6 / seconds), int((16 << 20) / max(kernel["bytes"], 1))))
+    `largest_group` of them and `group_bytes` of buffers, which on a device of `memory` bytes is a 64th of it."""
+    return max(1, min(32, int(200e-6 / seconds), int(memory / 64 / max(kernel["bytes"], 1))))
 
 
 def main():
@@ -37,6 +37,7 @@ def main():
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {arguments.samples} samples")
     print(f"{'kernel':26} {'judge':>11} {'PyTorch':>11} {'ratio':>8} {'bound':>6} {'':6} {'after writes':>13} {'ratio':>8} "
           f"{'in groups':>13} {'ratio':>8}")
+    memory = torch.cuda.get_device_properties(0).total_memory
     missed = 0
     for kernel in described["kernels"]:
         if not kernel["name"].startswith(arguments.only):
@@ -49,7 +50,7 @@ def main():
         kept = abs(ours / theirs - 1) <= bound
         missed += not kept
         grouped = ""
-        if (size := group_size(kernel, ours)) > 1:
+        if (size := group_size(kernel, ours, memory)) > 1:
             calls = [call] + [cuda_kernels.BinaryKernel(torch, driver, kernel, arguments.folder, seed)
                               for seed in range(2, size + 1)]
             together = cuda_kernels.median_seconds(torch, lambda: [one() for one in calls], clean, arguments.samples)
