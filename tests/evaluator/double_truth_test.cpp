@@ -271,6 +271,12 @@ TEST_CASE_TEMPLATE("where the reference itself errs, better candidates are right
     CHECK(bench.judge(off_by(part)).verdict == Verdict::correct);
   }
   CHECK_FALSE(bench.judge(off_by(-4e-5)).correct());
+  // So where the tolerance is as wide as one that refuses the next lower precision can be.
+  Bench<B> coarse(48);
+  coarse.task.tolerance = 2e-4;
+  coarse.world->kernels["start"].body = off_by(3e-4);
+  CHECK(coarse.judge(off_by(3e-4)).verdict == Verdict::correct);
+  CHECK_FALSE(coarse.judge(off_by(-8e-4)).correct());
   // Five times the tolerance is no rounding error any more.
   bench.world->kernels["start"].body = off_by(8e-5);
   CHECK(bench.judge(off_by(8e-5)).environment.at("truth").starts_with("own precision"));

@@ -328,12 +328,12 @@ public:
     known.truths = results.kept();
     bool confirmed = true;
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-      if (!errors[i] || !(*errors[i] <= farthest_truth)) {
-        confirmed = confirmed && !errors[i];
-        known.truths.drop(i);
-      } else {
+      const bool near = errors[i] && *errors[i] <= farthest_truth;
+      confirmed = confirmed && (near || !errors[i]);
+      if (near)
         known.widenings[i] = widening_for(*errors[i]);
-      }
+      else
+        known.truths.drop(i);
     }
     return confirmed;
   }

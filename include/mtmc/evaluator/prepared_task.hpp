@@ -104,8 +104,7 @@ template <class B> struct PreparedTask {
             task.sizes[size].weight > 0 && !has_captured(captured, layouts[size])};
   }
 
-  /// What is allowed of one buffer's errors in one case, given what is known of its results. A widened
-  /// tolerance still refuses the next lower precision.
+  /// What is allowed of one buffer's errors in one case, given what is known of its results.
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer,
                                     const ReferenceResult& known) const {
     const auto type = layouts[id.size].buffers[buffer].type;
@@ -116,8 +115,7 @@ template <class B> struct PreparedTask {
     const double relative = given                           ? *task.tolerance
                             : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
                                                             : coarse;
-    const double widened =
-        std::max(relative, std::min(relative * known.widening(buffer), lower_epsilon(type) / 4));
+    const double widened = relative * known.widening(buffer);
     return {widened, known.scales[buffer], lower_precision_factor(type, widened, conditioning)};
   }
 
