@@ -28,7 +28,7 @@ template <class B> B* device() {
     try {
       return std::make_unique<B>();
     } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", std::string(error.what()));
+      MESSAGE("without this device: ", std::string(error.what()));
       return nullptr;
     }
   }();
