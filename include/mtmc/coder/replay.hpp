@@ -12,8 +12,8 @@
 namespace mtmc {
 
 /// Answers a request with the draft of the step that starts from the request's kernel and carries out its
-/// action as the same sample. Where the sequence has none it declines (`DraftFailure::declined`) and says what
-/// it does have. A draft that was recorded as a failure is that failure again. Calls may run at once.
+/// action as the same sample. Where the sequence has none it declines (`DraftFailure::declined`) and says
+/// what it does have. A draft that was recorded as a failure is that failure again. Calls may run at once.
 class ReplayCoder {
 public:
   explicit ReplayCoder(ReplaySequence sequence) : sequence_(std::move(sequence)) {}

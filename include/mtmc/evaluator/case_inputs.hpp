@@ -37,8 +37,8 @@ public:
     return contents_[i];
   }
   /// Leaves a content to its recipe.
-  void leave_to(std::size_t i, ContentRecipe recipe) {
-    recipes_[i] = std::move(recipe);
+  void leave_to(std::size_t i, const ContentRecipe& recipe) {
+    recipes_[i] = recipe;
     made_[i] = false;
   }
   /// A content to be changed, which has no recipe any more.

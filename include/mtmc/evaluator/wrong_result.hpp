@@ -153,8 +153,8 @@ gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got
   const std::int64_t stride = comparison.wrong > enough ? comparison.wrong / enough * 2 + 1 : 1;
   const auto looks = (buffer.elements - from + stride - 1) / stride;
   // The end of a row is where tails are: the very last element is always looked at.
-  auto all = wrong_elements_in(buffer, buffer.elements - 1, stride > 1 ? 1 : 0, stride, got, wanted, tolerance,
-                               poison);
+  auto all = wrong_elements_in(buffer, buffer.elements - 1, stride > 1 ? 1 : 0, stride, got, wanted,
+                               tolerance, poison);
   std::mutex mutex;
   constexpr std::size_t worth_a_thread = std::size_t{1} << 16;
   for_each_part(
