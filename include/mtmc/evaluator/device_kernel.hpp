@@ -120,8 +120,20 @@ __device__ __forceinline__ word width_of(word type) {
 }
 __device__ __forceinline__ bool is_signed(word type) { return type < u64; }
 
-struct Block { word at[4]; };
-__device__ __noinline__ Block philox(wide counter, wide stream, wide key) {
+/// 16 bytes, or what is left of them. Words are chosen by conditions, not by an index, which would put them
+/// in memory; loops are not unrolled, which would make the compiler take twice as long.
+struct Chunk { word at[4]; };
+__device__ __forceinline__ word word_at(const Chunk& chunk, word i) {
+  const word low = i & 1 ? chunk.at[1] : chunk.at[0], high = i & 1 ? chunk.at[3] : chunk.at[2];
+  return i & 2 ? high : low;
+}
+__device__ __forceinline__ void add_to_word(Chunk& chunk, word i, word bits) {
+  chunk.at[0] |= i == 0 ? bits : 0;
+  chunk.at[1] |= i == 1 ? bits : 0;
+  chunk.at[2] |= i == 2 ? bits : 0;
+  chunk.at[3] |= i == 3 ? bits : 0;
+}
+__device__ __noinline__ Chunk philox(wide counter, wide stream, wide key) {
   word a = (word)counter, b = (word)(counter >> 32), c = (word)stream, d = (word)(stream >> 32);
   word first = (word)key, second = (word)(key >> 32);
 #pragma unroll
@@ -134,37 +146,34 @@ __device__ __noinline__ Block philox(wide counter, wide stream, wide key) {
     first += 0x9E3779B9u;
     second += 0xBB67AE85u;
   }
-  Block block = {{a, b, c, d}};
+  Chunk block = {{a, b, c, d}};
   return block;
 }
 
-/// 16 bytes, or what is left of them.
-struct Chunk { word at[4]; };
-__device__ __forceinline__ Chunk load(const byte* from, word bytes) {
+__device__ __noinline__ Chunk load_bytes(const byte* from, word bytes) {
   Chunk chunk = {{0, 0, 0, 0}};
-  if (bytes == 16 && ((wide)from & 15) == 0) {
-    const uint4 whole = *(const uint4*)from;
-    chunk.at[0] = whole.x, chunk.at[1] = whole.y, chunk.at[2] = whole.z, chunk.at[3] = whole.w;
-  } else {
-#pragma unroll
-    for (word i = 0; i < 16; ++i)
-      if (i < bytes) chunk.at[i / 4] |= (word)from[i] << (8 * (i % 4));
-  }
+#pragma unroll 1
+  for (word i = 0; i < bytes; ++i) add_to_word(chunk, i / 4, (word)from[i] << (8 * (i % 4)));
+  return chunk;
+}
+__device__ __noinline__ void store_bytes(byte* to, const Chunk& chunk, word bytes) {
+#pragma unroll 1
+  for (word i = 0; i < bytes; ++i) to[i] = (byte)(word_at(chunk, i / 4) >> (8 * (i % 4)));
+}
+__device__ __forceinline__ Chunk load(const byte* from, word bytes) {
+  if (bytes != 16 || ((wide)from & 15) != 0) return load_bytes(from, bytes);
+  const uint4 whole = *(const uint4*)from;
+  Chunk chunk = {{whole.x, whole.y, whole.z, whole.w}};
   return chunk;
 }
 __device__ __forceinline__ void store(byte* to, const Chunk& chunk, word bytes) {
-  if (bytes == 16 && ((wide)to & 15) == 0) {
+  if (bytes == 16 && ((wide)to & 15) == 0)
     *(uint4*)to = make_uint4(chunk.at[0], chunk.at[1], chunk.at[2], chunk.at[3]);
-  } else {
-#pragma unroll
-    for (word i = 0; i < 16; ++i)
-      if (i < bytes) to[i] = (byte)(chunk.at[i / 4] >> (8 * (i % 4)));
-  }
+  else
+    store_bytes(to, chunk, bytes);
 }
 __device__ __forceinline__ Chunk noise_at(wide chunk, const Job& job) {
-  const Block block = philox(chunk, job.stream, job.key);
-  Chunk noise = {{block.at[0], block.at[1], block.at[2], block.at[3]}};
-  return noise;
+  return philox(chunk, job.stream, job.key);
 }
 
 __device__ __forceinline__ float half_value(word half) {
@@ -325,32 +334,27 @@ __device__ __noinline__ Chunk values_at(wide chunk, const Job& job) {
   const bool wider = job.other_type != job.type;
   Chunk values = {{0, 0, 0, 0}};
   const wide first = chunk * elements;
-  Block random = philox(first / 4, job.stream, job.key);
-#pragma unroll 4
+  Chunk random = philox(first / 4, job.stream, job.key);
+#pragma unroll 1
   for (word i = 0; i < elements; ++i) {
     const wide element = first + i;
     if (i != 0 && element % 4 == 0) random = philox(element / 4, job.stream, job.key);
-    wide bits = value_of(random.at[element % 4], job);
+    wide bits = value_of(word_at(random, (word)(element % 4)), job);
     if (wider) bits = (wide)__double_as_longlong((double)__uint_as_float((word)bits));
-    if (width == 8) {
-      values.at[2 * i] = (word)bits;
-      values.at[2 * i + 1] = (word)(bits >> 32);
-    } else if (width == 4) {
-      values.at[i] = (word)bits;
-    } else if (width == 2) {
-      values.at[i / 2] |= ((word)bits & 0xffffu) << (16 * (i % 2));
-    } else {
-      values.at[i / 4] |= ((word)bits & 0xffu) << (8 * (i % 4));
-    }
+    const word at = i * width;
+    if (width < 4) bits = (bits & ((1u << (8 * width)) - 1)) << (8 * (at % 4));
+    add_to_word(values, at / 4, (word)bits);
+    if (width == 8) add_to_word(values, at / 4 + 1, (word)(bits >> 32));
   }
   return values;
 }
 
 __device__ __forceinline__ wide element_bits(const Chunk& chunk, word i, word width) {
-  return width == 8   ? (wide)chunk.at[2 * i + 1] << 32 | chunk.at[2 * i]
-         : width == 4 ? chunk.at[i]
-         : width == 2 ? (chunk.at[i / 2] >> (16 * (i % 2))) & 0xffffu
-                      : (chunk.at[i / 4] >> (8 * (i % 4))) & 0xffu;
+  const word at = i * width;
+  const word bits = word_at(chunk, at / 4);
+  if (width == 8) return (wide)word_at(chunk, at / 4 + 1) << 32 | bits;
+  if (width == 4) return bits;
+  return (bits >> (8 * (at % 4))) & ((1u << (8 * width)) - 1);
 }
 __device__ __forceinline__ double number(wide bits, word type) {
   return type == f64   ? __longlong_as_double((long long)bits)
@@ -388,7 +392,7 @@ __device__ __forceinline__ void compare_chunk(const Job& job, const Chunk& got, 
   const bool real = job.type < i64;
   Chunk wanted;
   wide loaded = ~0ull;
-#pragma unroll 4
+#pragma unroll 1
   for (word i = 0; i < elements; ++i) {
     const wide element = first + i;
     if (element / others != loaded) {
@@ -448,7 +452,7 @@ __device__ __forceinline__ void work(const Job& job, wide chunk, wide bytes, Fin
     wanted = values_at(chunk, job);
   else
     wanted = unmasked(job, chunk, bytes);
-#pragma unroll 4
+#pragma unroll 1
   for (word i = 0; i < elements; ++i) {
     const wide a = element_bits(got, i, width), b = element_bits(wanted, i, width);
     if (a != b) note(found, first + i);

@@ -3,6 +3,8 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/core/launch_plan.hpp>
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/device_kernel.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,7 +29,10 @@ namespace mtmc {
 /// thread-safe.
 template <class B> class DeviceWork {
 public:
-  explicit DeviceWork(B& backend) : backend_(backend) {}
+  /// Has the kernel compiled while its owner gets ready for other things.
+  explicit DeviceWork(B& backend) : backend_(backend) {
+    if constexpr (runs_judge_kernels<B>) start_compiling();
+  }
 
   /// Writes one byte `bytes` times.
   void write_byte(std::uint64_t address, std::size_t bytes, std::byte value) {
@@ -99,7 +105,7 @@ public:
         std::max<std::size_t>(1, blocks_of_findings_) * sizeof(detail::DeviceFinding);
     make_room(job_buffer_, job_bytes);
     make_room(finding_buffer_, finding_bytes);
-    if (!program_) compile();
+    if (!program_) take_program();
     backend_.upload(*job_buffer_, 0, std::as_bytes(std::span<const detail::DeviceJob>(jobs_)));
     std::uint32_t widest = 1;
     for (const auto& job : jobs_) widest = std::max(widest, job.blocks);
@@ -216,9 +222,9 @@ private:
     argument.bound = {static_cast<std::uint64_t>(buffer.handle()), 0, static_cast<std::int64_t>(bytes)};
   }
 
-  void compile() {
-    plan_ = {};
-    auto& launch = plan_.launches.emplace_back();
+  [[nodiscard]] static LaunchPlan plan_of_kernel() {
+    LaunchPlan plan;
+    auto& launch = plan.launches.emplace_back();
     launch.entry = "judge_work";
     launch.line = 2;
     launch.block = {detail::device_kernel_threads, 1, 1};
@@ -228,8 +234,22 @@ private:
       argument.type = DataType::u8;
       argument.writable = &argument != &launch.arguments.front();
     }
-    auto compiled =
-        backend_.compile({languages::cuda, std::string(detail::device_kernel_text), {}}, {.plan = plan_}, {});
+    return plan;
+  }
+
+  void start_compiling() {
+    plan_ = plan_of_kernel();
+    const auto how = concurrency_limit_of(backend_) > 1 ? std::launch::async : std::launch::deferred;
+    compiling_ = std::async(how, [&backend = backend_, plan = plan_] {
+      return backend.compile({languages::cuda, std::string(detail::device_kernel_text), {}}, {.plan = plan},
+                             {});
+    });
+  }
+
+  void take_program() {
+    // After a failure: once more.
+    if (!compiling_.valid()) start_compiling();
+    auto compiled = compiling_.get();
     if (!compiled.program)
       throw Error(error_id::backend_compiler,
                   "the judge's own kernel cannot be compiled" +
@@ -260,6 +280,7 @@ private:
   }
 
   B& backend_;
+  std::future<CompileResult<typename B::Program>> compiling_;
   std::shared_ptr<typename B::Program> program_;
   LaunchPlan plan_;
   std::vector<detail::DeviceJob> jobs_;
