@@ -315,6 +315,21 @@ TEST_CASE_TEMPLATE(
   CHECK(timed < checked_and_timed);
 }
 
+TEST_CASE_TEMPLATE("a single element that came out small is not asked for digits that larger ones never had",
+                   B, fake::Backend, fake::Gpu) {
+  Bench<B> bench;
+  bench.options.locks.distributions = false;
+  const auto off_by = [](float error) {
+    return fake::Kernel{[error](const Call& call) {
+      rows(call);
+      const auto c = call.buffer<float>("C");
+      if (c.size() == 1) c[0] += error;
+    }};
+  };
+  CHECK(bench.judge(off_by(3e-6f)).verdict == Verdict::correct);
+  CHECK_FALSE(bench.judge(off_by(1e-3f)).correct());
+}
+
 TEST_CASE_TEMPLATE("wrong results are refused with the reason", B, fake::Backend, fake::Gpu) {
   Bench<B> bench;
   const auto verdict_of = [&](auto body) { return bench.judge({body}).verdict; };

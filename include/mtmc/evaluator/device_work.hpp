@@ -14,11 +14,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <future>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ template <class B> class DeviceWork {
 public:
   /// Has the kernel compiled while its owner gets ready for other things.
   explicit DeviceWork(B& backend) : backend_(backend) {
-    if constexpr (runs_judge_kernels<B>) start_compiling();
+    if constexpr (runs_judge_kernels<B>)
+      if (concurrency_limit_of(backend) > 1) start_compiling();
   }
 
   /// Writes one byte `bytes` times.
@@ -237,19 +239,41 @@ private:
     return plan;
   }
 
+  /// A compilation that may take place in a thread of its own.
+  struct Compilation {
+    CompileResult<typename B::Program> result;
+    std::exception_ptr error;
+    std::jthread thread;
+
+    void run(B& backend, const LaunchPlan& plan) noexcept {
+      try {
+        result = backend.compile({languages::cuda, std::string(detail::device_kernel_text), {}},
+                                 {.plan = plan}, {});
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+  };
+
   void start_compiling() {
     plan_ = plan_of_kernel();
-    const auto how = concurrency_limit_of(backend_) > 1 ? std::launch::async : std::launch::deferred;
-    compiling_ = std::async(how, [&backend = backend_, plan = plan_] {
-      return backend.compile({languages::cuda, std::string(detail::device_kernel_text), {}}, {.plan = plan},
-                             {});
-    });
+    compilation_ = std::make_unique<Compilation>();
+    const auto work = [compilation = compilation_.get(), &backend = backend_, plan = plan_] {
+      compilation->run(backend, plan);
+    };
+    if (concurrency_limit_of(backend_) > 1)
+      compilation_->thread = std::jthread(work);
+    else
+      work();
   }
 
   void take_program() {
     // After a failure: once more.
-    if (!compiling_.valid()) start_compiling();
-    auto compiled = compiling_.get();
+    if (!compilation_) start_compiling();
+    const auto compilation = std::move(compilation_);
+    if (compilation->thread.joinable()) compilation->thread.join();
+    if (compilation->error) std::rethrow_exception(compilation->error);
+    auto& compiled = compilation->result;
     if (!compiled.program)
       throw Error(error_id::backend_compiler,
                   "the judge's own kernel cannot be compiled" +
@@ -280,7 +304,7 @@ private:
   }
 
   B& backend_;
-  std::future<CompileResult<typename B::Program>> compiling_;
+  std::unique_ptr<Compilation> compilation_;
   std::shared_ptr<typename B::Program> program_;
   LaunchPlan plan_;
   std::vector<detail::DeviceJob> jobs_;

@@ -82,6 +82,8 @@ template <class B> struct PreparedTask {
   std::vector<std::vector<double>> terms;
   /// For each buffer, how much each distribution amplifies a rounding error.
   std::vector<std::array<double, all_distributions.size()>> amplification;
+  /// For each buffer, its usual `output_scale` on each distribution.
+  std::vector<std::array<double, all_distributions.size()>> usual_scales;
   CaseBook book;
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
   const bool precise;
@@ -116,7 +118,17 @@ template <class B> struct PreparedTask {
                             : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
                                                             : coarse;
     const double widened = relative * known.widening(buffer);
-    return {widened, known.scales[buffer], lower_precision_factor(type, widened, conditioning)};
+    return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
+  }
+
+  /// Magnitude by which small elements of a result are judged. A few elements may all have cancelled to
+  /// almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7): theirs is the usual one, if that is
+  /// larger.
+  [[nodiscard]] double scale(const CaseId& id, std::size_t buffer, const ReferenceResult& known) const {
+    constexpr std::int64_t too_few = 16;
+    const double own = known.scales[buffer];
+    if (layouts[id.size].buffers[buffer].elements >= too_few) return own;
+    return std::max(own, usual_scales[buffer][static_cast<std::size_t>(id.distribution)]);
   }
 
   /// Distribution of one argument in a case: its own, but of the inputs of a case that is mostly zero every

@@ -66,6 +66,7 @@ private:
     std::array<double, all_distributions.size()> ones{};
     ones.fill(1);
     prepared_.amplification.assign(buffers, ones);
+    prepared_.usual_scales.assign(buffers, {});
   }
 
   [[nodiscard]] std::shared_ptr<Contestant<B>> compile_own(const Kernel& kernel) {
@@ -177,6 +178,7 @@ private:
       const CaseId id{size, distribution, false, 0};
       auto inputs = prepared_.inputs(id);
       const auto plain = judge_.reference(prepared_, id, inputs);
+      for (std::size_t i = 0; i < layout.buffers.size(); ++i) prepared_.usual_scales[i][d] = plain->scales[i];
       for (std::size_t i = 0; i < inputs.size(); ++i)
         if (layout.buffers[i].is_read())
           perturb_last_place(inputs.change(i), layout.buffers[i].type, prepared_.book.key_of(id) + i);
