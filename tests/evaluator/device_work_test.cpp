@@ -153,6 +153,26 @@ TEST_CASE_TEMPLATE("noise, bytes and masks are the host's, wherever they begin a
     }
 }
 
+TEST_CASE_TEMPLATE("jobs that were forgotten are not done, and those queued after them are", B,
+                   EmulatedDevice, CudaBackend) {
+  auto* backend = device<B>();
+  if (backend == nullptr) return;
+  Desk<B> desk(*backend);
+  const std::vector<std::byte> content(100, std::byte{7});
+  auto untouched = desk.place(content);
+  auto written = desk.place(content);
+  desk.work.write_byte(untouched.handle(), 100, std::byte{1});
+  (void)desk.work.look_for_noise(untouched.handle(), 100, 1, 1);
+  desk.work.forget();
+  desk.work.write_byte(written.handle(), 100, std::byte{2});
+  const auto number = desk.work.look_for_noise(untouched.handle(), 100, 1, 1);
+  desk.work.run();
+  CHECK(number == 1);
+  CHECK(desk.work.found(number).checked == 100);
+  CHECK(desk.read(untouched, 0, 100) == content);
+  CHECK(desk.read(written, 0, 100) == std::vector<std::byte>(100, std::byte{2}));
+}
+
 TEST_CASE_TEMPLATE("what is kept under a mask cannot be read, and comes back whole", B, EmulatedDevice,
                    CudaBackend) {
   auto* backend = device<B>();

@@ -138,7 +138,7 @@ public:
     return world_->conditions ? world_->conditions(world_->timed_groups) : mtmc::Conditions{};
   }
   [[nodiscard]] double measure_read_bandwidth() const { return world_->bandwidth_now; }
-  /// Says which kernel and how many of its buffers are bound.
+  /// Says which kernel, how many of its buffers are bound, and what the first of them begins with.
   [[nodiscard]] mtmc::Profile profile(Program&, const mtmc::LaunchPlan& plan) {
     ++world_->profiles;
     mtmc::Profile result;
@@ -146,7 +146,8 @@ public:
     for (const auto& argument : plan.launches.front().arguments) bound += argument.bound.handle != 0 ? 1 : 0;
     result.evidence = mtmc::Evidence::counters;
     result.reason = plan.launches.front().entry;
-    result.metrics = {{"bound", bound, {}, {}}};
+    const auto begins = Call{plan.launches.front(), plan}.buffer<const float>("A").front();
+    result.metrics = {{"bound", bound, {}, {}}, {"begins", static_cast<double>(begins), {}, {}}};
     return result;
   }
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -122,8 +123,17 @@ TEST_CASE_TEMPLATE("an honest kernel is correct, fully checked and found faster"
   CHECK(answer.cost.total > 0);
 }
 
-TEST_CASE("profiles are taken where they are asked for, of correct candidates, with their buffers bound") {
-  Bench<fake::Backend> bench;
+TEST_CASE_TEMPLATE(
+    "profiles are taken where they are asked for, of correct candidates, with their buffers loaded", B,
+    fake::Backend, fake::Gpu) {
+  Bench<B> bench;
+  // The first call at the main size is on the same inputs.
+  std::optional<float> first;
+  bench.world->kernels["start"].body = [&](const Call& call) {
+    const auto a = call.buffer<const float>("A");
+    if (!first && call.buffer<float>("C").size() == 64) first = a.front();
+    rows(call);
+  };
   CHECK_FALSE(bench.judge(bench.world->kernels["honest"]).profile);
   CHECK(bench.world->profiles == 0);
   bench.options.profile = true;
@@ -131,6 +141,8 @@ TEST_CASE("profiles are taken where they are asked for, of correct candidates, w
   REQUIRE(answer.profile);
   CHECK(answer.profile->reason == "candidate");
   CHECK(answer.profile->find("bound")->value == 3);
+  REQUIRE(first);
+  CHECK(answer.profile->find("begins")->value == static_cast<double>(*first));
   const auto wrong = bench.judge({[](const Call&) {}});
   CHECK(wrong.verdict == Verdict::wrong_result);
   CHECK_FALSE(wrong.profile);

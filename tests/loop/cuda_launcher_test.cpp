@@ -15,20 +15,13 @@
 #include <filesystem>
 #include <map>
 
+#include "arguments.hpp"
+
+using mtmc_test::argument;
+
 namespace {
 
 const std::string toolkit = "/usr/local/cuda";
-
-mtmc::Argument argument(std::string name, mtmc::ArgumentRole role, mtmc::DataType type,
-                        std::vector<std::string> shape, std::string value = {}) {
-  mtmc::Argument result;
-  result.name = std::move(name);
-  result.role = role;
-  result.type = type;
-  result.shape = std::move(shape);
-  result.value = std::move(value);
-  return result;
-}
 
 using enum mtmc::ArgumentRole;
 using enum mtmc::DataType;

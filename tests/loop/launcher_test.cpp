@@ -8,18 +8,11 @@
 
 #include <doctest/doctest.h>
 
-namespace {
+#include "arguments.hpp"
 
-mtmc::Argument argument(std::string name, mtmc::ArgumentRole role, mtmc::DataType type,
-                        std::vector<std::string> shape, std::string value = {}) {
-  mtmc::Argument result;
-  result.name = std::move(name);
-  result.role = role;
-  result.type = type;
-  result.shape = std::move(shape);
-  result.value = std::move(value);
-  return result;
-}
+using mtmc_test::argument;
+
+namespace {
 
 mtmc::Task task(std::string name, std::string source, std::vector<mtmc::Argument> arguments) {
   mtmc::Task result;

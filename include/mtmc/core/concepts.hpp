@@ -147,7 +147,8 @@ struct TimedRun {
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
 /// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`),
 /// `profile(program, plan)` (see `Profiles`), ways to save copies (see `ShowsBuffers` and
-/// `TakesSharedUploads`), and device-side `fill`, `compare`, `hash` and `flush`.
+/// `TakesSharedUploads`), `fill(buffer, offset, bytes, value)`, and, with `runs_judge_kernels`, that the judge
+/// makes, looks at and compares contents on the device itself (evaluator/device_kernel.hpp).
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,

@@ -5,6 +5,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/own_kernel.hpp>
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/device_kernel.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
@@ -105,23 +106,29 @@ public:
     const std::size_t job_bytes = jobs_.size() * sizeof(detail::DeviceJob);
     const std::size_t finding_bytes =
         std::max<std::size_t>(1, blocks_of_findings_) * sizeof(detail::DeviceFinding);
-    make_room(job_buffer_, job_bytes);
-    make_room(finding_buffer_, finding_bytes);
+    auto& job_buffer = job_room_.of(job_bytes, backend_);
+    auto& finding_buffer = finding_room_.of(finding_bytes, backend_);
     if (!program_) take_program();
-    backend_.upload(*job_buffer_, 0, std::as_bytes(std::span<const detail::DeviceJob>(jobs_)));
+    backend_.upload(job_buffer, 0, std::as_bytes(std::span<const detail::DeviceJob>(jobs_)));
     std::uint32_t widest = 1;
     for (const auto& job : jobs_) widest = std::max(widest, job.blocks);
     auto& launch = plan_.launches.front();
     launch.grid = {widest, static_cast<std::int64_t>(jobs_.size()), 1};
-    bind(launch.arguments[0], *job_buffer_, job_bytes);
-    bind(launch.arguments[1], *finding_buffer_, finding_bytes);
+    bind(launch.arguments[0], job_buffer, job_bytes);
+    bind(launch.arguments[1], finding_buffer, finding_bytes);
     constexpr std::chrono::seconds ample{60};
     const auto status = backend_.run(*program_, plan_, std::chrono::steady_clock::now() + ample);
     if (!status.finished())
       throw Error(error_id::backend_device, "the judge's own kernel failed: " + status.message,
                   "Check the device and its driver, then start again");
-    fill_buffer(backend_, *job_buffer_, 0, job_bytes, std::byte{0});
-    gather();
+    fill_buffer(backend_, job_buffer, 0, job_bytes, std::byte{0});
+    gather(finding_buffer);
+    forget();
+  }
+
+  /// Takes all jobs out of the queue again. Whoever begins must not find those of one who gave up: their
+  /// memory may be gone.
+  void forget() noexcept {
     jobs_.clear();
     blocks_of_findings_ = 0;
   }
@@ -209,16 +216,18 @@ private:
     return jobs_.size() - 1;
   }
 
-  void make_room(std::optional<typename B::Buffer>& buffer, std::size_t bytes) {
-    if (buffer && room_of(buffer) >= bytes) return;
-    const auto size = std::max<std::size_t>(2 * bytes, std::size_t{1} << 14);
-    buffer.reset();
-    buffer.emplace(backend_.allocate(size));
-    room_of(buffer) = size;
-  }
-  [[nodiscard]] std::size_t& room_of(const std::optional<typename B::Buffer>& buffer) {
-    return &buffer == &job_buffer_ ? job_room_ : finding_room_;
-  }
+  /// Memory that grows with what it is asked to hold.
+  struct Room {
+    std::optional<typename B::Buffer> buffer;
+    std::size_t bytes = 0;
+
+    [[nodiscard]] typename B::Buffer& of(std::size_t wanted, B& backend) {
+      if (buffer && bytes >= wanted) return *buffer;
+      buffer.reset();
+      bytes = std::max<std::size_t>(2 * wanted, std::size_t{1} << 14);
+      return buffer.emplace(backend.allocate(bytes));
+    }
+  };
 
   static void bind(LaunchArgument& argument, const typename B::Buffer& buffer, std::size_t bytes) {
     argument.bound = {static_cast<std::uint64_t>(buffer.handle()), 0, static_cast<std::int64_t>(bytes)};
@@ -273,21 +282,15 @@ private:
     const auto compilation = std::move(compilation_);
     if (compilation->thread.joinable()) compilation->thread.join();
     if (compilation->error) std::rethrow_exception(compilation->error);
-    auto& compiled = compilation->result;
-    if (!compiled.program)
-      throw Error(error_id::backend_compiler,
-                  "the judge's own kernel cannot be compiled" +
-                      (compiled.diagnostics.empty() ? "" : ": " + compiled.diagnostics.front().message),
-                  "See that the device's compiler is whole");
-    program_ = std::move(compiled.program);
+    program_ = detail::own_program(std::move(compilation->result), "judges");
   }
 
   /// Adds up what the blocks of each job found.
-  void gather() {
+  void gather(typename B::Buffer& finding_buffer) {
     findings_.assign(jobs_.size(), {});
     if (blocks_of_findings_ == 0) return;
     std::vector<detail::DeviceFinding> blocks(blocks_of_findings_);
-    backend_.download(*finding_buffer_, 0, std::as_writable_bytes(std::span(blocks)));
+    backend_.download(finding_buffer, 0, std::as_writable_bytes(std::span(blocks)));
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (jobs_[i].kind <= Kind::write_masked) continue;
       auto& all = findings_[i];
@@ -310,10 +313,8 @@ private:
   std::vector<detail::DeviceJob> jobs_;
   std::size_t blocks_of_findings_ = 0;
   std::vector<detail::DeviceFinding> findings_;
-  std::optional<typename B::Buffer> job_buffer_;
-  std::optional<typename B::Buffer> finding_buffer_;
-  std::size_t job_room_ = 0;
-  std::size_t finding_room_ = 0;
+  Room job_room_;
+  Room finding_room_;
 };
 
 } // namespace mtmc

@@ -101,16 +101,23 @@ public:
     return locks().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
   }
 
-  /// Readies a slot for a call, which may come once `finish_loading` has been called. `owner`, if there is
-  /// one, keeps the inputs until then.
+  /// Readies a slot for a call. `owner`, if there is one, keeps the inputs.
   void load(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs, const Poison& poison,
             Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
+    begin_loading(buffers, layout, inputs, poison, refill, owner);
+    finish_loading();
+  }
+  /// The same for several slots, whose calls may come once `finish_loading` has been called. The inputs must
+  /// live until then.
+  void begin_loading(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
+                     const Poison& poison, Refill refill = Refill::all,
+                     const std::shared_ptr<const void>& owner = {}) {
     if constexpr (runs_judge_kernels<B>)
       queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_, locks(), refill);
     else
       load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
   }
-  /// Does what `load` has put off.
+  /// Does what `begin_loading` has put off.
   void finish_loading() {
     if constexpr (runs_judge_kernels<B>) work_.run();
   }
@@ -245,7 +252,6 @@ public:
     const auto& layout = prepared.layouts[size];
     auto& buffers = slot(prepared, contestant, size, 0, guard);
     load(buffers, layout, inputs, poison, refill, owner);
-    finish_loading();
     Call outcome;
     const auto start = std::chrono::steady_clock::now();
     const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
@@ -266,8 +272,8 @@ public:
     if constexpr (Profiles<B>) {
       const auto size = main_size(prepared.task);
       auto& buffers = slot(prepared, contestant, size);
-      load(buffers, prepared.layouts[size], prepared.inputs({size, Distribution::normal, false, 0}),
-           Poison{});
+      const auto inputs = prepared.inputs({size, Distribution::normal, false, 0});
+      load(buffers, prepared.layouts[size], inputs, Poison{});
       return backend_.profile(*contestant.program, buffers.plan);
     } else {
       return std::nullopt;
@@ -317,7 +323,6 @@ public:
       load(slot, wide, inputs, Poison{});
     else
       load(slot, wide, CaseInputs(in_double_precision(layout, inputs.host())), Poison{});
-    finish_loading();
     const auto status = backend_.run(*twin.program, slot.plan, detail::deadline_in(options_.start_seconds));
     if (!status.finished() || damage(slot, wide, nullptr)) return false;
     CallResults<B> results(backend_, slot, wide);

@@ -88,7 +88,7 @@ public:
     if (!refusal) {
       auto incumbent = request.incumbent ? incumbent_for(judge, *task, *request.incumbent) : nullptr;
       {
-        const std::scoped_lock device(state_->device_lock);
+        const auto device = take_device();
         if (request.purpose == Purpose::promote) judge.start_afresh(*candidate);
         refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
         if (!refusal && state_->options.profile) evaluation.profile = judge.profile(*task, *candidate);
@@ -137,6 +137,13 @@ private:
     std::mutex compile_lock;
   };
   using Program = typename B::Program;
+
+  /// The device to ourselves, with no jobs of whoever gave up before.
+  [[nodiscard]] std::unique_lock<std::mutex> take_device() {
+    std::unique_lock device(state_->device_lock);
+    state_->work.forget();
+    return device;
+  }
 
   /// Step 2: launch lines and compiler.
   [[nodiscard]] std::optional<Refusal> compile(Judge<B>& judge, const PreparedTask<B>& task,
@@ -451,7 +458,7 @@ private:
     auto entry = entry_of(task);
     const std::scoped_lock lock(entry->lock);
     if (entry->ready) return entry;
-    const std::scoped_lock device(state_->device_lock);
+    const auto device = take_device();
     // A preparation that failed half-way, or was cancelled, starts again from nothing.
     entry->layouts.clear();
     entry->incumbents.clear();

@@ -237,7 +237,7 @@ private:
     std::vector<LaunchPlan> group;
     for (std::size_t i = 0; i < times.group; ++i) {
       auto& slot = judge_.slot(prepared_, contestant, times.size, i);
-      judge_.load(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
+      judge_.begin_loading(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
       group.push_back(slot.plan);
     }
     judge_.finish_loading();

@@ -156,13 +156,19 @@ TEST_SUITE("the CUDA compiler's process") {
     std::string entry;
     while (std::getline(environment, entry, '\0')) CHECK(entry.starts_with("LD_LIBRARY_PATH="));
     const auto descriptors = [&] {
-      const std::filesystem::directory_iterator all(process / "fd");
-      return std::distance(begin(all), end(all));
+      std::vector<std::string> all;
+      std::error_code gone;
+      for (const auto& entry : std::filesystem::directory_iterator(process / "fd"))
+        all.push_back(entry.path().filename().string() + ": " +
+                      std::filesystem::read_symlink(entry.path(), gone).string());
+      return all;
     };
     // Those of the last compilation are closed after its end has been told.
-    for (int i = 0; i < 1000 && descriptors() > 3; ++i)
+    for (int i = 0; i < 1000 && descriptors().size() > 3; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK(descriptors() == 3);
+    const auto open = descriptors();
+    CAPTURE(open);
+    CHECK(open.size() == 3);
   }
 
   TEST_CASE("texts that take for ever end at the deadline, whether the compiler listens or not") {

@@ -13,24 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "gpu.hpp"
 #include "launch_kernels.hpp"
 
 using namespace mtmc;
+using mtmc_test::gpu;
 
 namespace {
-
-/// The GPU of this process; nothing where there is none.
-CudaBackend* gpu() {
-  static const auto made = []() -> std::unique_ptr<CudaBackend> {
-    try {
-      return std::make_unique<CudaBackend>();
-    } catch (const Error& error) {
-      MESSAGE("SKIPPED: ", std::string(error.what()));
-      return nullptr;
-    }
-  }();
-  return made.get();
-}
 
 /// Whether the GPU has tensor maps and clusters.
 bool is_hopper() {

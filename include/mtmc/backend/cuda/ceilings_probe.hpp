@@ -5,6 +5,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/own_kernel.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -138,16 +139,9 @@ private:
     backend_.fill(*memory_, 0, static_cast<std::size_t>(bytes), std::byte{0});
     plan_ = plan();
     if (program_) return;
-    auto compiled =
-        backend_.compile({languages::cuda, std::string(cuda_probe_text), {}}, {.plan = plan_}, {});
-    if (!compiled.program)
-      throw Error(
-          error_id::backend_compiler,
-          "a probe of this library cannot be compiled" +
-              (compiled.diagnostics.empty() ? " in time" : ": " + compiled.diagnostics.front().message),
-          "See that the CUDA toolkit is whole, and allow more time in "
-          "CudaBackendOptions::compile_timeout");
-    program_ = std::move(compiled.program);
+    program_ = own_program(
+        backend_.compile({languages::cuda, std::string(cuda_probe_text), {}}, {.plan = plan_}, {}),
+        "measures ceilings");
   }
   [[nodiscard]] std::int64_t round_up_to_round(std::int64_t bytes) const {
     return (bytes + round_bytes() - 1) / round_bytes() * round_bytes();

@@ -5,6 +5,7 @@
 /// this process, so a kernel that crashes or never ends costs the process: judge kernels of unknown origin in
 /// a worker (`CudaEvaluator` does).
 
+#include <mtmc/backend/cuda/cache_sweep.hpp>
 #include <mtmc/backend/cuda/ceilings_probe.hpp>
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
@@ -259,9 +260,8 @@ private:
     detail::CudaAddress flag_address = 0;
     /// Decides whether one launch more comes before a timed group.
     PhiloxEngine coin{random_key_from_os()};
-    /// What is read to empty the cache, and by what.
-    std::optional<Buffer> swept;
-    std::shared_ptr<Program> sweeper;
+    /// Made when a cache is first emptied.
+    std::unique_ptr<detail::CudaCacheSweep<CudaBackend>> sweep;
     /// What ceilings are measured with, and the device with them.
     std::mutex measuring;
     std::shared_ptr<Program> probe;
@@ -297,10 +297,10 @@ private:
                 state_->launcher.prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
           return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
     }
-    if (manner.cold) read_through_cache(turn, swept_bytes());
+    if (manner.cold) sweep(turn, true);
     // On an H100 every other submission takes 1 us longer. As many of them lie between two groups of a pair
     // as between any others, so one side of a comparison would always meet it.
-    if (manner.hold && (state_->coin() & 1) != 0) read_through_cache(turn, 0);
+    if (manner.hold && (state_->coin() & 1) != 0) sweep(turn, false);
     const bool held = manner.hold && state_->flag != nullptr;
     if (held) {
       *state_->flag = 0;
@@ -353,50 +353,12 @@ private:
     return {fault ? RunOutcome::faulted : RunOutcome::device_lost, "the kernel ended with " + words};
   }
 
-  /// More than the second-level cache holds: once it is read, what was there is written back and gone.
-  [[nodiscard]] std::size_t swept_bytes() const {
-    return static_cast<std::size_t>(std::max<std::int64_t>(2 * state_->device.caches.back().bytes, 8 << 20));
-  }
-
-  /// Queues one launch that reads so many bytes, at most `swept_bytes()`, of memory nobody else uses.
-  void read_through_cache(const detail::CudaTurn& turn, std::size_t bytes) {
-    constexpr std::string_view text =
-        "//@ launch read_all<<<1, 1>>>(memory, words)\n"
-        "__global__ void read_all(unsigned* memory, long long words) {\n"
-        "  unsigned sum = 0;\n"
-        "  long long stride = (long long)gridDim.x * blockDim.x;\n"
-        "  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < words; i += stride)\n"
-        "    sum += memory[i];\n"
-        "  if (sum == 0x9e3779b9u) memory[0] = sum;\n"
-        "}\n";
-    constexpr std::int64_t threads = 512;
-    LaunchPlan plan;
-    auto& launch = plan.launches.emplace_back();
-    launch.entry = "read_all";
-    launch.line = 1;
-    launch.grid = {std::int64_t{4} * state_->device.compute_units, 1, 1};
-    launch.block = {threads, 1, 1};
-    launch.arguments.resize(2);
-    launch.arguments[0].name = "memory";
-    launch.arguments[0].type = DataType::u32;
-    launch.arguments[1].kind = LaunchArgument::Kind::scalar;
-    launch.arguments[1].name = "words";
-    launch.arguments[1].type = DataType::i64;
-    launch.arguments[1].integer = static_cast<std::int64_t>(bytes / sizeof(std::uint32_t));
-    if (!state_->sweeper) {
-      state_->swept.emplace(allocate(swept_bytes()));
-      fill(*state_->swept, 0, swept_bytes(), std::byte{0});
-      auto compiled = compile({languages::cuda, std::string(text), {}}, {.plan = plan}, {});
-      if (!compiled.program)
-        throw Error(error_id::backend_compiler,
-                    "a kernel of this library's own cannot be compiled" +
-                        (compiled.diagnostics.empty() ? "" : ": " + compiled.diagnostics.front().message),
-                    "See that the CUDA toolkit is whole");
-      state_->sweeper = std::move(compiled.program);
-    }
-    launch.arguments[0].bound = {state_->swept->handle(), 0, static_cast<std::int64_t>(swept_bytes())};
+  /// Queues one launch that reads more than the second-level cache holds, or nothing.
+  void sweep(const detail::CudaTurn& turn, bool whole) {
+    if (!state_->sweep) state_->sweep = std::make_unique<detail::CudaCacheSweep<CudaBackend>>(*this);
     detail::ReadyLaunch ready;
-    if (const auto reason = state_->launcher.prepare(turn, *state_->sweeper, launch, 0, ready))
+    if (const auto reason =
+            state_->launcher.prepare(turn, state_->sweep->program(), state_->sweep->launch(whole), 0, ready))
       throw Error(error_id::backend_device, "the cache cannot be emptied: " + *reason, "Report this");
     turn.demand(detail::CudaLauncher::queue(turn, ready), "cuLaunchKernel");
   }
