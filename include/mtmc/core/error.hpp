@@ -70,6 +70,16 @@ inline constexpr std::string_view journal_write = "mtmc.journal.001";
 inline constexpr std::string_view journal_read = "mtmc.journal.002";
 /// The folder holds a run already that this one may neither overwrite nor go on with.
 inline constexpr std::string_view journal_other_run = "mtmc.journal.003";
+/// An endpoint's options are malformed: no URL, a setting that contradicts another.
+inline constexpr std::string_view net_options = "mtmc.net.001";
+/// A recording or a batch cannot be read or written.
+inline constexpr std::string_view net_record = "mtmc.net.002";
+/// An endpoint cannot do what is asked of it.
+inline constexpr std::string_view net_endpoint = "mtmc.net.003";
+/// An example library is malformed.
+inline constexpr std::string_view coder_examples = "mtmc.coder.001";
+/// A policy card is malformed, or another model's.
+inline constexpr std::string_view policy_card = "mtmc.policy.001";
 /// A report or result cannot be written.
 inline constexpr std::string_view report_write = "mtmc.report.001";
 } // namespace error_id

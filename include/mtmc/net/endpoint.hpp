@@ -1,0 +1,79 @@
+#pragma once
+/// A server of models: where it is, who asks, what it understands; requests to it are retried here and only
+/// here.
+
+#include <mtmc/net/endpoint_profile.hpp>
+#include <mtmc/net/retry.hpp>
+#include <mtmc/net/transport.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtmc {
+
+struct EndpointOptions {
+  /// With the version, such as "http://localhost:8000/v1".
+  std::string base_url;
+  /// Sent as bearer token; empty = none. Never logged, recorded or put into a message.
+  std::string api_key{};
+  std::string model;
+  /// By default the one that `base_url` belongs to.
+  std::optional<EndpointProfile> profile{};
+  /// More headers for each request (gateways, organisations). They count as secrets.
+  std::vector<HttpHeader> headers{};
+  RetryRules retries{};
+  /// Longest time of one try, in seconds.
+  double try_seconds = 600;
+  /// Longest time of one request with all its tries and waits, in seconds.
+  double all_seconds = 1800;
+};
+
+/// `base_url`, `api_key` and `model` from OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL, as far as they
+/// are set; OpenAI's own place where no URL is.
+[[nodiscard]] EndpointOptions endpoint_from_environment();
+
+/// Takes a streamed answer. `begin` is called before each try: what an earlier one gave is void.
+struct AnswerReader {
+  std::function<void()> begin{};
+  BodySink take{};
+};
+
+/// One endpoint, its quirks as they are learnt, and a transport. Copies share what was learnt. May be used
+/// from several threads.
+class Endpoint {
+public:
+  /// Throws `Error` (`mtmc.net.001`) where the URL has no scheme or host.
+  Endpoint(AnyTransport transport, EndpointOptions options);
+
+  [[nodiscard]] const EndpointOptions& options() const noexcept;
+  /// The profile with what has been learnt.
+  [[nodiscard]] EndpointProfile profile() const;
+  /// Changes it, for this endpoint and from now on.
+  void learn(const std::function<void(EndpointProfile&)>& change);
+
+  /// What came of a request after all tries, and how many there were.
+  struct Outcome {
+    HttpResponse response;
+    int tries = 0;
+  };
+  /// Sends to a path below the base URL ("/chat/completions") or, with a path that begins with "//", below
+  /// the server's root ("//tokenize"). `body`: JSON, or empty for GET. Does not throw for what may happen on
+  /// a network.
+  [[nodiscard]] Outcome send(std::string_view path, std::string body, Deadline deadline, std::stop_token stop,
+                             const AnswerReader& reader = {}, std::string label = {});
+
+private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/net/endpoint_inl.hpp>
+#endif

@@ -1,0 +1,126 @@
+#pragma once
+/// Definitions of net/endpoint.hpp.
+
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/net/endpoint.hpp>
+#include <mtmc/support/os_random.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc {
+
+namespace detail {
+
+/// Waits; false if it was asked to stop.
+[[nodiscard]] inline bool wait_unless_stopped(double seconds, const std::stop_token& stop) {
+  std::mutex unused;
+  std::condition_variable_any never;
+  std::unique_lock lock(unused);
+  (void)never.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+  return !stop.stop_requested();
+}
+
+[[nodiscard]] inline Deadline after(double seconds) {
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                std::chrono::duration<double>(seconds));
+}
+
+/// Where the server's root ends: "http://host:8000" of "http://host:8000/v1".
+[[nodiscard]] inline std::string_view root_of_url(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string_view::npos) return {};
+  return url.substr(0, url.find('/', scheme + 3));
+}
+
+[[nodiscard]] inline std::string environment_value(const char* name) {
+  const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+} // namespace detail
+
+struct Endpoint::State {
+  AnyTransport transport;
+  EndpointOptions options;
+  mutable std::mutex lock;
+  EndpointProfile profile;
+  PhiloxEngine chance{random_key_from_os()};
+};
+
+MTMC_INLINE EndpointOptions endpoint_from_environment() {
+  EndpointOptions options;
+  options.base_url = detail::environment_value("OPENAI_BASE_URL");
+  options.api_key = detail::environment_value("OPENAI_API_KEY");
+  options.model = detail::environment_value("OPENAI_MODEL");
+  if (options.base_url.empty()) options.base_url = endpoint_profile("openai").base_url;
+  return options;
+}
+
+MTMC_INLINE Endpoint::Endpoint(AnyTransport transport, EndpointOptions options)
+    : state_(new State{std::move(transport), std::move(options), {}, {}}) {
+  auto& url = state_->options.base_url;
+  while (url.ends_with('/')) url.pop_back();
+  const bool web = url.starts_with("http://") || url.starts_with("https://");
+  if (!web || detail::root_of_url(url).ends_with("//"))
+    throw Error(
+        error_id::net_options, "\"" + url + "\" is no address of a server",
+        "Give EndpointOptions::base_url with scheme, host and version, such as http://localhost:8000/v1");
+  state_->profile = state_->options.profile.value_or(endpoint_profile_for(url));
+}
+
+MTMC_INLINE const EndpointOptions& Endpoint::options() const noexcept { return state_->options; }
+
+MTMC_INLINE EndpointProfile Endpoint::profile() const {
+  const std::scoped_lock lock(state_->lock);
+  return state_->profile;
+}
+
+MTMC_INLINE void Endpoint::learn(const std::function<void(EndpointProfile&)>& change) {
+  const std::scoped_lock lock(state_->lock);
+  change(state_->profile);
+}
+
+MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string body, Deadline deadline,
+                                             std::stop_token stop, const AnswerReader& reader,
+                                             std::string label) {
+  const auto& options = state_->options;
+  HttpRequest request;
+  request.method = body.empty() ? "GET" : "POST";
+  request.url = path.starts_with("//")
+                    ? std::string(detail::root_of_url(options.base_url)) + std::string(path.substr(1))
+                    : options.base_url + std::string(path);
+  if (!body.empty()) request.headers.push_back({"Content-Type", "application/json"});
+  request.headers.push_back({"Accept", reader.take ? "text/event-stream" : "application/json"});
+  if (!options.api_key.empty()) request.headers.push_back({"Authorization", "Bearer " + options.api_key});
+  request.headers.insert(request.headers.end(), options.headers.begin(), options.headers.end());
+  request.body = std::move(body);
+  request.label = std::move(label);
+  deadline = std::min(deadline, detail::after(options.all_seconds));
+
+  for (int tries = 1;; ++tries) {
+    if (reader.begin) reader.begin();
+    const auto until = std::min(deadline, detail::after(options.try_seconds));
+    Outcome outcome{state_->transport.send(request, reader.take, until, stop), tries};
+    double chance = 0;
+    {
+      const std::scoped_lock lock(state_->lock);
+      chance = static_cast<double>(state_->chance()) / 4294967296.0;
+    }
+    const auto wait = wait_before_retry(options.retries, outcome.response, tries, chance, std::time(nullptr));
+    if (!wait || detail::after(*wait) >= deadline || !detail::wait_unless_stopped(*wait, stop))
+      return outcome;
+  }
+}
+
+} // namespace mtmc

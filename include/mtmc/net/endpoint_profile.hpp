@@ -1,0 +1,62 @@
+#pragma once
+/// What one kind of endpoint understands of a request, as data.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mtmc {
+
+/// Quirks of an endpoint for chat completions. As it stands: the smallest request, which every server
+/// understands (model, messages, max_tokens, temperature).
+struct EndpointProfile {
+  std::string name = "unknown";
+  /// With the version, without a slash at the end; empty where there is no usual place.
+  std::string base_url{};
+  /// Part of a URL by which the endpoint is recognised; empty = it is not.
+  std::string url_part{};
+  /// The limit is called `max_completion_tokens` instead of `max_tokens`.
+  bool max_completion_tokens = false;
+  bool temperature = true;
+  double highest_temperature = 2;
+  bool top_p = false;
+  bool seed = false;
+  bool stop = false;
+  /// Several answers to one request (`n`).
+  bool several_answers = false;
+  /// `reasoning_effort`.
+  bool reasoning_effort = false;
+  /// `response_format` with a JSON schema.
+  bool json_schema = false;
+  /// `logprobs` and `top_logprobs`.
+  bool logprobs = false;
+  /// `stream` at all, and `stream_options` for the usage at its end.
+  bool stream = true;
+  bool stream_usage = false;
+  /// A last message of the assistant is continued instead of answered.
+  bool continues_messages = false;
+  /// `prompt_cache_key`.
+  bool cache_key = false;
+  /// A prompt that is too long is cut without a word, so that the counted tokens must be compared with an
+  /// estimate.
+  bool cuts_prompts = false;
+
+  friend bool operator==(const EndpointProfile&, const EndpointProfile&) = default;
+};
+
+/// "openai", "gemini", "anthropic", "deepseek", "vllm", "sglang", "llama.cpp", "ollama", "tgi",
+/// "transformers".
+[[nodiscard]] std::span<const EndpointProfile> endpoint_profiles();
+
+/// The profile of that name; the smallest ("unknown") where there is none.
+[[nodiscard]] const EndpointProfile& endpoint_profile(std::string_view name);
+
+/// The profile that a base URL belongs to, by the host's name or the usual port; the smallest where none is
+/// recognised.
+[[nodiscard]] const EndpointProfile& endpoint_profile_for(std::string_view base_url);
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/net/endpoint_profile_inl.hpp>
+#endif
