@@ -37,11 +37,15 @@ struct ChatRequest {
   std::string reasoning_effort{};
   /// Likeliest alternatives to report for each token, at most 20; 0 = no log-probabilities.
   int top_logprobs = 0;
+  /// Requests with an equal key share the beginning of their prompts; empty = none is sent.
+  std::string cache_key{};
   /// A JSON schema the answer must keep, as text; empty = free text.
   std::string schema{};
   /// A JSON object whose members are added to the request as they are; empty = none.
   std::string extra{};
   bool stream = false;
+  /// The last message is the assistant's and shall be gone on with, where the endpoint can.
+  bool continues = false;
   /// What the request is called in records and batches, such as "gemm-3-0".
   std::string label{};
 

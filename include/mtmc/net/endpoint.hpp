@@ -37,10 +37,13 @@ struct EndpointOptions {
 /// are set; OpenAI's own place where no URL is.
 [[nodiscard]] EndpointOptions endpoint_from_environment();
 
-/// Takes a streamed answer. `begin` is called before each try: what an earlier one gave is void.
+/// Watches the tries of one request and takes a streamed answer.
 struct AnswerReader {
+  /// Called before each try: what an earlier one gave is void.
   std::function<void()> begin{};
   BodySink take{};
+  /// Asked before another try, with what came of the last one; false ends the request. Empty = yes.
+  std::function<bool(const HttpResponse&)> again{};
 };
 
 /// One endpoint, its quirks as they are learnt, and a transport. Copies share what was learnt. May be used

@@ -118,8 +118,13 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
       chance = static_cast<double>(state_->chance()) / 4294967296.0;
     }
     const auto wait = wait_before_retry(options.retries, outcome.response, tries, chance, std::time(nullptr));
-    if (!wait || detail::after(*wait) >= deadline || !detail::wait_unless_stopped(*wait, stop))
+    if (!wait || detail::after(*wait) >= deadline) return outcome;
+    if (reader.again && !reader.again(outcome.response)) return outcome;
+    if (!detail::wait_unless_stopped(*wait, stop)) {
+      outcome.response.failure = TransportFailure::cancelled;
+      outcome.response.message = "stopped while it waited to ask again";
       return outcome;
+    }
   }
 }
 

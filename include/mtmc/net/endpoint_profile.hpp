@@ -35,6 +35,8 @@ struct EndpointProfile {
   bool stream_usage = false;
   /// A last message of the assistant is continued instead of answered.
   bool continues_messages = false;
+  /// A JSON object whose members ask for that; empty = it is done unasked.
+  std::string continuing_members{};
   /// `prompt_cache_key`.
   bool cache_key = false;
   /// A prompt that is too long is cut without a word, so that the counted tokens must be compared with an

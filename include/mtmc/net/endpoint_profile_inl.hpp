@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mtmc {
@@ -14,6 +15,8 @@ namespace mtmc {
 namespace detail {
 
 [[nodiscard]] inline std::array<EndpointProfile, 11> make_endpoint_profiles() {
+  constexpr std::string_view continuing =
+      R"({"add_generation_prompt": false, "continue_final_message": true})";
   return {{
       {},
       {.name = "openai",
@@ -61,7 +64,8 @@ namespace detail {
        .json_schema = true,
        .logprobs = true,
        .stream_usage = true,
-       .continues_messages = true},
+       .continues_messages = true,
+       .continuing_members = std::string(continuing)},
       {.name = "sglang",
        .base_url = "http://localhost:30000/v1",
        .url_part = ":30000",
@@ -72,7 +76,8 @@ namespace detail {
        .json_schema = true,
        .logprobs = true,
        .stream_usage = true,
-       .continues_messages = true},
+       .continues_messages = true,
+       .continuing_members = std::string(continuing)},
       {.name = "llama.cpp",
        .base_url = "http://localhost:8080/v1",
        .url_part = ":8080",

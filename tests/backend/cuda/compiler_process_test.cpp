@@ -158,9 +158,9 @@ TEST_SUITE("the CUDA compiler's process") {
     const auto descriptors = [&] {
       std::vector<std::string> all;
       std::error_code gone;
-      for (const auto& entry : std::filesystem::directory_iterator(process / "fd"))
-        all.push_back(entry.path().filename().string() + ": " +
-                      std::filesystem::read_symlink(entry.path(), gone).string());
+      for (const auto& descriptor : std::filesystem::directory_iterator(process / "fd"))
+        all.push_back(descriptor.path().filename().string() + ": " +
+                      std::filesystem::read_symlink(descriptor.path(), gone).string());
       return all;
     };
     // Those of the last compilation are closed after its end has been told.

@@ -1,0 +1,82 @@
+#pragma once
+/// The coder that asks a language model, through any endpoint that speaks chat completions.
+
+#include <mtmc/coder/answer.hpp>
+#include <mtmc/coder/example_library.hpp>
+#include <mtmc/coder/prompt.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/net/chat_client.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace mtmc {
+
+struct OpenAiCoderOptions {
+  PromptOptions prompt{};
+  /// Where examples come from, and how many of them a prompt shows; an empty library shows none.
+  ExampleLibrary examples = ExampleLibrary::built_in();
+  std::size_t shown_examples = 1;
+  /// Largest answer, reasoning included.
+  std::int64_t max_tokens = 16384;
+  std::optional<double> temperature = 0.7;
+  std::optional<double> top_p{};
+  /// Of the first sample; each further one has the next. Endpoints promise no more than to try.
+  std::optional<std::int64_t> seed{};
+  std::string reasoning_effort{};
+  /// As `ChatRequest::extra`.
+  std::string extra{};
+  bool stream = false;
+  /// Longest time of one draft, with all that is asked for it, in seconds.
+  double seconds = 1800;
+  /// So many drafts in a row without an answer end the run with an error instead of one more failed draft.
+  int most_silent_drafts = 3;
+  /// Called with each prompt before it is sent, to redact or replace pieces. May be called from several
+  /// threads.
+  std::function<void(Prompt&, const CodingRequest&)> revise{};
+};
+
+/// Has one step written by a language model: builds the prompt, asks, takes the kernel out of the answer. An
+/// answer that was cut is continued once, one whose tokens all went into reasoning is asked for once more
+/// with twice as many, a prompt that is too long for the model is shortened once. Drafts may be asked for at
+/// once.
+///
+/// `implement` throws `Error` (`mtmc.net.003`) where no draft will succeed: the endpoint refuses the key or
+/// the request, or was silent for `most_silent_drafts` drafts. All else is in the draft: `endpoint` (no
+/// answer), `refused`, `truncated`, `no_kernel`, `unchanged`, `budget`, `declined` (too long), `cancelled`,
+/// or `pending`.
+class OpenAiCoder {
+public:
+  explicit OpenAiCoder(ChatClient client, OpenAiCoderOptions options = {});
+
+  [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop);
+
+  /// What would be sent first for a request.
+  [[nodiscard]] Prompt prompt(const CodingRequest& request) const;
+  /// The most that asking it once could use.
+  [[nodiscard]] Usage most_of(const CodingRequest& request) const;
+  /// Model and settings, for cache keys and reports.
+  [[nodiscard]] std::string identity() const;
+  [[nodiscard]] const ChatClient& client() const noexcept { return client_; }
+
+private:
+  [[nodiscard]] ChatRequest chat_request(const CodingRequest& request, const Prompt& prompt) const;
+
+  ChatClient client_;
+  OpenAiCoderOptions options_;
+  /// Drafts without an answer since the last one with one.
+  std::shared_ptr<std::atomic<int>> silent_ = std::make_shared<std::atomic<int>>(0);
+};
+
+static_assert(check_coder<OpenAiCoder>());
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/coder/openai_inl.hpp>
+#endif

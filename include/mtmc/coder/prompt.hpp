@@ -1,0 +1,99 @@
+#pragma once
+/// What a coder asks a language model, as a value that a host can look at, redact and replace piece by piece.
+///
+/// The paper's prompt has three elements: the kernel, the action, and examples of that optimisation. The
+/// others (rules, hardware, what was tried, what failed) are what hosts of such loops found to help.
+
+#include <mtmc/core/step.hpp>
+#include <mtmc/net/chat.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+struct Example;
+
+/// One piece of a prompt.
+struct PromptPart {
+  /// Names the piece: see `prompt_part`.
+  std::string id;
+  /// As it is sent; empty pieces are left out.
+  std::string text;
+  /// Belongs to the system message instead of the user's.
+  bool system = false;
+  /// Rank among those that may be dropped for length, the first to go being 1; 0 = never dropped.
+  int drop = 0;
+
+  friend bool operator==(const PromptPart&, const PromptPart&) = default;
+};
+
+/// Ids of the pieces, in the order in which they stand: what is the same for all steps of a task comes first,
+/// so that a provider's cache can serve it.
+namespace prompt_part {
+inline constexpr std::string_view role = "role";
+inline constexpr std::string_view rules = "rules";
+inline constexpr std::string_view format = "format";
+inline constexpr std::string_view hardware = "hardware";
+inline constexpr std::string_view task = "task";
+inline constexpr std::string_view examples = "examples";
+inline constexpr std::string_view history = "history";
+inline constexpr std::string_view kernel = "kernel";
+inline constexpr std::string_view speed = "speed";
+inline constexpr std::string_view region = "region";
+inline constexpr std::string_view action = "action";
+inline constexpr std::string_view failure = "failure";
+} // namespace prompt_part
+
+/// A whole prompt.
+struct Prompt {
+  std::vector<PromptPart> parts;
+
+  /// The first piece of that id; null if there is none.
+  [[nodiscard]] PromptPart* find(std::string_view id) noexcept {
+    for (auto& part : parts)
+      if (part.id == id) return &part;
+    return nullptr;
+  }
+  /// Bytes of all that is sent.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t all = 0;
+    for (const auto& part : parts) all += part.text.size();
+    return all;
+  }
+  /// Drops pieces in the order of their rank until no more than `most` bytes are left, or all that is left is
+  /// never dropped. Answers the ids of what was dropped.
+  std::vector<std::string> fit(std::size_t most);
+  /// The system message, and the user's.
+  [[nodiscard]] std::vector<ChatMessage> messages() const;
+  /// For people: exactly what is sent, each message under its role.
+  [[nodiscard]] std::string text() const;
+
+  friend bool operator==(const Prompt&, const Prompt&) = default;
+};
+
+struct PromptOptions {
+  /// Largest prompt in bytes (about three a token).
+  std::size_t most_bytes = 96 * 1024;
+  /// Newest history entries shown.
+  std::size_t history = 8;
+  /// Ask for search/replace edits instead of the whole text; for kernels of several hundred lines.
+  bool edits = false;
+};
+
+/// The prompt for one request, with these examples; fits `options.most_bytes` as far as it can. Equal
+/// requests give equal prompts.
+[[nodiscard]] Prompt build_prompt(const CodingRequest& request, std::span<const Example* const> examples,
+                                  const PromptOptions& options = {});
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/coder/prompt_inl.hpp>
+#endif

@@ -1,0 +1,58 @@
+#pragma once
+/// Asks a model by chat completions: the part that coders and chat policies share.
+
+#include <mtmc/net/chat.hpp>
+#include <mtmc/net/endpoint.hpp>
+#include <mtmc/net/spending.hpp>
+
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace mtmc {
+
+struct ChatClientOptions {
+  PriceTable prices{};
+  /// The account that all clients of a run share.
+  Spending spending{};
+  /// Tokens set aside for an answer whose request has no limit of its own, while there are caps.
+  std::int64_t answer_tokens = 16384;
+};
+
+/// Asks one endpoint. Writes requests as the endpoint's profile has them and learns what it refuses, reads
+/// answers whole or streamed, counts every token, and sends nothing that could pass a cap. Copies share the
+/// endpoint and the account. May be used from several threads.
+class ChatClient {
+public:
+  explicit ChatClient(Endpoint endpoint, ChatClientOptions options = {})
+      : endpoint_(std::move(endpoint)), options_(std::move(options)) {}
+
+  /// Asks, with all tries. What goes wrong is in the answer; nothing is thrown for it.
+  [[nodiscard]] ChatAnswer ask(const ChatRequest& request, Deadline deadline, std::stop_token stop);
+
+  [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
+  /// What all that share the account have spent.
+  [[nodiscard]] Usage spent() const { return options_.spending.spent(); }
+  /// The most one request may use: by its length (half a token a byte, more than any text of code was seen to
+  /// take) and its largest answer.
+  [[nodiscard]] Usage most_of(const ChatRequest& request) const;
+
+private:
+  Endpoint endpoint_;
+  ChatClientOptions options_;
+};
+
+/// The body of a request, as JSON, in the terms that a profile allows.
+[[nodiscard]] std::string chat_body(const ChatRequest& request, const EndpointProfile& profile,
+                                    const std::string& model);
+
+/// Reads the body of an answer that came whole. A failure (`malformed`, or what an error in it says) is in
+/// the answer; nothing is thrown.
+[[nodiscard]] ChatAnswer read_chat_answer(const HttpResponse& response);
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/net/chat_client_inl.hpp>
+#endif

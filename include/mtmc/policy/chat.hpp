@@ -1,0 +1,77 @@
+#pragma once
+/// A general language model as policy, by conversation instead of token probabilities (the paper's ablations,
+/// table 7): it chooses from the legal actions, or says in its own words what to do.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/net/chat_client.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc {
+
+struct ChatPolicyOptions {
+  /// Questions asked for one choice; with more than one, each answer is a vote.
+  int votes = 1;
+  /// With a single vote: probability that is spread over all legal actions, so that none is impossible.
+  double uniform = 0.1;
+  std::int64_t max_tokens = 4096;
+  std::optional<double> temperature{};
+  std::string reasoning_effort{};
+  /// Longest time of one choice, in seconds.
+  double seconds = 600;
+};
+
+/// Asks which legal action to take next. The distribution is made of votes (add one half each) and is not
+/// exact. An answer that names no legal action is asked for once more and then counts for none; with no vote
+/// at all the distribution is uniform, and the rationale says so. Throws `Error` (`mtmc.net.003`) where the
+/// endpoint does not answer.
+class ChatPolicy {
+public:
+  explicit ChatPolicy(ChatClient client, ChatPolicyOptions options = {})
+      : client_(std::move(client)), options_(std::move(options)) {}
+
+  [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
+                                                std::stop_token stop);
+  /// What is sent for a choice.
+  [[nodiscard]] ChatRequest question(const Observation& seen, std::span<const Action> legal) const;
+  [[nodiscard]] std::string identity() const;
+
+private:
+  ChatClient client_;
+  ChatPolicyOptions options_;
+};
+
+/// The same without an action space: the model says in one sentence which optimisation to apply, or to stop.
+class FreeFormPolicy {
+public:
+  explicit FreeFormPolicy(ChatClient client, ChatPolicyOptions options = {})
+      : client_(std::move(client)), options_(std::move(options)) {}
+
+  /// One action in the model's own words; none to stop.
+  [[nodiscard]] std::vector<Action> propose(const Observation& seen, std::span<const Action> legal,
+                                            std::stop_token stop);
+  /// Takes what was proposed.
+  [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
+                                                std::stop_token stop) const;
+  [[nodiscard]] ChatRequest question(const Observation& seen) const;
+  [[nodiscard]] std::string identity() const;
+
+private:
+  ChatClient client_;
+  ChatPolicyOptions options_;
+};
+
+static_assert(check_policy<ChatPolicy>());
+static_assert(check_policy<FreeFormPolicy>() && ProposesActions<FreeFormPolicy>);
+
+} // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/policy/chat_inl.hpp>
+#endif

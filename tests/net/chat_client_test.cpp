@@ -1,0 +1,365 @@
+#include <mtmc/core/json_fields.hpp>
+#include <mtmc/net/chat_client.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scripted_transport.hpp"
+
+using namespace mtmc;
+using detail::Json;
+using mtmc_test::http;
+using mtmc_test::lost;
+using mtmc_test::ScriptedTransport;
+
+namespace {
+
+constexpr auto whenever = Deadline::max();
+
+const std::string plain_answer =
+    R"({"choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],)"
+    R"("usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13,)"
+    R"("prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":1}}})";
+
+EndpointOptions endpoint(const std::string& profile = "openai") {
+  EndpointOptions options;
+  options.base_url = "http://127.0.0.1:1/v1";
+  options.api_key = "secret-key";
+  options.model = "model-1";
+  options.profile = endpoint_profile(profile);
+  options.retries.first_wait = 0;
+  options.retries.longest_wait = 0;
+  return options;
+}
+
+/// A client and what it sends.
+struct Desk {
+  explicit Desk(ScriptedTransport scripted, EndpointOptions options = endpoint(),
+                ChatClientOptions money = {})
+      : transport(std::move(scripted)), client(Endpoint(transport, std::move(options)), std::move(money)) {}
+
+  [[nodiscard]] Json body(std::size_t i) const {
+    return detail::parse_text(transport.asked().at(i).body, true);
+  }
+  [[nodiscard]] ChatAnswer ask(const ChatRequest& request) { return client.ask(request, whenever, {}); }
+
+  ScriptedTransport transport;
+  ChatClient client;
+};
+
+ChatRequest question() {
+  ChatRequest request;
+  request.messages = {{"system", "You are."}, {"user", "Are you?"}};
+  request.max_tokens = 100;
+  request.temperature = 0.5;
+  return request;
+}
+
+ChatRequest full_question() {
+  auto request = question();
+  request.top_p = 0.9;
+  request.seed = 7;
+  request.stop = {"END"};
+  request.count = 2;
+  request.reasoning_effort = "low";
+  request.top_logprobs = 50;
+  request.schema = R"({"type":"object"})";
+  request.cache_key = "gemm";
+  request.stream = true;
+  return request;
+}
+
+} // namespace
+
+TEST_CASE("an answer is read with all its tokens, and money by the host's prices") {
+  ChatClientOptions money;
+  money.prices = {{.model = "other", .prompt = 99, .completion = 99},
+                  {.model = "model-*", .prompt = 2, .completion = 10, .cached = 0.5}};
+  Desk desk(ScriptedTransport({http(200, plain_answer)}), endpoint(), money);
+  const auto answer = desk.ask(question());
+  REQUIRE(answer.failure == ChatFailure::none);
+  REQUIRE(answer.choices.size() == 1);
+  CHECK(answer.choices[0].content == "hello");
+  CHECK(answer.choices[0].finish == FinishReason::stop);
+  CHECK(answer.counted);
+  CHECK(answer.tries == 1);
+  CHECK(answer.usage.prompt_tokens == 10);
+  CHECK(answer.usage.completion_tokens == 3);
+  CHECK(answer.usage.cached_tokens == 4);
+  CHECK(answer.usage.reasoning_tokens == 1);
+  CHECK(answer.usage.cost == doctest::Approx((6 * 2 + 4 * 0.5 + 3 * 10) * 1e-6));
+  CHECK(desk.client.spent().cost == answer.usage.cost);
+
+  const auto sent = desk.transport.asked().front();
+  CHECK(sent.url == "http://127.0.0.1:1/v1/chat/completions");
+  CHECK(sent.method == "POST");
+  REQUIRE(find_header(sent.headers, "authorization") != nullptr);
+  CHECK(*find_header(sent.headers, "authorization") == "Bearer secret-key");
+}
+
+TEST_CASE("a request holds what the endpoint's profile knows, and nothing else") {
+  const auto members = [](const std::string& profile) {
+    std::vector<std::string> names;
+    const auto body = detail::parse_text(chat_body(full_question(), endpoint_profile(profile), "m"), true);
+    for (const auto& [name, value] : body.items()) names.push_back(name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(members("unknown") == Names{"max_tokens", "messages", "model", "stream", "temperature"});
+  CHECK(members("openai") == Names{"logprobs", "max_completion_tokens", "messages", "model", "n",
+                                   "prompt_cache_key", "reasoning_effort", "response_format", "seed", "stop",
+                                   "stream", "stream_options", "temperature", "top_logprobs", "top_p"});
+  CHECK(members("anthropic") ==
+        Names{"max_tokens", "messages", "model", "stop", "stream", "stream_options", "temperature", "top_p"});
+  CHECK(members("transformers") == Names{"max_tokens", "messages", "model", "stop", "stream", "temperature"});
+  for (const auto& profile : endpoint_profiles()) {
+    CAPTURE(profile.name);
+    auto hot = question();
+    hot.temperature = 1.5;
+    const auto body = detail::parse_text(chat_body(hot, profile, "m"), true);
+    CHECK(body.at("temperature").get<double>() <= profile.highest_temperature);
+    CHECK(body.contains("max_tokens") != body.contains("max_completion_tokens"));
+    CHECK_FALSE(body.contains("n"));
+  }
+  auto logprobs = full_question();
+  CHECK(detail::parse_text(chat_body(logprobs, endpoint_profile("openai"), "m"), true).at("top_logprobs") ==
+        20);
+  auto extra = question();
+  extra.extra = R"({"chat_template_kwargs":{"enable_thinking":false},"temperature":0})";
+  const auto body = detail::parse_text(chat_body(extra, endpoint_profile("vllm"), "m"), true);
+  CHECK(body.at("chat_template_kwargs").at("enable_thinking") == false);
+  CHECK(body.at("temperature") == 0);
+}
+
+TEST_CASE("every server's way to write an answer is read") {
+  const auto read = [](const std::string& message, const std::string& rest = "") {
+    return read_chat_answer(
+        http(200, R"({"choices":[{"message":)" + message + R"(,"finish_reason":"stop"}])" + rest + "}"));
+  };
+  CHECK(read(R"({"content":null})").choices.at(0).content.empty());
+  CHECK(
+      read(R"({"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]})").choices.at(0).content ==
+      "ab");
+  CHECK(read(R"({"content":"c","reasoning_content":"r"})").choices.at(0).reasoning == "r");
+  CHECK(read(R"({"content":"c","reasoning":"r"})").choices.at(0).reasoning == "r");
+  CHECK(read(R"({"content":null,"refusal":"I will not"})").choices.at(0).refusal == "I will not");
+  const auto deepseek =
+      read(R"({"content":"c"})",
+           R"(,"usage":{"prompt_tokens":9.0,"completion_tokens":1,"prompt_cache_hit_tokens":5})");
+  CHECK(deepseek.usage.prompt_tokens == 9);
+  CHECK(deepseek.usage.cached_tokens == 5);
+  CHECK_FALSE(read(R"({"content":"c"})").counted);
+  CHECK_FALSE(read(R"({"content":"c"})", R"(,"usage":null)").counted);
+
+  const auto finish = [](const std::string& reason) {
+    return read_chat_answer(
+               http(200, R"({"choices":[{"message":{"content":"c"},"finish_reason":)" + reason + "}]}"))
+        .choices.at(0)
+        .finish;
+  };
+  CHECK(finish("\"length\"") == FinishReason::length);
+  CHECK(finish("\"insufficient_system_resource\"") == FinishReason::length);
+  CHECK(finish("\"content_filter\"") == FinishReason::filtered);
+  CHECK(finish("\"something new\"") == FinishReason::unknown);
+  CHECK(finish("null") == FinishReason::unknown);
+}
+
+TEST_CASE("what is no answer says why") {
+  const auto failure = [](const HttpResponse& response) { return read_chat_answer(response).failure; };
+  CHECK(failure(http(200, "<html><title>Sign in</title></html>")) == ChatFailure::malformed);
+  CHECK(read_chat_answer(http(200, "<html><title>Sign in</title></html>")).message.find("Sign in") !=
+        std::string::npos);
+  CHECK(failure(http(200, "")) == ChatFailure::malformed);
+  CHECK(failure(http(200, "[1,2]")) == ChatFailure::malformed);
+  CHECK(failure(http(200, R"({"choices":[]})")) == ChatFailure::malformed);
+  CHECK(failure(http(200, R"({"choices":{"a":1}})")) == ChatFailure::malformed);
+  CHECK(failure(http(200, R"({"error":{"message":"boom"}})")) == ChatFailure::endpoint);
+  CHECK(failure(http(401, R"({"error":{"message":"bad key"}})")) == ChatFailure::no_access);
+  CHECK(failure(http(402, R"({"error":{"message":"Insufficient Balance"}})")) == ChatFailure::no_access);
+  CHECK(failure(http(429, R"({"error":{"code":"insufficient_quota","message":"pay"}})")) ==
+        ChatFailure::no_access);
+  CHECK(failure(http(404, R"({"error":{"message":"no such model"}})")) == ChatFailure::bad_request);
+  CHECK(failure(http(302, "")) == ChatFailure::bad_request);
+  CHECK(failure(http(400, R"({"error":{"code":"context_length_exceeded","message":"long"}})")) ==
+        ChatFailure::too_long);
+  CHECK(
+      failure(http(
+          400,
+          R"({"object":"error","message":"This model's maximum context length is 4096 tokens","code":400})")) ==
+      ChatFailure::too_long);
+  CHECK(
+      failure(http(
+          400,
+          R"({"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}})")) ==
+      ChatFailure::too_long);
+  CHECK(failure(http(503, R"({"error":{"type":"unavailable_error","message":"Loading model"}})")) ==
+        ChatFailure::endpoint);
+  CHECK(failure(lost(TransportFailure::tls)) == ChatFailure::endpoint);
+  CHECK(failure(lost(TransportFailure::cancelled)) == ChatFailure::cancelled);
+  const auto pending = read_chat_answer(lost(TransportFailure::pending, "id-7"));
+  CHECK(pending.failure == ChatFailure::pending);
+  CHECK(pending.pending == "id-7");
+}
+
+TEST_CASE("a streamed answer is the same as a whole one, however it is cut") {
+  const std::string stream =
+      ": keep-alive\r\n\r\n"
+      "data: "
+      "{\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"reasoning_content\":\"hm\"}}]}\r\n\r\n"
+      "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"h\\u00e9\"}}]}\n\n"
+      "event: message\ndata: {\"choices\":[{\"index\":0,\ndata: \"delta\":{\"content\":\"llo\"}}]}\n\n"
+      "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+      "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":6}}\n\n"
+      "data: [DONE]\n\n";
+  Desk desk(ScriptedTransport({http(200, stream)}));
+  auto request = question();
+  request.stream = true;
+  const auto answer = desk.ask(request);
+  REQUIRE(answer.failure == ChatFailure::none);
+  CHECK(answer.choices.at(0).content == "h\xc3\xa9llo");
+  CHECK(answer.choices.at(0).reasoning == "hm");
+  CHECK(answer.choices.at(0).finish == FinishReason::stop);
+  CHECK(answer.usage.completion_tokens == 6);
+  CHECK(desk.body(0).at("stream_options").at("include_usage") == true);
+}
+
+TEST_CASE("a stream that ends without an end is a cut answer, and an error in it is one") {
+  auto request = question();
+  request.stream = true;
+  const std::string piece = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half of\"}}]}\n\n";
+  Desk cut(ScriptedTransport({http(200, piece)}));
+  const auto answer = cut.ask(request);
+  REQUIRE(answer.failure == ChatFailure::none);
+  CHECK(answer.choices.at(0).content == "half of");
+  CHECK(answer.choices.at(0).finish == FinishReason::length);
+  CHECK_FALSE(answer.counted);
+  CHECK(answer.usage.completion_tokens > 0);
+
+  Desk failing(
+      ScriptedTransport({http(200, piece + "data: {\"error\":{\"message\":\"out of memory\"}}\n\n")}));
+  CHECK(failing.ask(request).failure == ChatFailure::endpoint);
+  CHECK(failing.ask(request).message.find("out of memory") != std::string::npos);
+
+  Desk empty(ScriptedTransport({http(200, "")}));
+  CHECK(empty.ask(request).failure == ChatFailure::malformed);
+}
+
+TEST_CASE("what an earlier try streamed is void") {
+  int tries = 0;
+  auto dropped = http(200, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"first \"}}]}\n\n");
+  dropped.failure = TransportFailure::dropped;
+  const auto whole = http(200, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"second\"},"
+                               "\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+  Desk desk(ScriptedTransport([&](const HttpRequest&) { return ++tries == 1 ? dropped : whole; }));
+  auto request = question();
+  request.stream = true;
+  const auto answer = desk.ask(request);
+  CHECK(answer.choices.at(0).content == "second");
+  CHECK(answer.tries == 2);
+  // The lost try may have been paid for: its prompt, and what had come.
+  CHECK(answer.usage.prompt_tokens > desk.client.most_of(request).prompt_tokens / 2);
+}
+
+TEST_CASE("refused fields are left out or renamed at once, and for all requests after it") {
+  const auto refusing = [](const std::string& field, const std::string& message, int& refusals) {
+    return ScriptedTransport([field, message, &refusals](const HttpRequest& request) {
+      const auto body = detail::parse_text(request.body, true);
+      if (!body.contains(field)) return http(200, plain_answer);
+      ++refusals;
+      return http(400, Json{{"error", {{"message", message}, {"param", field}}}}.dump());
+    });
+  };
+  const std::pair<const char*, const char*> lessons[] = {
+      {"max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."},
+      {"temperature", "temperature does not support 0.5 with this model"},
+      {"top_p", "unknown field top_p"},
+      {"seed", "seed: extra fields not permitted"},
+      {"stop", "stop is not supported"},
+      {"stream_options", "unrecognized request argument: stream_options"},
+      {"response_format", "response_format is not available"},
+      {"logprobs", "logprobs are not supported"}};
+  for (const auto& [field, message] : lessons) {
+    CAPTURE(field);
+    int refusals = 0;
+    auto options = endpoint(std::string(field) == "max_tokens" ? "vllm" : "openai");
+    Desk desk(refusing(field, message, refusals), options);
+    auto request = full_question();
+    request.stream = std::string(field) == "stream_options";
+    if (request.stream) {
+      // This server streams nothing: an answer that came whole is no stream.
+      CHECK(desk.ask(request).failure == ChatFailure::malformed);
+    } else {
+      CHECK(desk.ask(request).failure == ChatFailure::none);
+      CHECK(desk.ask(request).failure == ChatFailure::none);
+    }
+    CHECK(refusals == 1);
+  }
+  int refusals = 0;
+  Desk desk(refusing("messages", "messages: too many", refusals));
+  CHECK(desk.ask(question()).failure == ChatFailure::bad_request);
+  CHECK(refusals == 1);
+}
+
+TEST_CASE("a cap is never passed, however many ask at once") {
+  std::atomic<int> sent{0};
+  ChatClientOptions money;
+  money.prices = {{.model = "*", .prompt = 0, .completion = 1e6}};
+  money.spending = Spending({.cost = 10});
+  ScriptedTransport transport([&](const HttpRequest&) {
+    ++sent;
+    return http(200, R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],)"
+                     R"("usage":{"prompt_tokens":1,"completion_tokens":3}})");
+  });
+  ChatClient client(Endpoint(transport, endpoint()), money);
+  auto request = question();
+  request.max_tokens = 3;
+  std::atomic<int> refused{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 16; ++i)
+      threads.emplace_back([client, &request, &refused]() mutable {
+        const auto answer = client.ask(request, whenever, {});
+        if (answer.failure == ChatFailure::budget) ++refused;
+      });
+  }
+  CHECK(sent + refused == 16);
+  CHECK(sent == 3);
+  CHECK(client.spent().cost == 9);
+}
+
+TEST_CASE("what is not used of a reservation comes free, and what was lost on the way is counted") {
+  ChatClientOptions money;
+  money.spending = Spending({.tokens = 2000});
+  auto request = question();
+  request.max_tokens = 900;
+  Desk desk(ScriptedTransport({http(200, plain_answer)}), endpoint(), money);
+  for (int i = 0; i < 50; ++i) CHECK(desk.ask(request).failure == ChatFailure::none);
+  CHECK(desk.client.spent().tokens() == 50 * 13);
+
+  Desk losing(ScriptedTransport({lost(TransportFailure::timeout)}), endpoint(), money);
+  const auto answer = losing.ask(request);
+  CHECK(answer.failure == ChatFailure::endpoint);
+  CHECK(answer.tries == 6);
+  CHECK(answer.usage.prompt_tokens > 6 * 10);
+  CHECK(losing.client.spent().tokens() == 50 * 13 + answer.usage.tokens());
+}
+
+TEST_CASE("a stop ends a question at once, also between its tries") {
+  auto options = endpoint();
+  options.retries.first_wait = 100;
+  options.retries.longest_wait = 100;
+  std::stop_source source;
+  ScriptedTransport transport([&](const HttpRequest&) { return http(503, "busy"); });
+  ChatClient client(Endpoint(transport, options));
+  std::jthread stopper([&] {
+    while (transport.asked().empty()) std::this_thread::yield();
+    source.request_stop();
+  });
+  CHECK(client.ask(question(), whenever, source.get_token()).failure == ChatFailure::cancelled);
+  CHECK(transport.asked().size() == 1);
+}
