@@ -60,6 +60,9 @@ struct Kernel {
   int ends_after = 0;
 };
 
+/// Where all buffers lie that have not been freed, and their bytes.
+using Memory = std::map<std::byte*, std::size_t>;
+
 /// Entry functions by name; shared by a test and the backend it gave away.
 struct World {
   std::map<std::string, Kernel> kernels;
@@ -80,6 +83,8 @@ struct World {
   std::function<mtmc::Conditions(int)> conditions;
   /// Profiles that were taken.
   int profiles = 0;
+  /// As on a device, every kernel could write anywhere.
+  std::shared_ptr<Memory> memory = std::make_shared<Memory>();
 };
 
 class Backend {
@@ -93,12 +98,22 @@ public:
   };
   class Buffer {
   public:
-    explicit Buffer(std::size_t bytes) : memory_(std::make_unique<std::byte[]>(bytes)) {}
+    explicit Buffer(std::size_t bytes, std::shared_ptr<Memory> all = std::make_shared<Memory>())
+        : memory_(new std::byte[bytes](), Free{std::move(all)}) {
+      memory_.get_deleter().all->emplace(memory_.get(), bytes);
+    }
     [[nodiscard]] std::uint64_t handle() const { return reinterpret_cast<std::uintptr_t>(memory_.get()); }
     [[nodiscard]] std::byte* data() const { return memory_.get(); }
 
   private:
-    std::unique_ptr<std::byte[]> memory_;
+    struct Free {
+      std::shared_ptr<Memory> all;
+      void operator()(std::byte* memory) const {
+        all->erase(memory);
+        delete[] memory;
+      }
+    };
+    std::unique_ptr<std::byte[], Free> memory_;
   };
 
   explicit Backend(std::shared_ptr<World> world) : world_(std::move(world)) {}
@@ -150,7 +165,7 @@ public:
     result.metrics = {{"bound", bound, {}, {}}, {"begins", static_cast<double>(begins), {}, {}}};
     return result;
   }
-  [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes); }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes, world_->memory); }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     std::memcpy(buffer.data() + offset, content.data(), content.size());
   }

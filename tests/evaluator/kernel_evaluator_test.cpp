@@ -123,6 +123,29 @@ TEST_CASE_TEMPLATE("an honest kernel is correct, fully checked and found faster"
   CHECK(answer.cost.total > 0);
 }
 
+TEST_CASE("what one kernel destroys of the judge's own memory is not held against the next") {
+  Bench<fake::Gpu> bench;
+  // Computes what it should, and writes where the results of the reference are kept; buffers of calls are
+  // larger.
+  bench.world->kernels["stray"] = {[memory = bench.world->memory](const Call& call) {
+    rows(call);
+    for (const auto& [address, bytes] : *memory)
+      for (const auto& size : task().sizes)
+        if (bytes == sizeof(float) * static_cast<std::size_t>(size.symbols.at("M")))
+          std::fill_n(address, bytes, std::byte{0x41});
+  }};
+  auto judge = bench.evaluator();
+  const auto stray =
+      judge.evaluate({bench.work, kernel("stray"), bench.work.kernel, Purpose::explore, {}}, {});
+  CHECK(stray.verdict != Verdict::correct);
+  for (const auto purpose : {Purpose::explore, Purpose::promote}) {
+    const auto next = judge.evaluate({bench.work, kernel("honest"), bench.work.kernel, purpose, {}}, {});
+    REQUIRE(next.diagnostics.empty());
+    CHECK(next.verdict == Verdict::correct);
+    for (const auto& size : next.sizes) CHECK(size.checked_elements == size.total_elements);
+  }
+}
+
 TEST_CASE_TEMPLATE(
     "profiles are taken where they are asked for, of correct candidates, with their buffers loaded", B,
     fake::Backend, fake::Gpu) {

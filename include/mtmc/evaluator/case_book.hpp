@@ -130,6 +130,19 @@ public:
     }
   }
 
+  /// Drops a result, if it is there.
+  void forget(const CaseId& id) {
+    const auto found = results_.find(id);
+    if (found == results_.end()) return;
+    bytes_ -= found->second.result->bytes();
+    results_.erase(found);
+  }
+  /// Drops all of them.
+  void forget_all() {
+    results_.clear();
+    bytes_ = 0;
+  }
+
   /// Bytes of all results kept.
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
 
@@ -151,13 +164,6 @@ private:
     if (a.first.serial != b.first.serial) return a.first.serial > b.first.serial;
     if (a.first.timed != b.first.timed) return a.first.timed;
     return a.second.age < b.second.age;
-  }
-
-  void forget(const CaseId& id) {
-    const auto found = results_.find(id);
-    if (found == results_.end()) return;
-    bytes_ -= found->second.result->bytes();
-    results_.erase(found);
   }
 
   std::uint64_t master_key_;

@@ -294,6 +294,14 @@ public:
     return kept;
   }
 
+  /// The same, but where programs share an address space computed anew: a kernel that ran since may have
+  /// written where the kept results lie.
+  [[nodiscard]] std::shared_ptr<const ReferenceResult>
+  certain_reference(PreparedTask<B>& prepared, const CaseId& id, const CaseInputs& inputs) {
+    if constexpr (!isolates_programs<B>) prepared.book.forget(id);
+    return reference(prepared, id, inputs);
+  }
+
   /// Takes over results of the reference, not yet kept. With `inputs` the truth is added where the task has
   /// one and the size is cheap.
   std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
@@ -354,6 +362,27 @@ public:
       work_.run();
     }
     return comparison_.answer(prepared, id, results, wanted, inputs, queued, poison, tally);
+  }
+
+  /// Compares all results, which must not lie in the reference's slot, with the reference's for a case. What
+  /// is wrong by a result that was kept while other kernels ran is compared once more with a certain one; if
+  /// it is right by that, nothing that was kept is trusted any more.
+  [[nodiscard]] std::optional<Refusal> compare_with_reference(PreparedTask<B>& prepared, const CaseId& id,
+                                                              const CallResults<B>& results,
+                                                              const CaseInputs& inputs, const Poison& poison,
+                                                              ComparisonTally& tally) {
+    const bool kept = prepared.book.find(id) != nullptr;
+    const auto before = tally;
+    auto wrong = compare(prepared, id, results, *reference(prepared, id, inputs), inputs, poison, tally);
+    if (!wrong || !kept || isolates_programs<B>) return wrong;
+    tally = before;
+    const auto certain = certain_reference(prepared, id, inputs);
+    wrong = compare(prepared, id, results, *certain, inputs, poison, tally);
+    if (!wrong) {
+      prepared.book.forget_all();
+      prepared.book.keep(id, certain);
+    }
+    return wrong;
   }
 
   /// Seconds that one call of a candidate may take at a size.

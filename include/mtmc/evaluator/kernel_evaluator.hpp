@@ -295,8 +295,8 @@ private:
     const bool again = check.twice || seconds <= fast;
     // The second run may need the buffers.
     if (again) judge.keep(first.results);
-    const auto wanted = judge.reference(task, id, inputs);
-    if (auto wrong = judge.compare(task, id, first.results, *wanted, inputs, Poison{}, tally)) return wrong;
+    if (auto wrong = judge.compare_with_reference(task, id, first.results, inputs, Poison{}, tally))
+      return wrong;
     if (!again) return std::nullopt;
     if (check.fresh_process) judge.start_afresh(candidate);
     const auto guard = judge.possible(check.guard);
@@ -307,7 +307,7 @@ private:
     if (second.refusal) return second.refusal;
     seconds = std::min(seconds, second.seconds);
     if (task.task.atomics || !judge.locks().same_bits)
-      return judge.compare(task, id, second.results, *wanted, inputs, poison, tally);
+      return judge.compare_with_reference(task, id, second.results, inputs, poison, tally);
     return compare_bits(judge, task.layouts[id.size], first.results.kept(), second.results);
   }
 

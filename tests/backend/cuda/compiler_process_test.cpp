@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <signal.h>
@@ -156,18 +157,19 @@ TEST_SUITE("the CUDA compiler's process") {
     std::string entry;
     while (std::getline(environment, entry, '\0')) CHECK(entry.starts_with("LD_LIBRARY_PATH="));
     const auto descriptors = [&] {
-      std::vector<std::string> all;
+      std::map<std::string, std::string> all;
       std::error_code gone;
       for (const auto& descriptor : std::filesystem::directory_iterator(process / "fd"))
-        all.push_back(descriptor.path().filename().string() + ": " +
-                      std::filesystem::read_symlink(descriptor.path(), gone).string());
+        all[descriptor.path().filename()] = std::filesystem::read_symlink(descriptor.path(), gone);
       return all;
     };
     // Those of the last compilation are closed after its end has been told.
     for (int i = 0; i < 1000 && descriptors().size() > 3; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const auto open = descriptors();
-    CAPTURE(open);
+    std::string names;
+    for (const auto& [number, name] : open) names += number + ": " + name + '\n';
+    INFO(names);
     CHECK(open.size() == 3);
   }
 

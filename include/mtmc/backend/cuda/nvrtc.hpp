@@ -108,6 +108,8 @@ public:
              "nvrtcSetFlowCallback");
     std::vector<const char*> options;
     for (const auto& option : request.options) options.push_back(option.c_str());
+    // Since 12.9, a text that is known comes from a cache on the disk, without the report of ptxas.
+    if (major_ > 12 || (major_ == 12 && minor_ >= 9)) options.push_back("--no-cache");
     const int code = compile_program(program.handle, static_cast<int>(options.size()), options.data());
     result.log = text_of(program.handle, log_size, log_of, "nvrtcGetProgramLog");
     constexpr int out_of_memory = 1;

@@ -1,0 +1,222 @@
+#pragma once
+// Language models on the command line of mtmc-optimize: endpoints, records and batches, coders and policies,
+// and what is shown instead of being sent.
+
+#include <mtmc/coder/openai.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/net/batch.hpp>
+#include <mtmc/net/cassette.hpp>
+#include <mtmc/net/curl.hpp>
+#include <mtmc/policy/chat.hpp>
+#include <mtmc/policy/http.hpp>
+#include <mtmc/policy/policy_card.hpp>
+#include <mtmc/policy/single_pass.hpp>
+#include <mtmc/support/file_io.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace command_line {
+
+/// Where a model is.
+struct ModelArguments {
+  std::string url;
+  std::string model;
+  std::string profile;
+  std::string key_variable;
+  std::string ca_file;
+};
+
+struct LanguageModelArguments {
+  ModelArguments coder;
+  ModelArguments policy;
+  bool from_environment = false;
+  std::string card;
+  std::string record;
+  std::string play;
+  std::string batch;
+  std::string prices;
+  std::string examples;
+  bool no_examples = false;
+  std::int64_t most_tokens = 0;
+  double most_cost = 0;
+  mtmc::OpenAiCoderOptions options;
+};
+
+inline void add_language_model_options(CLI::App& app, LanguageModelArguments& arguments) {
+  const char* const group = "Language models (--coder openai, --policy chat or served)";
+  const auto option = [&](const char* name, auto& value, const char* text) {
+    return app.add_option(name, value, text)->group(group);
+  };
+  auto* const url = option("--endpoint", arguments.coder.url,
+                           "base URL with its version, such as http://localhost:8000/v1");
+  option("--model", arguments.coder.model, "name of the model");
+  std::vector<std::string> profiles;
+  for (const auto& profile : mtmc::endpoint_profiles()) profiles.push_back(profile.name);
+  option("--endpoint-profile", arguments.coder.profile,
+         "what the endpoint understands; recognised by the URL where possible")
+      ->check(CLI::IsMember(profiles));
+  option("--key-variable", arguments.coder.key_variable, "environment variable that holds the key");
+  option("--ca-file", arguments.coder.ca_file, "certificates that are trusted, instead of the system's");
+  app.add_flag("--from-environment", arguments.from_environment,
+               "take OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL from the environment")
+      ->group(group)
+      ->excludes(url);
+  option("--policy-endpoint", arguments.policy.url, "the policy's endpoint; else the coder's");
+  option("--policy-model", arguments.policy.model, "the policy's model; else the coder's");
+  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model");
+  option("--answer-tokens", arguments.options.max_tokens, "largest answer, reasoning included")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  option("--coder-temperature", arguments.options.temperature, "of the coder; 0.7 if not given");
+  option("--coder-seed", arguments.options.seed, "of the first sample, for endpoints that heed it");
+  option("--reasoning-effort", arguments.options.reasoning_effort, "low, medium, high, ...");
+  app.add_flag("--stream", arguments.options.stream, "have answers streamed")->group(group);
+  app.add_flag("--edits", arguments.options.prompt.edits,
+               "ask for search/replace edits instead of whole kernels")
+      ->group(group);
+  option("--prompt-bytes", arguments.options.prompt.most_bytes, "largest prompt")->capture_default_str();
+  auto* const examples =
+      option("--examples", arguments.examples, "folder of examples, beside the built-in ones");
+  app.add_flag("--no-examples", arguments.no_examples, "prompts without examples")
+      ->group(group)
+      ->excludes(examples);
+  option(
+      "--prices", arguments.prices,
+      R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)");
+  option("--most-tokens", arguments.most_tokens,
+         "never use more tokens than this in the whole run; 0 = no cap");
+  option("--most-cost", arguments.most_cost, "never spend more money than this in the whole run; 0 = no cap");
+  auto* const record =
+      option("--record", arguments.record, "write all questions and answers to this cassette");
+  auto* const play = option("--play", arguments.play, "take all answers from this cassette; nothing is sent");
+  auto* const batch =
+      option("--batch", arguments.batch,
+             "write questions to this folder instead of sending them; the run stops with exit "
+             "code 75 and goes on with --resume once the answers are there");
+  record->excludes(play)->excludes(batch);
+  play->excludes(batch);
+}
+
+/// Everything that asks, sharing one account and one way to the network.
+class LanguageModels {
+public:
+  explicit LanguageModels(const LanguageModelArguments& arguments)
+      : arguments_(arguments), transport_(make_transport(arguments)),
+        spending_({.tokens = arguments.most_tokens, .cost = arguments.most_cost}) {
+    if (!arguments.prices.empty()) prices_ = read_prices(arguments.prices);
+  }
+
+  [[nodiscard]] mtmc::OpenAiCoder coder() const {
+    auto options = arguments_.options;
+    if (arguments_.no_examples) options.examples = mtmc::ExampleLibrary{};
+    if (!arguments_.examples.empty()) options.examples.add_folder(arguments_.examples);
+    return mtmc::OpenAiCoder{client(arguments_.coder, "--endpoint and --model"), std::move(options)};
+  }
+  [[nodiscard]] mtmc::ChatClient policy_client() const {
+    return client(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
+  }
+  [[nodiscard]] mtmc::Endpoint policy_endpoint() const {
+    return endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
+  }
+  [[nodiscard]] std::optional<mtmc::PolicyCard> card() const {
+    if (arguments_.card.empty()) return std::nullopt;
+    return mtmc::load_policy_card(arguments_.card);
+  }
+  /// The requests that wait for their answers, if this is a batch run.
+  [[nodiscard]] const std::shared_ptr<mtmc::BatchTransport>& batch() const noexcept { return batch_; }
+  [[nodiscard]] mtmc::Usage spent() const { return spending_.spent(); }
+
+private:
+  [[nodiscard]] mtmc::AnyTransport make_transport(const LanguageModelArguments& arguments) {
+    if (!arguments.play.empty()) return mtmc::ReplayTransport{arguments.play};
+    if (!arguments.batch.empty()) {
+      batch_ = std::make_shared<mtmc::BatchTransport>(mtmc::BatchOptions{.folder = arguments.batch});
+      return Shared{batch_};
+    }
+    mtmc::AnyTransport network = mtmc::CurlTransport{{.ca_file = arguments.coder.ca_file}};
+    if (arguments.record.empty()) return network;
+    return mtmc::RecordingTransport{std::move(network), arguments.record};
+  }
+
+  /// A transport that somebody else asks, too.
+  struct Shared {
+    std::shared_ptr<mtmc::BatchTransport> transport;
+    [[nodiscard]] mtmc::HttpResponse send(const mtmc::HttpRequest& request, const mtmc::BodySink& sink,
+                                          mtmc::Deadline deadline, std::stop_token stop) {
+      return transport->send(request, sink, deadline, std::move(stop));
+    }
+  };
+
+  [[nodiscard]] ModelArguments policy_arguments() const {
+    auto model = arguments_.policy;
+    if (model.url.empty()) model.url = arguments_.coder.url;
+    if (model.model.empty()) model.model = arguments_.coder.model;
+    model.key_variable = arguments_.coder.key_variable;
+    if (arguments_.policy.url.empty()) model.profile = arguments_.coder.profile;
+    return model;
+  }
+
+  [[nodiscard]] mtmc::Endpoint endpoint(const ModelArguments& model, const char* flags) const {
+    mtmc::EndpointOptions options;
+    if (arguments_.from_environment) options = mtmc::endpoint_from_environment();
+    if (!model.url.empty()) options.base_url = model.url;
+    if (!model.model.empty()) options.model = model.model;
+    if (const char* const key = std::getenv(model.key_variable.c_str()); key != nullptr)
+      options.api_key = key;
+    if (options.base_url.empty() || options.model.empty())
+      throw mtmc::Error(mtmc::error_id::net_options, "no language model is named",
+                        std::string("Give ") + flags + ", or --from-environment");
+    if (!model.profile.empty()) options.profile = mtmc::endpoint_profile(model.profile);
+    return mtmc::Endpoint{transport_, std::move(options)};
+  }
+  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const char* flags) const {
+    return mtmc::ChatClient{endpoint(model, flags), {.prices = prices_, .spending = spending_}};
+  }
+
+  static mtmc::PriceTable read_prices(const std::string& path) {
+    mtmc::PriceTable table;
+    const auto wrong = [&](const char* what) {
+      return mtmc::Error(mtmc::error_id::json_malformed, what, "See --help for the form of the file", path);
+    };
+    const auto json = nlohmann::json::parse(mtmc::read_file(path), nullptr, false);
+    if (!json.is_array()) throw wrong("the prices are no JSON list");
+    for (const auto& entry : json) {
+      if (!entry.is_object() || !entry.contains("model") || !entry["model"].is_string())
+        throw wrong("a price names no model");
+      mtmc::Price price{.model = entry["model"].get<std::string>()};
+      for (const auto& [name, value] : entry.items()) {
+        if (name == "model") continue;
+        if (!value.is_number() || value.get<double>() < 0) throw wrong("a price is no number of money");
+        if (name == "prompt")
+          price.prompt = value;
+        else if (name == "completion")
+          price.completion = value;
+        else if (name == "cached")
+          price.cached = value.get<double>();
+        else
+          throw wrong("a price has an unknown field");
+      }
+      table.push_back(std::move(price));
+    }
+    return table;
+  }
+
+  const LanguageModelArguments& arguments_;
+  std::shared_ptr<mtmc::BatchTransport> batch_;
+  mtmc::AnyTransport transport_;
+  mtmc::Spending spending_;
+  mtmc::PriceTable prices_;
+};
+
+} // namespace command_line
