@@ -1,8 +1,8 @@
 #pragma once
 /// One request and what comes back of it, as libcurl hands it over.
 
-#include <mtmc/net/curl.hpp>
 #include <mtmc/net/curl_library.hpp>
+#include <mtmc/net/curl_options.hpp>
 #include <mtmc/net/http_text.hpp>
 #include <mtmc/net/transport.hpp>
 
