@@ -31,7 +31,10 @@ namespace detail {
   return !stop.stop_requested();
 }
 
+/// So many seconds from now; never if that is years away.
 [[nodiscard]] inline Deadline after(double seconds) {
+  constexpr double years = 1e9;
+  if (!(seconds < years)) return Deadline::max();
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                 std::chrono::duration<double>(seconds));
 }

@@ -20,19 +20,20 @@ namespace mtmc {
 
 namespace detail {
 
-/// At most so many bytes of a server's words, on one line.
+/// At most so many bytes of a server's words, on one line that no terminal acts on.
 [[nodiscard]] inline std::string shortened(std::string_view text, std::size_t longest = 300) {
   std::string line;
+  bool cut = false;
   for (const char c : trim(text)) {
-    const bool space = c == '\n' || c == '\r' || c == '\t' || c == ' ';
+    const bool space = static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
     if (space && (line.empty() || line.back() == ' ')) continue;
+    cut = line.size() >= longest;
+    if (cut) break;
     line += space ? ' ' : c;
-    if (line.size() >= longest) break;
   }
   // Not in the middle of a character.
   if (const auto bad = find_malformed_utf8(line); bad != std::string_view::npos) line.resize(bad);
-  if (line.size() + 3 >= longest) line += "...";
-  return line;
+  return cut ? line + "..." : line;
 }
 
 [[nodiscard]] inline std::string text_of(const Json& value) {
@@ -49,7 +50,8 @@ namespace detail {
 [[nodiscard]] inline std::string text_of_html(std::string_view page) {
   if (const auto begin = page.find("<title>"); begin != std::string_view::npos) {
     const auto text = page.substr(begin + 7);
-    return std::string(text.substr(0, text.find('<')));
+    const auto title = trim(text.substr(0, text.find('<')));
+    if (!title.empty()) return std::string(title);
   }
   std::string text;
   bool tag = false;
@@ -129,7 +131,9 @@ MTMC_INLINE EndpointError read_endpoint_error(const HttpResponse& response) {
   using detail::text_member;
   EndpointError result;
   const auto text = trim(response.body);
-  const auto body = detail::parse_text(text, false);
+  auto body = detail::parse_text(text, false);
+  // Gemini's are in a list of one.
+  if (body.is_array() && body.size() == 1) body = detail::Json(body.front());
   if (!body.is_object()) {
     result.message =
         detail::shortened(text.starts_with('<') ? detail::text_of_html(text) : std::string(text));
@@ -143,9 +147,12 @@ MTMC_INLINE EndpointError read_endpoint_error(const HttpResponse& response) {
   if (result.message.empty()) result.message = text_member(body, "detail");
   if (result.message.empty()) result.message = std::string(text);
   result.message = detail::shortened(result.message);
-  const auto code = error.find("code");
-  result.code = code != error.end() && code->is_string() ? code->get<std::string>() : std::string();
-  if (result.code.empty()) result.code = text_member(error, "type");
+  // Numbers repeat the status only.
+  for (const char* const name : {"code", "type", "status"}) {
+    const auto code = error.find(name);
+    if (result.code.empty() && code != error.end() && code->is_string())
+      result.code = code->get<std::string>();
+  }
   if (result.code.empty()) result.code = text_member(body, "error_type");
   result.parameter = text_member(error, "param");
   return result;
