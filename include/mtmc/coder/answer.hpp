@@ -109,7 +109,7 @@ struct ExtractedAnswer {
 ///
 /// An open fence, tag or edit is `truncated`, and so is `cut`, whatever was found. A text without fences
 /// shows its end only by its brackets: there `cut` is what to rely on. Does not throw for any bytes; the time
-/// is linear in the answer (edits: times the parent's lines at worst).
+/// is linear in the answer (200 edits, the most there may be, each take a look at the whole kernel).
 [[nodiscard]] ExtractedAnswer extract_kernel(std::string_view answer, const AnswerOptions& options);
 
 /// An answer that was cut, and what the model sent when it was asked to go on, as one answer.

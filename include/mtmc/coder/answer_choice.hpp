@@ -23,8 +23,8 @@ namespace mtmc::detail {
 
 /// A text in two: its launch lines, and all the rest.
 struct LaunchSplit {
-  std::vector<std::string_view> launches;
-  std::vector<std::string_view> scratch;
+  std::vector<std::string> launches;
+  std::vector<std::string> scratch;
   std::string rest;
 };
 
@@ -44,63 +44,85 @@ struct LaunchSplit {
     if (!marked)
       split.rest.append(line) += '\n';
     else
-      (launched_name(line, marker).empty() ? split.scratch : split.launches).push_back(trim(line));
+      (launched_name(line, marker).empty() ? split.scratch : split.launches).emplace_back(trim(line));
   }
   split.rest = bare_code(split.rest);
   return split;
 }
 
-/// Whether two texts differ in nothing but where among the other lines their launch lines stand.
-[[nodiscard]] inline bool same_kernel(std::string_view left, std::string_view right,
-                                      const Language& language) {
-  const auto a = split_launch_lines(left, language);
-  const auto b = split_launch_lines(right, language);
-  return a.rest == b.rest && a.launches == b.launches && a.scratch == b.scratch;
-}
+/// What all candidates of an answer are read with.
+struct AnswerContext {
+  const AnswerOptions& options;
+  /// The parent, if there is one.
+  LaunchSplit parent{};
+  /// Launch lines for a text without its own, and the functions that such a text must define.
+  std::string launch_lines{};
+  LaunchSplit given{};
+  std::vector<std::string> entries{};
+
+  explicit AnswerContext(const AnswerOptions& said) : options(said), entries(said.entries) {
+    if (options.parent == nullptr) return;
+    parent = split_launch_lines(options.parent->source, options.language);
+    given = parent;
+    if (entries.empty()) entries = launched_entries(options.parent->source, options.language);
+  }
+
+  /// Takes the lines of a block that holds nothing else in place of the parent's.
+  void use_launch_lines(const std::string& lines) {
+    launch_lines = lines;
+    given = split_launch_lines(launch_lines, options.language);
+    entries = launched_entries(launch_lines, options.language);
+  }
+};
 
 /// A block that may be the kernel.
 struct AnswerCandidate {
   const AnswerBlock* block = nullptr;
-  /// What the kernel's text would be, launch lines included.
-  std::string source{};
+  /// As the answer has it.
+  std::string code{};
   std::set<std::string, std::less<>> defined{};
   /// What it must define and does not.
   std::vector<std::string> missing{};
   /// The line that stands for code that is not there.
   std::optional<std::string> elision{};
   bool unchanged = false;
+  bool has_launch = false;
+  bool has_scratch = false;
   int score = 0;
 
   [[nodiscard]] bool is_kernel() const { return missing.empty() && !elision && !unchanged; }
+
+  /// The kernel's text: with launch lines before it, if it has none.
+  [[nodiscard]] std::string source(const AnswerContext& context) const {
+    std::string text;
+    if (!has_launch && !context.launch_lines.empty()) text = context.launch_lines;
+    if (!has_launch && context.launch_lines.empty()) {
+      if (!has_scratch)
+        for (const auto& line : context.given.scratch) text.append(line) += '\n';
+      for (const auto& line : context.given.launches) text.append(line) += '\n';
+    }
+    return text + code;
+  }
 };
 
-/// Reads `code` as a kernel. `launch_lines` are for a text without its own; empty = the parent's.
-[[nodiscard]] inline AnswerCandidate read_candidate(std::string_view code, const AnswerOptions& options,
-                                                    std::string_view launch_lines = {}) {
+/// Reads `code` as a kernel.
+[[nodiscard]] inline AnswerCandidate read_candidate(std::string_view code, const AnswerContext& context) {
+  const auto& language = context.options.language;
   AnswerCandidate candidate;
-  candidate.source = code;
-  if (launched_entries(code, options.language).empty()) {
-    std::string added(launch_lines);
-    if (added.empty() && options.parent != nullptr) {
-      const auto parent = split_launch_lines(options.parent->source, options.language);
-      const bool own_scratch = !split_launch_lines(code, options.language).scratch.empty();
-      if (!own_scratch)
-        for (const auto line : parent.scratch) added.append(line) += '\n';
-      for (const auto line : parent.launches) added.append(line) += '\n';
-    }
-    candidate.source = added + candidate.source;
-  }
-  const auto parent_entries = options.entries.empty() && options.parent != nullptr
-                                  ? launched_entries(options.parent->source, options.language)
-                                  : options.entries;
-  const auto own = launch_lines.empty() ? code : std::string_view(candidate.source);
-  const auto text = read_code(code, options.language.syntax);
-  candidate.defined = defined_names(text, options.language.syntax);
-  for (const auto& entry : needed_entries(own, options.language, parent_entries))
+  candidate.code = code;
+  const auto split = split_launch_lines(code, language);
+  candidate.has_launch = !split.launches.empty();
+  candidate.has_scratch = !split.scratch.empty();
+  const auto text = read_code(code, language.syntax);
+  candidate.defined = defined_names(text, language.syntax);
+  for (const auto& entry : needed_entries(code, language, context.entries))
     if (!candidate.defined.contains(entry)) candidate.missing.push_back(entry);
   if (const auto elision = find_elision(text, code)) candidate.elision = *elision;
-  candidate.unchanged =
-      options.parent != nullptr && same_kernel(options.parent->source, candidate.source, options.language);
+  const auto& launches = candidate.has_launch ? split.launches : context.given.launches;
+  const auto& scratch = candidate.has_launch || candidate.has_scratch ? split.scratch : context.given.scratch;
+  // Where among the other lines the launch lines stand makes no other kernel.
+  candidate.unchanged = context.options.parent != nullptr && split.rest == context.parent.rest &&
+                        launches == context.parent.launches && scratch == context.parent.scratch;
   // Three lines are the least that a kernel has: a head, a statement and an end.
   candidate.score = std::count(code.begin(), code.end(), '\n') >= 3 ? 1 : 0;
   return candidate;
@@ -111,7 +133,10 @@ struct AnswerCandidate {
                                      std::string_view prose, Syntax syntax) {
   const auto last_part = [](std::string_view path) { return path.substr(path.find_last_of('/') + 1); };
   std::vector<std::string> wanted;
-  for (const auto line : answer_lines(candidate.source)) {
+  // More files than these no kernel asks for.
+  constexpr std::size_t most = 32;
+  for (const auto line : answer_lines(candidate.code)) {
+    if (wanted.size() == most) break;
     auto rest = line;
     if (syntax == Syntax::python) {
       const auto word = take_identifier(rest);

@@ -90,8 +90,9 @@ struct CommentWords {
        "previous", "original", "before",    "above",        "code",    "similarly",
        "similar",  "continue", "continues", "other",        "body",    "implementation",
        "etc",      "here",     "setup",     "declarations", "helpers", "includes"});
-  constexpr auto before_dots = std::to_array<std::string_view>(
-      {"unchanged", "omitted", "existing", "code", "rest", "implementation", "same"});
+  constexpr auto before_dots =
+      std::to_array<std::string_view>({"unchanged", "omitted", "existing", "implementation"});
+  constexpr auto first_before_dots = std::to_array<std::string_view>({"rest", "same", "code"});
   constexpr auto keys = std::to_array<std::string_view>(
       {"unchanged", "omitted", "existing", "same", "snip", "snipped", "truncated", "brevity"});
   constexpr auto stock = std::to_array<std::string_view>(
@@ -115,7 +116,14 @@ struct CommentWords {
   };
   if (words.words.empty()) return words.begins_with_dots;
   if (words.begins_with_dots && any_of(after_dots)) return true;
-  if (words.ends_with_dots && words.words.size() <= 6 && any_of(before_dots)) return true;
+  // Longer ones tell of something: "loop over the existing rows of the tile, one by one ..."
+  constexpr std::size_t most_words = 6;
+  if (words.ends_with_dots && words.words.size() <= most_words) {
+    if (any_of(before_dots)) return true;
+    if (std::find(first_before_dots.begin(), first_before_dots.end(), words.words.front()) !=
+        first_before_dots.end())
+      return true;
+  }
   for (const auto phrase : phrases)
     if (has_word(words.text, phrase)) return true;
   return any_of(keys) && std::all_of(words.words.begin(), words.words.end(), [&](const std::string& word) {

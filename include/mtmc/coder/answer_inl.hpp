@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,15 +43,16 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
 
 /// The kernel that a candidate is, or what is wrong with its bytes.
 [[nodiscard]] inline ExtractedAnswer accepted_answer(const AnswerCandidate& candidate,
-                                                     const AnswerOptions& options, std::string_view prose) {
-  const bool malformed = find_malformed_utf8(candidate.source) != std::string_view::npos;
-  if (malformed || candidate.source.find('\0') != std::string::npos)
+                                                     const AnswerContext& context, std::string_view prose) {
+  const auto source = candidate.source(context);
+  const bool malformed = find_malformed_utf8(source) != std::string_view::npos;
+  if (malformed || source.find('\0') != std::string::npos)
     return failed_answer(AnswerFailure::not_text,
                          std::string("The code holds ") +
                              (malformed ? "bytes that are not UTF-8." : "NUL bytes.") +
                              std::string(send_whole_kernel),
                          prose);
-  return {.kernel = Kernel{options.language, candidate.source}, .note = answer_note(prose)};
+  return {.kernel = Kernel{context.options.language, source}, .note = answer_note(prose)};
 }
 
 /// Why none of the candidates is a kernel; there is one at least.
@@ -84,8 +87,11 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
   if (split)
     return failed_answer(AnswerFailure::ambiguous,
                          "The kernel is spread over several blocks." + std::string(send_whole_kernel), prose);
-  std::string message = "The code does not define `" + joined(partial->missing, "`, `") + "`";
-  if (!partial->defined.empty() && partial->defined.size() <= 6)
+  auto missing = partial->missing;
+  constexpr std::size_t most_named = 6;
+  if (missing.size() > most_named) missing.resize(most_named);
+  std::string message = "The code does not define `" + joined(missing, "`, `") + "`";
+  if (!partial->defined.empty() && partial->defined.size() <= most_named)
     message += " (it defines `" + joined(partial->defined, "`, `") + "`)";
   message += ", which the launch lines launch. Send the whole kernel and define it, or write a line `" +
              std::string(launch_marker(options.language)) + " launch NAME...` for its new name.";
@@ -101,7 +107,9 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
     std::string text;
   };
   std::vector<Code> codes;
-  std::string launch_lines;
+  AnswerContext context(options);
+  // Launch lines alone are short.
+  constexpr std::size_t most_launch_bytes = 4096;
   for (const auto& block : answer.blocks) {
     const auto fit = fit_of_tag(block.tag, options.language);
     if (!block.closed || fit == TagFit::foreign || trim(block.body).empty()) continue;
@@ -110,15 +118,16 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
     if (fit == TagFit::neutral && trim(block.body).starts_with('{')) continue;
     auto text = repaired_code(block.body);
     const auto split = split_launch_lines(text, options.language);
-    if (trim(read_code(split.rest, options.language.syntax).plain).empty() && !split.launches.empty())
-      launch_lines = text;
+    if (text.size() < most_launch_bytes && !split.launches.empty() &&
+        trim(read_code(split.rest, options.language.syntax).plain).empty())
+      context.use_launch_lines(text);
     else
       codes.push_back({&block, fit, std::move(text)});
   }
   if (codes.empty()) return std::nullopt;
   std::vector<AnswerCandidate> candidates;
   for (const auto& code : codes) {
-    auto candidate = read_candidate(code.text, options, launch_lines);
+    auto candidate = read_candidate(code.text, context);
     candidate.block = code.block;
     candidate.score += code.fit == TagFit::matching ? 2 : 0;
     candidates.push_back(std::move(candidate));
@@ -138,7 +147,7 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
                          "The kernel includes another block of the answer as a file, but it is one text." +
                              std::string(send_whole_kernel),
                          answer.prose);
-  return accepted_answer(*chosen, options, answer.prose);
+  return accepted_answer(*chosen, context, answer.prose);
 }
 
 /// The code and the words of a JSON object, such as `{"code": "...", "explanation": "..."}`.
@@ -187,7 +196,8 @@ struct JsonAnswer {
   const auto code = read_code(repaired, syntax);
   const bool only_comment = code.open_end && trim(std::string_view(code.plain)).empty();
   if (!only_comment && !starts_like_code(code, repaired, syntax)) return std::nullopt;
-  const auto candidate = read_candidate(repaired, options);
+  const AnswerContext context(options);
+  const auto candidate = read_candidate(repaired, context);
   const bool is_python = syntax == Syntax::python;
   const auto last = trim(std::string_view(code.plain));
   const bool ends_as_c = last.empty() || last.back() == '}' || last.back() == ';' ||
@@ -196,7 +206,7 @@ struct JsonAnswer {
     return truncated_answer("The code ends within brackets or a comment.", {});
   if (is_python ? !margin_is_python(code.plain) : !ends_as_c) return std::nullopt;
   if (!candidate.is_kernel()) return no_kernel_among({candidate}, options, {});
-  return accepted_answer(candidate, options, {});
+  return accepted_answer(candidate, context, {});
 }
 
 /// The parent with the edits of the answer, all or none.
@@ -204,6 +214,11 @@ struct JsonAnswer {
   const auto read = read_edits(text);
   if (read.open_end || fenced_blocks(text).open_end)
     return truncated_answer("The last edit or its code block has no end.", read.prose);
+  // Each edit goes over the whole kernel.
+  constexpr std::size_t most_edits = 200;
+  if (read.edits.size() > most_edits)
+    return failed_answer(AnswerFailure::edit_no_match,
+                         "The answer has more than 200 edits." + std::string(send_whole_kernel), read.prose);
   auto source = normalize_text(options.parent->source);
   auto failure = AnswerFailure::none;
   std::string problems;
@@ -249,11 +264,12 @@ struct JsonAnswer {
     if (applied) answer.partly_edited = Kernel{options.language, source};
     return answer;
   }
-  auto candidate = read_candidate(bare_code(source), options);
+  const AnswerContext context(options);
+  auto candidate = read_candidate(bare_code(source), context);
   // Comments of the parent are not the answer's.
   candidate.elision.reset();
   if (!candidate.is_kernel()) return no_kernel_among({candidate}, options, read.prose);
-  return accepted_answer(candidate, options, read.prose);
+  return accepted_answer(candidate, context, read.prose);
 }
 
 /// Why an answer without code has none.
@@ -280,9 +296,9 @@ struct JsonAnswer {
 MTMC_INLINE std::vector<std::string> launched_entries(std::string_view source, const Language& language) {
   const auto marker = launch_marker(language);
   std::vector<std::string> entries;
+  std::set<std::string, std::less<>> seen;
   for (const auto line : detail::answer_lines(source))
-    if (auto name = detail::launched_name(line, marker);
-        !name.empty() && std::find(entries.begin(), entries.end(), name) == entries.end())
+    if (auto name = detail::launched_name(line, marker); !name.empty() && seen.insert(name).second)
       entries.push_back(std::move(name));
   return entries;
 }
@@ -338,19 +354,29 @@ MTMC_INLINE std::string join_continuation(std::string_view first, std::string_vi
   const auto stripped = detail::strip_reasoning(continuation);
   if (stripped.open) return joined;
   std::string_view more = stripped.text;
+  if (const auto repeated = detail::repeated_bytes(joined, more); repeated > 0)
+    return joined.append(more.substr(repeated));
   const auto before = detail::strip_reasoning(joined);
-  if (const auto blocks = detail::fenced_blocks(before.text); blocks.open_end) {
-    more = detail::after_repeated_fence(more);
-    // The open block as it stands in the text, without the line end that the reader adds.
-    std::string_view body = blocks.blocks.back().body;
-    if (!joined.ends_with('\n') && !body.empty()) body.remove_suffix(1);
-    if (std::string_view(joined).ends_with(body) && detail::starts_over(body, more)) {
-      joined.resize(joined.size() - body.size());
-      return joined.append(more);
-    }
+  const auto blocks = detail::fenced_blocks(before.text);
+  // A Markdown block may go on with a block in it.
+  const bool wraps =
+      blocks.open_end && (blocks.blocks.back().tag == "markdown" || blocks.blocks.back().tag == "md");
+  if (!blocks.open_end || wraps) return joined.append(more);
+
+  const auto inside = detail::after_repeated_fence(more);
+  // The open block as it stands in the text, without the line end that the reader adds.
+  std::string_view body = blocks.blocks.back().body;
+  if (body.empty() && !joined.ends_with('\n') && inside.size() < more.size()) {
+    // Cut within the fence's line, which is there again.
+    joined.resize(joined.rfind('\n') + 1);
+    return joined.append(more);
   }
-  more.remove_prefix(detail::repeated_bytes(joined, more));
-  return joined.append(more);
+  if (!joined.ends_with('\n') && !body.empty()) body.remove_suffix(1);
+  if (std::string_view(joined).ends_with(body) && detail::starts_over(body, inside)) {
+    joined.resize(joined.size() - body.size());
+    return joined.append(inside);
+  }
+  return joined.append(inside.substr(detail::repeated_bytes(joined, inside)));
 }
 
 } // namespace mtmc
