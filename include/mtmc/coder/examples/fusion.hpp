@@ -8,46 +8,41 @@ namespace mtmc::detail {
 inline constexpr std::string_view fusion_examples = R"xml(<examples>
 
 <example optimization="fusion" language="cpp">
-<title>Power of a wind turbine from the two components of the wind</title>
-<action>fusing the launches of wind_speed and turbine_power in line 17 to 18</action>
+<title>Pressure of the wind on a sail, from the wind's two components</title>
+<action>fusing the launches of square_of_speed and pressure_on_sail in line 14 to 15</action>
 <why>Both functions go over the same N elements, and element i of the second needs only element i of the first, so one
-loop does both and keeps the speed in a register. The scratch buffer and its launch line are gone, and with them a write
+loop does both and keeps the square in a register. The scratch buffer and its launch line are gone, and with them a write
 and a read of N numbers. Each element is computed by the same operations in the same order.</why>
 <task><![CDATA[
-{"arguments": [{"name": "u", "shape": ["N"]}, {"name": "v", "shape": ["N"]}, {"name": "power", "shape": ["N"]}],
- "sizes": [{"N": 400000}, {"N": 1001, "weight": 0}, {"N": 1, "weight": 0}]}
+{"arguments": [{"name": "u", "shape": ["N"]}, {"name": "v", "shape": ["N"]}, {"name": "pressure", "shape": ["N"]}],
+ "sizes": [{"N": 500000}, {"N": 1001, "weight": 0}, {"N": 1, "weight": 0}]}
 ]]></task>
 <before><![CDATA[
-#include <cmath>
-
-void wind_speed(const float* u, const float* v, float* speed, int N) {
+void square_of_speed(const float* u, const float* v, float* square, int N) {
   for (int i = 0; i < N; ++i) {
-    speed[i] = std::sqrt(u[i] * u[i] + v[i] * v[i]);
+    square[i] = u[i] * u[i] + v[i] * v[i];
   }
 }
 
-void turbine_power(const float* speed, float* power, int N) {
+void pressure_on_sail(const float* square, float* pressure, int N) {
   for (int i = 0; i < N; ++i) {
-    float s = speed[i];
-    power[i] = 0.6f * s * s * s / (1.0f + 0.02f * s * s);
+    pressure[i] = 0.6f * square[i] / (1.0f + 0.02f * square[i]);
   }
 }
 
-//@ scratch speed: f32[N]
-//@ launch wind_speed(u, v, speed, N)
-//@ launch turbine_power(speed, power, N)
+//@ scratch square: f32[N]
+//@ launch square_of_speed(u, v, square, N)
+//@ launch pressure_on_sail(square, pressure, N)
 ]]></before>
 <after><![CDATA[
-#include <cmath>
-
-void wind_power(const float* u, const float* v, float* power, int N) {
+void wind_pressure(const float* u, const float* v, float* pressure, int N) {
   for (int i = 0; i < N; ++i) {
-    float s = std::sqrt(u[i] * u[i] + v[i] * v[i]);
-    power[i] = 0.6f * s * s * s / (1.0f + 0.02f * s * s);
+    float square = u[i] * u[i] + v[i] * v[i];
+    pressure[i] = 0.6f * square / (1.0f + 0.02f * square);
   }
 }
 
-//@ launch wind_power(u, v, power, N)
+//@ launch wind_pressure(u, v, pressure, N)
 ]]></after>
 </example>
 
