@@ -51,10 +51,11 @@ missing_packages() {
   have g++ || echo g++
   have cmake || echo cmake
   have ninja || echo ninja-build
-  headers="nlohmann/json.hpp doctest/doctest.h CLI/CLI.hpp${bench:+ benchmark/benchmark.h}"
+  headers="nlohmann/json.hpp tinyxml2.h doctest/doctest.h CLI/CLI.hpp${bench:+ benchmark/benchmark.h}"
   for header in $(absent_headers g++ $headers); do
     case $header in
       nlohmann/*) echo nlohmann-json3-dev ;;
+      tinyxml2.h) echo libtinyxml2-dev ;;
       doctest/*) echo doctest-dev ;;
       CLI/*) echo libcli11-dev ;;
       benchmark/*) echo libbenchmark-dev ;;

@@ -16,6 +16,13 @@ macro(mtmc_find_or_fetch_json)
     d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d)
 endmacro()
 
+# Its package admits no newer major version than the one asked for, and 9 and all since will do.
+macro(mtmc_find_or_fetch_tinyxml2)
+  mtmc_find_or_fetch(tinyxml2 tinyxml2::tinyxml2 ""
+    https://github.com/leethomason/tinyxml2/archive/refs/tags/10.0.0.tar.gz
+    3bdf15128ba16686e69bce256cc468e76c7b94ff2c7f391cc5ec09e40bff3839)
+endmacro()
+
 macro(mtmc_find_or_fetch_doctest)
   mtmc_find_or_fetch(doctest doctest::doctest 2.4
     https://github.com/doctest/doctest/archive/refs/tags/v2.4.11.tar.gz

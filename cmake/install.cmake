@@ -2,11 +2,13 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-if(NOT nlohmann_json_FOUND)
-  message(FATAL_ERROR "MTMC_INSTALL needs an installed nlohmann_json: the installed mtmc package looks for it, and "
-    "a copy that was only fetched is not there to be found. Install it (Debian: apt-get install "
-    "nlohmann-json3-dev) or configure with -DMTMC_INSTALL=OFF.")
-endif()
+foreach(library nlohmann_json tinyxml2)
+  if(NOT ${library}_FOUND)
+    message(FATAL_ERROR "MTMC_INSTALL needs an installed ${library}: the installed mtmc package looks for it, and "
+      "a copy that was only fetched is not there to be found. Install it (Debian: apt-get install "
+      "nlohmann-json3-dev libtinyxml2-dev) or configure with -DMTMC_INSTALL=OFF.")
+  endif()
+endforeach()
 
 set(package_dir ${CMAKE_INSTALL_DATADIR}/mtmc)
 install(TARGETS mtmc EXPORT mtmcTargets FILE_SET HEADERS)

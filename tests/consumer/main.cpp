@@ -1,3 +1,4 @@
+#include <mtmc/coder/example_library.hpp>
 #include <mtmc/mtmc.hpp>
 
 #include <cstdio>
@@ -7,6 +8,10 @@ int main() {
   const std::string version = std::to_string(mtmc::version_major) + "." +
                               std::to_string(mtmc::version_minor) + "." + std::to_string(mtmc::version_patch);
   std::printf("found mtmc %s, expected %s\n", version.c_str(), EXPECTED_VERSION);
+  // What needs a library besides the headers links, too.
+  const auto examples = mtmc::ExampleLibrary::built_in();
+  std::printf("%zu examples\n", examples.all().size());
+  if (examples.all().empty()) return 1;
 #ifdef WITH_WORKER
   try {
     mtmc::WorkerEvaluator evaluator{{.search_path = ""}};

@@ -40,6 +40,7 @@ class MtmcConan(ConanFile):
 
     def requirements(self):
         self.requires("nlohmann_json/3.11.3", transitive_headers=True)
+        self.requires("tinyxml2/10.0.0", transitive_headers=True, transitive_libs=True)
 
     def package_id(self):
         self.info.clear()

@@ -1,0 +1,151 @@
+#pragma once
+/// The library's own examples of fusion (coder/example_library.hpp).
+
+#include <string_view>
+
+namespace mtmc::detail {
+
+inline constexpr std::string_view fusion_examples = R"xml(<examples>
+
+<example optimization="fusion" language="cpp">
+<title>Pressure of the wind on a sail, from the wind's two components</title>
+<action>fusing the launches of square_of_speed and pressure_on_sail in line 14 to 15</action>
+<why>Both functions go over the same N elements, and element i of the second needs only element i of the first, so one
+loop does both and keeps the square in a register. The scratch buffer and its launch line are gone, and with them a write
+and a read of N numbers. Each element is computed by the same operations in the same order.</why>
+<task><![CDATA[
+{"arguments": [{"name": "u", "shape": ["N"]}, {"name": "v", "shape": ["N"]}, {"name": "pressure", "shape": ["N"]}],
+ "sizes": [{"N": 500000}, {"N": 1001, "weight": 0}, {"N": 1, "weight": 0}]}
+]]></task>
+<before><![CDATA[
+void square_of_speed(const float* u, const float* v, float* square, int N) {
+  for (int i = 0; i < N; ++i) {
+    square[i] = u[i] * u[i] + v[i] * v[i];
+  }
+}
+
+void pressure_on_sail(const float* square, float* pressure, int N) {
+  for (int i = 0; i < N; ++i) {
+    pressure[i] = 0.6f * square[i] / (1.0f + 0.02f * square[i]);
+  }
+}
+
+//@ scratch square: f32[N]
+//@ launch square_of_speed(u, v, square, N)
+//@ launch pressure_on_sail(square, pressure, N)
+]]></before>
+<after><![CDATA[
+void wind_pressure(const float* u, const float* v, float* pressure, int N) {
+  for (int i = 0; i < N; ++i) {
+    float square = u[i] * u[i] + v[i] * v[i];
+    pressure[i] = 0.6f * square / (1.0f + 0.02f * square);
+  }
+}
+
+//@ launch wind_pressure(u, v, pressure, N)
+]]></after>
+</example>
+
+<example optimization="fusion" language="cuda">
+<title>Level of a spectrum in decibels</title>
+<action>fusing the launches of spectrum_power and to_decibel in line 2 to 3</action>
+<why>Each thread of the second kernel needs only the element that the same thread of the first one makes, so one kernel
+does both and keeps the value in a register. The scratch buffer and one launch are gone: a write and a read of N numbers
+through memory and the start of a kernel are saved. The grid and the guard for the last block stay as they were.</why>
+<task><![CDATA[
+{"arguments": [{"name": "re", "shape": ["N"]}, {"name": "im", "shape": ["N"]}, {"name": "level", "shape": ["N"]}],
+ "sizes": [{"N": 100000}, {"N": 257, "weight": 0}, {"N": 1, "weight": 0}]}
+]]></task>
+<before><![CDATA[
+//@ scratch power: f32[N]
+//@ launch spectrum_power<<<ceil_div(N, 256), 256>>>(re, im, power, N)
+//@ launch to_decibel<<<ceil_div(N, 256), 256>>>(power, level, N)
+
+__global__ void spectrum_power(const float* re, const float* im, float* power, int N) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < N) {
+    power[i] = re[i] * re[i] + im[i] * im[i];
+  }
+}
+
+__global__ void to_decibel(const float* power, float* level, int N) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < N) {
+    level[i] = 10.0f * log10f(power[i] + 0.001f);
+  }
+}
+]]></before>
+<after><![CDATA[
+//@ launch spectrum_level<<<ceil_div(N, 256), 256>>>(re, im, level, N)
+
+__global__ void spectrum_level(const float* re, const float* im, float* level, int N) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < N) {
+    float power = re[i] * re[i] + im[i] * im[i];
+    level[i] = 10.0f * log10f(power + 0.001f);
+  }
+}
+]]></after>
+</example>
+
+<example optimization="fusion" language="triton">
+<title>Level of a spectrum in decibels</title>
+<action>fusing the launches of spectrum_power and to_decibel in line 6 to 7</action>
+<why>A program of the second kernel needs only the elements that the program of the same number makes in the first, so
+one kernel does both and keeps them in registers. The scratch buffer and one launch are gone, and with them a write and a
+read of N numbers through memory. Offsets and mask stay as they were, so the last, incomplete block is still right.</why>
+<task><![CDATA[
+{"arguments": [{"name": "re", "role": "input", "dtype": "f32", "shape": ["N"]},
+               {"name": "im", "role": "input", "dtype": "f32", "shape": ["N"]},
+               {"name": "level", "role": "output", "dtype": "f32", "shape": ["N"]},
+               {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"}],
+ "sizes": [{"N": 1000000}, {"N": 1025, "weight": 0}, {"N": 1, "weight": 0}]}
+]]></task>
+<before><![CDATA[
+import triton
+import triton.language as tl
+
+
+#@ scratch power: f32[N]
+#@ launch spectrum_power<<<ceil_div(N, 1024), 128>>>(re, im, power, N)
+#@ launch to_decibel<<<ceil_div(N, 1024), 128>>>(power, level, N)
+
+
+@triton.jit
+def spectrum_power(re, im, power, N):
+    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    real = tl.load(re + i, mask=i < N, other=0.0)
+    imaginary = tl.load(im + i, mask=i < N, other=0.0)
+    tl.store(power + i, real * real + imaginary * imaginary, mask=i < N)
+
+
+@triton.jit
+def to_decibel(power, level, N):
+    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    p = tl.load(power + i, mask=i < N, other=1.0)
+    # 4.3429448 = 10 / ln(10)
+    tl.store(level + i, 4.3429448 * tl.log(p + 0.001), mask=i < N)
+]]></before>
+<after><![CDATA[
+import triton
+import triton.language as tl
+
+
+#@ launch spectrum_level<<<ceil_div(N, 1024), 128>>>(re, im, level, N)
+
+
+@triton.jit
+def spectrum_level(re, im, level, N):
+    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    real = tl.load(re + i, mask=i < N, other=0.0)
+    imaginary = tl.load(im + i, mask=i < N, other=0.0)
+    p = real * real + imaginary * imaginary
+    # 4.3429448 = 10 / ln(10)
+    tl.store(level + i, 4.3429448 * tl.log(p + 0.001), mask=i < N)
+]]></after>
+</example>
+
+</examples>
+)xml";
+
+} // namespace mtmc::detail
