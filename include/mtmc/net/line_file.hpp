@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <fcntl.h>
 #include <string>
 #include <string_view>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <system_error>
 #include <unistd.h>
@@ -68,8 +68,12 @@ class LineFile {
 public:
   /// Throws `Error` (`mtmc.net.002`) where the file cannot be opened or another writer holds it.
   explicit LineFile(std::string path)
-      : path_(std::move(path)), file_(open_alone(path_, "somebody else is writing this file")),
-        size_(content_of(file_.get()).size()) {}
+      : path_(std::move(path)), file_(open_alone(path_, "somebody else is writing this file")) {
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+      throw Error(error_id::net_record, "this is no regular file", "Choose another file", path_);
+    size_ = static_cast<std::size_t>(status.st_size);
+  }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
