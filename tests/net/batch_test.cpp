@@ -11,13 +11,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
-#include <map>
-#include <optional>
 #include <random>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -40,6 +39,9 @@ struct Batch {
 
   [[nodiscard]] BatchTransport open() const { return BatchTransport{{.folder = path}}; }
   [[nodiscard]] std::string text(const std::string& name) const { return mtmc::read_file(path + '/' + name); }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return ::access((path + '/' + name).c_str(), F_OK) == 0;
+  }
   void write(const std::string& name, const std::string& text) const {
     mtmc::write_file_atomic(path + '/' + name, text);
   }
@@ -136,26 +138,21 @@ TEST_CASE("ids are unique, of at most 64 characters, and of those that every ser
 }
 
 TEST_CASE("two bodies whose hashes begin alike get ids of their own") {
-  std::map<std::string, std::string> seen;
-  std::optional<std::pair<std::string, std::string>> alike;
-  for (int i = 0; !alike; ++i) {
-    const auto body = "{\"i\":" + std::to_string(i) + '}';
-    const auto [place, first] = seen.try_emplace(mtmc::sha256_hex(body).substr(0, 8), body);
-    if (!first) alike = {place->second, body};
-  }
+  const std::string bodies[2]{R"({"i":9104})", R"({"i":43736})"};
+  REQUIRE(mtmc::sha256_hex(bodies[0]).substr(0, 8) == mtmc::sha256_hex(bodies[1]).substr(0, 8));
   const Batch batch;
   std::string ids[2];
   for (int start = 0; start < 2; ++start) {
     auto transport = batch.open();
-    ids[0] = pending_id(transport, chat_request(alike->first, "a"));
-    ids[1] = pending_id(transport, chat_request(alike->second, "a"));
+    ids[0] = pending_id(transport, chat_request(bodies[0], "a"));
+    ids[1] = pending_id(transport, chat_request(bodies[1], "a"));
     CHECK(ids[0] != ids[1]);
     CHECK(transport.waiting() == 2);
   }
   batch.write("answers/a.jsonl", output(ids[1], "second") + output(ids[0], "first"));
   auto transport = batch.open();
-  CHECK(content_of(send(transport, chat_request(alike->first, "a"))) == "first");
-  CHECK(content_of(send(transport, chat_request(alike->second, "a"))) == "second");
+  CHECK(content_of(send(transport, chat_request(bodies[0], "a"))) == "first");
+  CHECK(content_of(send(transport, chat_request(bodies[1], "a"))) == "second");
 }
 
 TEST_CASE("answers come back in any order and in several files, in the folder or beside the requests") {
@@ -521,8 +518,7 @@ TEST_CASE("a file of requests that somebody changed is refused with its line") {
 
 TEST_CASE("a file that was cut off anywhere is mended, and what was lost is asked again") {
   const Batch batch;
-  const std::vector<mtmc::HttpRequest> requests{chat_request(body_of("1"), "a"),
-                                                chat_request(body_of("2"), "b")};
+  const std::vector<mtmc::HttpRequest> requests{chat_request("{}", "a"), chat_request("{}", "b")};
   {
     auto transport = batch.open();
     for (const auto& request : requests) (void)pending_id(transport, request);
@@ -558,7 +554,7 @@ constexpr int steps = 3;
 /// The number of tasks that are done. `progress` is told of every step before and after it.
 int run_all_tasks(const std::string& folder, int progress) {
   BatchTransport transport{{.folder = folder}};
-  const std::string padding(100'000, 'p'); // long enough that a kill can end a write in its middle
+  const std::string padding(2'000, 'p');
   int done = 0;
   for (int task = 0; task < tasks; ++task) {
     std::string before = padding;
@@ -576,28 +572,42 @@ int run_all_tasks(const std::string& folder, int progress) {
   return done;
 }
 
-/// Runs all tasks in a process of their own and kills it after so many steps, or lets it end.
-/// Whether it ended by itself with all tasks done.
-bool run_in_process(const std::string& folder, int killed_after, int spins) {
+/// How a process ends before its time.
+struct Kill {
+  /// Reports of progress, and then a moment, until SIGKILL.
+  int after = -1;
+  int spins = 0;
+  /// Bytes that no file may grow beyond: the system ends the process in the middle of the write that would.
+  rlim_t file_size = RLIM_INFINITY;
+};
+
+/// Runs all tasks in a process of their own. Whether it ended by itself with all of them done.
+bool run_in_process(const std::string& folder, const Kill& kill) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const auto child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     ::close(ends[0]);
+    const rlimit no_core{0, 0};
+    const rlimit file_size{kill.file_size, kill.file_size};
+    if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_FSIZE, &file_size) != 0) ::_exit(1);
     ::_exit(run_all_tasks(folder, ends[1]) == tasks ? 0 : 75);
   }
   ::close(ends[1]);
   char told = 0;
-  for (int i = 0; i != killed_after && ::read(ends[0], &told, 1) == 1;) ++i;
-  for (volatile int i = 0; i < spins;) i = i + 1;
-  if (killed_after >= 0) ::kill(child, SIGKILL);
+  for (int i = 0; i != kill.after && ::read(ends[0], &told, 1) == 1;) ++i;
+  for (volatile int i = 0; i < kill.spins;) i = i + 1;
+  if (kill.after >= 0) ::kill(child, SIGKILL);
   while (::read(ends[0], &told, 1) == 1) {
   }
   ::close(ends[0]);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
-  if (killed_after < 0) REQUIRE(WIFEXITED(status));
+  if (kill.after < 0 && WIFSIGNALED(status)) {
+    CHECK(WTERMSIG(status) == SIGXFSZ);
+    CHECK(kill.file_size != RLIM_INFINITY);
+  }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -608,11 +618,17 @@ TEST_CASE(
   const Batch batch;
   std::mt19937 chance(7); // NOLINT(cert-msc32-c,cert-msc51-cpp)
   std::multiset<std::string> paid;
+  int torn = 0;
   for (int round = 1; round <= steps; ++round) {
-    for (int kill = 0; kill < 20; ++kill)
-      (void)run_in_process(batch.path, static_cast<int>(chance() % (2 * tasks * 2)),
-                           static_cast<int>(chance() % 200'000));
-    CHECK_FALSE(run_in_process(batch.path, -1, 0));
+    const auto name = "requests-" + std::to_string(round) + ".jsonl";
+    for (int kill = 0; kill < 10; ++kill) {
+      // The first one always ends within the first line of the round.
+      (void)run_in_process(batch.path, {.file_size = kill == 0 ? 10 + chance() % 2'000 : chance() % 10'000});
+      torn += batch.has(name) && !batch.text(name).ends_with('\n') ? 1 : 0;
+      (void)run_in_process(batch.path, {.after = static_cast<int>(chance() % (2 * tasks)),
+                                        .spins = static_cast<int>(chance() % 100'000)});
+    }
+    CHECK_FALSE(run_in_process(batch.path, {}));
     std::vector<mtmc::BatchFile> files;
     {
       auto transport = batch.open();
@@ -633,7 +649,8 @@ TEST_CASE(
     }
     batch.write("answers/round-" + std::to_string(round) + ".jsonl", answers);
   }
-  CHECK(run_in_process(batch.path, -1, 0));
+  CHECK(run_in_process(batch.path, {}));
+  CHECK(torn >= steps);
   CHECK(paid.size() == tasks * steps);
   CHECK(std::set<std::string>(paid.begin(), paid.end()).size() == tasks * steps);
   const auto transport = batch.open();
