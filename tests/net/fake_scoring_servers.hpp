@@ -217,14 +217,14 @@ inline mtmc::HttpResponse completions(State& state, const Json& body) {
     const int more = body["max_tokens"].get<int>();
     if (more > 0) all.push_back("!");
     Json texts = Json::array(), logprobs = Json::array(), offsets = Json::array();
-    std::string before;
+    std::int64_t before = 0;
     for (std::size_t i = state.no_echo ? all.size() - static_cast<std::size_t>(more) : 0; i < all.size();
          ++i) {
       texts.push_back(jsonable(all[i]));
-      offsets.push_back(code_points(before) + (i > 0 ? state.offset_shift : 0));
+      offsets.push_back(before + (i > 0 ? state.offset_shift : 0));
       logprobs.push_back(i == 0 && !state.first_has_score ? Json()
                                                           : Json(i == 0 ? -1.0 : scored(state, all, i)));
-      before += all[i];
+      before += code_points(all[i]);
     }
     Json choice = {{"index", p}, {"text", (state.no_echo ? "" : prompts[p]) + (more > 0 ? "!" : "")}};
     choice["logprobs"] = {{"tokens", texts}, {"token_logprobs", logprobs}, {"text_offset", offsets}};

@@ -90,6 +90,8 @@ struct ScoringOptions {
   /// What the server is, where it hides it: "vllm", "sglang", "llama.cpp", "llama-cpp-python", "tgi",
   /// "ollama", "openai". Empty = found out.
   std::string server{};
+  /// Empty = the endpoint's; where that is empty too, the first that the server has.
+  std::string model{};
   /// The endpoint's name of a fine-tuned adapter (LoRA), empty = none: SGLang's `lora_path`, a model's name
   /// for vLLM and completions, TGI's `adapter_id`, the path or number of `/lora-adapters` for llama.cpp.
   std::string adapter{};
@@ -127,6 +129,8 @@ struct ScoringReport {
   std::string server{};
   /// The model as the server calls it; empty where it does not say and none was named.
   std::string model{};
+  /// All models that the server says it has.
+  std::vector<std::string> models{};
   /// SHA-256 of the chat template, where the server shows it.
   std::string chat_template_hash{};
   /// Whether log-probabilities of the continuations themselves come back.

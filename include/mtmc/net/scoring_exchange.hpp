@@ -109,6 +109,7 @@ struct ScoringSession {
   EndpointProfile profile;
   std::string server{};
   std::string model{};
+  std::vector<std::string> models{};
   std::string label{};
   std::stop_token stop{};
   bool chat_labels = true;

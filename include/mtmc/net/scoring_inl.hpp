@@ -195,7 +195,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
                                  .options = options_,
                                  .profile = endpoint_.profile(),
                                  .server = options_.server,
-                                 .model = endpoint_.options().model,
+                                 .model = options_.model.empty() ? endpoint_.options().model : options_.model,
                                  .label = "score-probe",
                                  .stop = std::move(stop)};
   const auto address = detail::address_without_secrets(endpoint_.options().base_url);
@@ -231,6 +231,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
   }
   report_.server = session.server;
   report_.model = session.model;
+  report_.models = session.models;
   report_.requests = session.requests;
   report_.usage = session.usage;
   if (!found)

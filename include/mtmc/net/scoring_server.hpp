@@ -31,8 +31,10 @@ inline void read_models(ScoringSession& session, const Json& body) {
   const auto* const models = member(body, "data");
   if (models == nullptr || !models->is_array() || models->empty()) return;
   const Json* own = nullptr;
-  for (const auto& model : *models)
-    if (text_member(model, "id") == session.model) own = &model;
+  for (const auto& model : *models) {
+    session.models.push_back(text_member(model, "id"));
+    if (session.models.back() == session.model) own = &model;
+  }
   if (own == nullptr) own = &models->front();
   if (session.model.empty()) session.model = text_member(*own, "id");
   if (session.server.empty())
