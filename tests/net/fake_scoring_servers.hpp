@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fake {
+namespace toy_scoring {
 
 using mtmc::detail::Json;
 
@@ -93,6 +93,8 @@ struct State {
   int drops = 0;
   std::size_t dropped = 0;
   bool no_echo = false;
+  /// The tokens lack the last one, and each has the score of the one after it.
+  bool shifted = false;
   bool first_has_score = false;
   bool hates_paris = false;
   /// Added to the first score of every further answer.
@@ -225,6 +227,11 @@ inline mtmc::HttpResponse completions(State& state, const Json& body) {
       logprobs.push_back(i == 0 && !state.first_has_score ? Json()
                                                           : Json(i == 0 ? -1.0 : scored(state, all, i)));
       before += code_points(all[i]);
+    }
+    if (state.shifted) {
+      texts.erase(texts.size() - 1);
+      offsets.erase(offsets.size() - 1);
+      logprobs.erase(std::size_t{1});
     }
     Json choice = {{"index", p}, {"text", (state.no_echo ? "" : prompts[p]) + (more > 0 ? "!" : "")}};
     choice["logprobs"] = {{"tokens", texts}, {"token_logprobs", logprobs}, {"text_offset", offsets}};
@@ -405,4 +412,4 @@ struct Place {
   }
 };
 
-} // namespace fake
+} // namespace toy_scoring

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "net/fake_scoring_servers.hpp"
+#include "fake_scoring_servers.hpp"
 
 using namespace mtmc;
 
@@ -20,7 +20,7 @@ const std::vector<std::string> actions = {" tiling the i loop of copy in line 1"
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 /// Compares with what the toy model says itself.
-void check_scores(const fake::Place& place, const std::string& text, const ScoringAnswer& answer,
+void check_scores(const toy_scoring::Place& place, const std::string& text, const ScoringAnswer& answer,
                   const std::vector<std::string>& wanted) {
   REQUIRE(answer.failure == ChatFailure::none);
   REQUIRE(answer.continuations.size() == wanted.size());
@@ -54,7 +54,7 @@ TEST_CASE("every server's own way gives the model's own log-probabilities, after
         Kind{"llama.cpp", ScoringMethod::llama_cpp_forced, false},
         Kind{"tgi", ScoringMethod::tgi_prefill, false}}) {
     CAPTURE(kind.name);
-    const fake::Place place(kind.name);
+    const toy_scoring::Place place(kind.name);
     auto scorer = place.scorer();
     const auto& report = scorer.report();
     CHECK(report.method == kind.method);
@@ -81,17 +81,22 @@ TEST_CASE("where a server takes arrays, 200 continuations are one request") {
   std::vector<std::string> many;
   for (int i = 0; i < 200; ++i) many.push_back(" tiling R" + std::to_string(i));
   for (const std::string kind : {"vllm", "sglang"}) {
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     const auto answer = scorer.score(context, many, {});
     check_scores(place, context, answer, many);
     CHECK(answer.requests == (kind == "vllm" ? 1 : 2)); // SGLang is shown the context first
   }
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   auto scorer = place.scorer({.most_at_once = 64});
   const auto answer = scorer.score(context, many, {});
   check_scores(place, context, answer, many);
   CHECK(answer.requests == 4);
+
+  auto small = place.scorer({.most_echoed_bytes = 10 * (context.size() + 12)});
+  const auto pieces = small.score(context, many, {});
+  check_scores(place, context, pieces, many);
+  CHECK(pieces.requests == 20);
 }
 
 TEST_CASE("characters of several bytes are scored with all their tokens") {
@@ -99,14 +104,14 @@ TEST_CASE("characters of several bytes are scored with all their tokens") {
   const std::string before = "Kachelgröße 平:";
   for (const std::string kind : {"sglang", "vllm", "llama-cpp-python", "llama.cpp", "tgi"}) {
     CAPTURE(kind);
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     check_scores(place, before, scorer.score(before, texts, {}), texts);
   }
 }
 
 TEST_CASE("offsets that are off by a blank do not move the boundary") {
-  const fake::Place place("llama-cpp-python");
+  const toy_scoring::Place place("llama-cpp-python");
   place.state->offset_shift = 1;
   auto scorer = place.scorer();
   check_scores(place, context, scorer.score(context, actions, {}), actions);
@@ -119,7 +124,7 @@ TEST_CASE("a token that holds the end of the context and the beginning of an act
   const std::vector<std::string> texts = {" xor", " stop"};
   for (const std::string kind : {"sglang", "vllm", "llama-cpp-python", "tgi"}) {
     CAPTURE(kind);
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     const auto answer = scorer.score(context, texts, {});
     check_scores(place, context, answer, texts);
@@ -134,7 +139,7 @@ TEST_CASE("a context whose tokens change far before its end is scored from the f
   const std::vector<std::string> texts = {"2", " stop"};
   for (const std::string kind : {"sglang", "tgi"}) {
     CAPTURE(kind);
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     const auto answer = scorer.score(number, texts, {});
     check_scores(place, number, answer, texts);
@@ -147,7 +152,7 @@ TEST_CASE("a context whose tokens change far before its end is scored from the f
 TEST_CASE("what is impossible counts as -50 and is told") {
   for (const std::string kind : {"sglang", "vllm", "tgi", "llama.cpp"}) {
     CAPTURE(kind);
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     const auto answer = scorer.score(context, std::vector<std::string>{" a@b", " ab"}, {});
     check_scores(place, context, answer, {" a@b", " ab"});
@@ -155,21 +160,21 @@ TEST_CASE("what is impossible counts as -50 and is told") {
     CHECK(answer.continuations[0].logprob_sum < -50);
     CHECK_FALSE(answer.continuations[1].clamped);
   }
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   auto scorer = place.scorer();
   place.state->raw_nonfinite = true;
   check_scores(place, context, scorer.score(context, std::vector<std::string>{" a@b"}, {}), {" a@b"});
 }
 
 TEST_CASE("choices in another order go by their index") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   place.state->backwards = true;
   auto scorer = place.scorer();
   check_scores(place, context, scorer.score(context, actions, {}), actions);
 }
 
 TEST_CASE("a choice that is left out is asked for once more, by itself") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   auto scorer = place.scorer();
   place.state->drops = 1;
   place.state->dropped = 2;
@@ -184,7 +189,7 @@ TEST_CASE("a choice that is left out is asked for once more, by itself") {
   CHECK(never.continuations.empty());
   CHECK(contains(never.message, "leaves out"));
 
-  const fake::Place other("sglang");
+  const toy_scoring::Place other("sglang");
   auto strict = other.scorer();
   other.state->drops = 1;
   CHECK(strict.score(context, actions, {}).failure == ChatFailure::malformed);
@@ -192,7 +197,7 @@ TEST_CASE("a choice that is left out is asked for once more, by itself") {
 
 TEST_CASE("the probe goes one row down at each failure, and says why") {
   SUBCASE("no echo") {
-    const fake::Place place("vllm");
+    const toy_scoring::Place place("vllm");
     place.state->no_echo = true;
     const auto report = place.scorer().report();
     CHECK(report.method == ScoringMethod::labels);
@@ -207,39 +212,46 @@ TEST_CASE("the probe goes one row down at each failure, and says why") {
     CHECK(contains(text, "server: vllm, model toy"));
   }
   SUBCASE("a first token that something is said to come before") {
-    const fake::Place place("sglang");
+    const toy_scoring::Place place("sglang");
     place.state->first_has_score = true;
     const auto report = place.scorer().report();
     CHECK(report.method == ScoringMethod::labels);
     CHECK(contains(report.rejected[0].reason, "very first token"));
   }
   SUBCASE("scores that mean something else") {
-    const fake::Place place("vllm");
+    const toy_scoring::Place place("vllm");
     place.state->hates_paris = true;
     const auto report = place.scorer().report();
     CHECK(contains(report.rejected[1].reason, "not likelier"));
     CHECK(place.scorer({.wants_paris = false}).report().method == ScoringMethod::vllm_echo);
   }
   SUBCASE("scores that move") {
-    const fake::Place place("vllm");
+    const toy_scoring::Place place("vllm");
     place.state->drift = -0.02;
     CHECK(contains(place.scorer().report().rejected[1].reason, "asked again, the score moved by 0.02"));
-    const fake::Place steady("vllm");
+    const toy_scoring::Place steady("vllm");
     steady.state->drift = -0.005;
     const auto report = steady.scorer().report();
     CHECK(report.method == ScoringMethod::vllm_echo);
     CHECK(report.repeat_difference == doctest::Approx(0.005));
   }
+  SUBCASE("scores of the wrong tokens") {
+    const toy_scoring::Place place("llama-cpp-python");
+    place.state->shifted = true;
+    const auto report = place.scorer().report();
+    CHECK(report.method == ScoringMethod::labels);
+    CHECK(contains(report.rejected[2].reason, "shifted"));
+  }
   SUBCASE("TGI without its switch, llama.cpp without grammars") {
-    const fake::Place place("tgi");
+    const toy_scoring::Place place("tgi");
     place.state->no_echo = true;
     CHECK(contains(place.scorer().report().rejected[4].reason, "--enable-prefill-logprobs"));
-    const fake::Place other("llama.cpp");
+    const toy_scoring::Place other("llama.cpp");
     other.state->no_echo = true;
     CHECK(contains(other.scorer().report().rejected[3].reason, "the grammar was not kept"));
   }
   SUBCASE("all the way") {
-    const fake::Place place("chat");
+    const toy_scoring::Place place("chat");
     place.state->no_logprobs = true;
     CHECK(place.scorer({.server = "vllm"}).report().method == ScoringMethod::constrained);
     place.state->no_schema = true;
@@ -258,14 +270,14 @@ TEST_CASE("the probe goes one row down at each failure, and says why") {
 }
 
 TEST_CASE("a method that is asked for is the only one that is tried") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   CHECK(place.scorer({.method = ScoringMethod::labels}).report().rejected.empty());
   place.state->no_echo = true;
   CHECK_THROWS_AS((void)place.scorer({.method = ScoringMethod::vllm_echo}), Error);
 }
 
 TEST_CASE("options that mean nothing are refused") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   for (const auto& wrong : {ScoringOptions{.most_at_once = 0}, ScoringOptions{.rotations = 0},
                             ScoringOptions{.least_label_mass = 2}, ScoringOptions{.choice_share = 0},
                             ScoringOptions{.answers = 0}, ScoringOptions{.answer_tokens = 0}})
@@ -274,7 +286,7 @@ TEST_CASE("options that mean nothing are refused") {
 }
 
 TEST_CASE("a server that is down, or does not let us in, ends the probe at once") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   place.state->status = 503;
   CHECK_THROWS_WITH_AS((void)place.scorer(), doctest::Contains("status 503: out of order"), Error);
   place.state->status = 401;
@@ -283,7 +295,7 @@ TEST_CASE("a server that is down, or does not let us in, ends the probe at once"
 }
 
 TEST_CASE("failures of a question are values") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   auto scorer = place.scorer();
   const auto fails_as = [&](int status, const std::string& text) {
     place.state->status = status;
@@ -314,7 +326,7 @@ TEST_CASE("failures of a question are values") {
 TEST_CASE("every server's way of saying that a text is too long is understood") {
   for (const std::string kind : {"sglang", "vllm", "tgi", "llama.cpp"}) {
     CAPTURE(kind);
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer();
     place.state->context_length = 9;
     CHECK(scorer.score(context, actions, {}).failure == ChatFailure::too_long);
@@ -322,7 +334,7 @@ TEST_CASE("every server's way of saying that a text is too long is understood") 
 }
 
 TEST_CASE("letters give the shares of a list, whatever place an item stands at") {
-  const fake::Place place("chat");
+  const toy_scoring::Place place("chat");
   auto scorer = place.scorer();
   REQUIRE(scorer.report().method == ScoringMethod::labels);
   CHECK(scorer.report().requests == 6); // the models, an echo that is refused, and twice two rotations
@@ -349,7 +361,7 @@ TEST_CASE("letters give the shares of a list, whatever place an item stands at")
 }
 
 TEST_CASE("200 items are asked for in pages, and the pages' first ones against each other") {
-  const fake::Place place("chat");
+  const toy_scoring::Place place("chat");
   auto scorer = place.scorer();
   for (const int count : {21, 200, 450}) {
     std::vector<std::string> many;
@@ -369,7 +381,7 @@ TEST_CASE("200 items are asked for in pages, and the pages' first ones against e
 }
 
 TEST_CASE("a model without a chat template is asked for its letters by plain completions") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   place.state->no_chat = true;
   auto scorer = place.scorer({.method = ScoringMethod::labels});
   const auto answer = scorer.score(context, actions, {});
@@ -378,7 +390,7 @@ TEST_CASE("a model without a chat template is asked for its letters by plain com
 }
 
 TEST_CASE("letters that are unlikely altogether are not believed") {
-  const fake::Place place("chat");
+  const toy_scoring::Place place("chat");
   auto scorer = place.scorer({.server = "vllm"});
   REQUIRE(scorer.report().method == ScoringMethod::labels);
   place.state->label_mass = 0.3;
@@ -395,7 +407,7 @@ TEST_CASE("letters that are unlikely altogether are not believed") {
 }
 
 TEST_CASE("a choice alone becomes a share, several become frequencies") {
-  const fake::Place place("chat");
+  const toy_scoring::Place place("chat");
   place.state->no_logprobs = true;
   auto scorer = place.scorer({.method = ScoringMethod::chat_json});
   place.state->chat_text =
@@ -419,7 +431,7 @@ TEST_CASE("a choice alone becomes a share, several become frequencies") {
 
 TEST_CASE("an adapter is named in each server's way") {
   const auto sent = [](const std::string& kind, const std::string& adapter, std::string_view path) {
-    const fake::Place place(kind);
+    const toy_scoring::Place place(kind);
     auto scorer = place.scorer({.adapter = adapter});
     (void)scorer.score(context, actions, {});
     return place.bodies(path).back();
@@ -428,19 +440,19 @@ TEST_CASE("an adapter is named in each server's way") {
   CHECK(sent("sglang", "tuned", "/generate")["lora_path"] == "tuned");
   CHECK(sent("tgi", "tuned", "/generate")["parameters"]["adapter_id"] == "tuned");
   CHECK(sent("llama.cpp", "policy.gguf", "/completion")["lora"][0]["id"] == 4);
-  const fake::Place place("llama.cpp");
+  const toy_scoring::Place place("llama.cpp");
   CHECK_THROWS_WITH_AS((void)place.scorer({.adapter = "other"}), doctest::Contains("no adapter"), Error);
 }
 
 TEST_CASE("llama.cpp's grammar keeps quotes and backslashes") {
-  const fake::Place place("llama.cpp");
+  const toy_scoring::Place place("llama.cpp");
   auto scorer = place.scorer();
   const std::vector<std::string> texts = {R"( set "a\b")"};
   check_scores(place, context, scorer.score(context, texts, {}), texts);
 }
 
 TEST_CASE("nothing to score costs nothing") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   auto scorer = place.scorer();
   const auto before = place.state->asked.size();
   CHECK(scorer.score(context, {}, {}).continuations.empty());

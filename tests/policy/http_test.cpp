@@ -8,8 +8,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/sample_nouns.hpp"
-#include "net/fake_scoring_servers.hpp"
+#include "../core/sample_nouns.hpp"
+#include "../net/fake_scoring_servers.hpp"
 
 using namespace mtmc;
 
@@ -33,10 +33,17 @@ std::vector<Action> actions(int count, const std::string& label = "the loop of f
   return legal;
 }
 
+/// A card with a short prompt.
+PolicyCard short_card() {
+  PolicyCard card;
+  card.prompt_template = "{kernel}\n{history}\nNext step:";
+  return card;
+}
+
 HttpPolicyOptions with_card(PolicyCard card) { return {.card = std::move(card)}; }
 
 /// The distribution by the toy model's own numbers.
-std::vector<double> expected(const fake::Place& place, const PolicyPrompt& prompt,
+std::vector<double> expected(const toy_scoring::Place& place, const PolicyPrompt& prompt,
                              ScoreNormalization normalization, double temperature) {
   std::vector<double> weights;
   for (const auto& text : prompt.continuations) {
@@ -84,10 +91,10 @@ TEST_CASE("the policy is the softmax of the model's own scores, in all three nor
     for (const std::string kind : {"vllm", "sglang", "llama.cpp", "llama-cpp-python", "tgi"}) {
       CAPTURE(name);
       CAPTURE(kind);
-      PolicyCard card;
+      auto card = short_card();
       card.normalization = normalization;
       card.temperature = 0.75;
-      const fake::Place place(kind);
+      const toy_scoring::Place place(kind);
       HttpPolicy policy(place.endpoint(), with_card(card));
       const auto answer = policy.distribution(seen, legal, {});
       CHECK(answer.exact);
@@ -101,8 +108,8 @@ TEST_CASE("the policy is the softmax of the model's own scores, in all three nor
 }
 
 TEST_CASE("200 actions are one request where the server takes arrays") {
-  const fake::Place place("vllm");
-  HttpPolicy policy(place.endpoint());
+  const toy_scoring::Place place("vllm");
+  HttpPolicy policy(place.endpoint(), with_card(short_card()));
   const auto before = policy.requests();
   const auto answer = policy.distribution(sample::observation(), actions(199), {});
   CHECK(answer.probabilities.size() == 200);
@@ -115,7 +122,7 @@ TEST_CASE("actions of equal text have equal probabilities and are sent once") {
   auto legal = actions(3);
   for (auto& action : legal) action.first_line = action.last_line = 7;
   legal[1].verb = "tiling";
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   HttpPolicy policy(place.endpoint());
   const auto answer = policy.distribution(sample::observation(), legal, {});
   CHECK(place.bodies("/completions").back()["prompt"].size() == 2);
@@ -130,7 +137,7 @@ TEST_CASE("actions of equal text have equal probabilities and are sent once") {
 }
 
 TEST_CASE("names of any script are scored") {
-  const fake::Place place("sglang");
+  const toy_scoring::Place place("sglang");
   HttpPolicy policy(place.endpoint());
   auto seen = sample::observation();
   seen.task.summary = "Größe × 大小";
@@ -142,7 +149,7 @@ TEST_CASE("names of any script are scored") {
 }
 
 TEST_CASE("a single legal action costs nothing") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   HttpPolicy policy(place.endpoint());
   const auto before = place.state->asked.size();
   const auto answer = policy.distribution(sample::observation(), actions(0), {});
@@ -152,8 +159,8 @@ TEST_CASE("a single legal action costs nothing") {
 }
 
 TEST_CASE("the same question is answered from memory, another is not") {
-  const fake::Place place("vllm");
-  HttpPolicy policy(place.endpoint(), {.remembered_questions = 2});
+  const toy_scoring::Place place("vllm");
+  HttpPolicy policy(place.endpoint(), {.card = short_card(), .remembered_questions = 2});
   auto seen = sample::observation();
   const auto legal = actions(3);
   const auto first = policy.distribution(seen, legal, {});
@@ -173,7 +180,7 @@ TEST_CASE("the same question is answered from memory, another is not") {
 }
 
 TEST_CASE("usage counts the tokens that the server counts, those of the start included") {
-  const fake::Place place("llama.cpp");
+  const toy_scoring::Place place("llama.cpp");
   HttpPolicy policy(place.endpoint());
   const auto start = policy.usage();
   CHECK(start.prompt_tokens > 0);
@@ -186,7 +193,7 @@ TEST_CASE("usage counts the tokens that the server counts, those of the start in
 }
 
 TEST_CASE("a choice from a list is marked as such") {
-  const fake::Place place("chat");
+  const toy_scoring::Place place("chat");
   HttpPolicy policy(place.endpoint());
   const auto answer = policy.distribution(sample::observation(), actions(3), {});
   CHECK_FALSE(answer.exact);
@@ -197,7 +204,7 @@ TEST_CASE("a choice from a list is marked as such") {
 TEST_CASE("a prompt that is too long loses its history, then its regions, and then it is an error") {
   auto seen = sample::observation();
   const auto legal = actions(2);
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   HttpPolicy policy(place.endpoint(), {.remembered_questions = 0});
   const auto length = [&](PromptCut cut) {
     const auto prompt = policy_prompt(policy.card(), seen, legal, cut);
@@ -239,7 +246,7 @@ TEST_CASE("a prompt that is too long loses its history, then its regions, and th
 }
 
 TEST_CASE("an endpoint that fails is an error with what was tried and what to do") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   HttpPolicy policy(place.endpoint());
   const auto what = [&](int status) -> std::string {
     place.state->status = status;
@@ -269,7 +276,7 @@ TEST_CASE("an endpoint that fails is an error with what was tried and what to do
 TEST_CASE("a card of another model, or of another chat template, is refused") {
   PolicyCard card;
   card.model = "other";
-  const fake::Place place("llama.cpp");
+  const toy_scoring::Place place("llama.cpp");
   CHECK_THROWS_WITH_AS(HttpPolicy(place.endpoint(), with_card(card)),
                        doctest::Contains("the card is for the model \"other\", the server has \"toy\""),
                        Error);
@@ -289,7 +296,7 @@ TEST_CASE("the card's adapter and method are used, and the identity tells all th
   PolicyCard card;
   card.adapter = "tuned";
   card.method = ScoringMethod::completions_echo;
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   const HttpPolicy policy(place.endpoint(), with_card(card));
   CHECK(place.bodies("/completions").back()["model"] == "tuned");
   CHECK(place.bodies("/completions").back()["max_tokens"] == 1);
@@ -300,7 +307,7 @@ TEST_CASE("the card's adapter and method are used, and the identity tells all th
 }
 
 TEST_CASE("any policy can hold it") {
-  const fake::Place place("vllm");
+  const toy_scoring::Place place("vllm");
   AnyPolicy policy = HttpPolicy(place.endpoint(), with_card(paper_policy_card()));
   CHECK(policy.concurrency_limit() == 1);
   CHECK(contains(policy.identity(), ", sum, card "));

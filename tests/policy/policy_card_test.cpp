@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/sample_nouns.hpp"
+#include "../core/sample_nouns.hpp"
 
 using namespace mtmc;
 

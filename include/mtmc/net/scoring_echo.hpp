@@ -3,6 +3,7 @@
 /// llama-cpp-python.
 
 #include <mtmc/net/scoring_exchange.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -43,6 +44,19 @@ struct EchoedTokens {
   return longer || last_token.empty() ? 1 : 0;
 }
 
+/// Whether the last token is the one that was generated, as far as the text tells. The server of
+/// llama-cpp-python pairs each token with the log-probabilities after it, and drops the last pair, where a
+/// model has no start token.
+[[nodiscard]] inline bool ends_with_generated(const Json& choice, const std::string& prompt,
+                                              const std::string& last_token) {
+  const auto* const text = member(choice, "text");
+  if (text == nullptr || !text->is_string()) return true;
+  const auto& whole = text->get_ref<const std::string&>();
+  if (!whole.starts_with(prompt)) return true;
+  const auto generated = trim(std::string_view(whole).substr(prompt.size()));
+  return generated.empty() || generated == trim(last_token);
+}
+
 /// Reads one choice; a text that says what is wrong with it goes to `problem`.
 [[nodiscard]] inline EchoedTokens read_echo(const Json& body, const Json& choice, const std::string& prompt,
                                             bool one_more, std::string& problem) {
@@ -66,11 +80,15 @@ struct EchoedTokens {
     for (const auto& offset : *offsets)
       echoed.offsets.push_back(offset.is_number() ? offset.get<std::int64_t>() : -1);
 
-  const auto& last = echoed.texts.empty() ? std::string() : echoed.texts.back();
+  const auto last = echoed.texts.empty() ? std::string() : echoed.texts.back();
   const auto more = std::min(generated_tokens(body, choice, prompt, one_more, last), echoed.texts.size());
   const auto kept = echoed.texts.size() - more;
   if (kept == 0) {
     problem = "the prompt is not echoed";
+    return echoed;
+  }
+  if (more > 0 && !ends_with_generated(choice, prompt, last)) {
+    problem = "the tokens are shifted against their log-probabilities";
     return echoed;
   }
   if (!echoed.offsets.empty())
@@ -159,13 +177,26 @@ struct EchoAnswer {
   return result;
 }
 
+/// How many of the prompts go into one request: at least one.
+[[nodiscard]] inline std::size_t prompts_at_once(std::span<const std::string> prompts, std::size_t most,
+                                                 std::size_t most_bytes) {
+  std::size_t count = 0, bytes = 0;
+  for (const auto& prompt : prompts) {
+    bytes += prompt.size();
+    if (count == most || (count > 0 && bytes > most_bytes)) break;
+    ++count;
+  }
+  return count;
+}
+
 /// All prompts, so many in a request; those that an answer leaves out are asked for once more, by themselves.
 [[nodiscard]] inline EchoAnswer ask_for_all_echoes(ScoringSession& session,
                                                    std::span<const std::string> prompts, bool one_more,
                                                    std::size_t at_once) {
   EchoAnswer all;
-  for (std::size_t begin = 0; begin < prompts.size(); begin += at_once) {
-    const auto part = prompts.subspan(begin, std::min(at_once, prompts.size() - begin));
+  while (all.prompts.size() < prompts.size()) {
+    const auto rest = prompts.subspan(all.prompts.size());
+    const auto part = rest.first(prompts_at_once(rest, at_once, session.options.most_echoed_bytes));
     auto answer = ask_for_echo(session, part, one_more);
     if (answer.failure != ChatFailure::none) return answer;
     for (std::size_t i = 0; i < part.size(); ++i) {

@@ -2,16 +2,14 @@
 /// What every way of scoring needs (net/scoring_inl.hpp): one question in JSON, its answer, what it cost.
 
 #include <mtmc/core/json_fields.hpp>
-#include <mtmc/net/scoring.hpp>
-#include <mtmc/support/sha256.hpp>
+#include <mtmc/net/endpoint.hpp>
+#include <mtmc/net/scoring_types.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
-#include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>

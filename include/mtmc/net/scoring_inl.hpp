@@ -9,6 +9,7 @@
 #include <mtmc/net/scoring_exchange.hpp>
 #include <mtmc/net/scoring_generate.hpp>
 #include <mtmc/net/scoring_server.hpp>
+#include <mtmc/support/sha256.hpp>
 
 #include <algorithm>
 #include <cmath>

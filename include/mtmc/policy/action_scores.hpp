@@ -1,7 +1,7 @@
 #pragma once
 /// From the scores of actions' texts to probabilities of actions (TWOSOME; paper, eq. 2).
 
-#include <mtmc/net/scoring.hpp>
+#include <mtmc/net/scoring_types.hpp>
 #include <mtmc/policy/policy_card.hpp>
 
 #include <algorithm>

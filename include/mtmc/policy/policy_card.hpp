@@ -2,7 +2,7 @@
 /// What a token-scored policy was trained with and must be asked with: the card that comes with its weights.
 
 #include <mtmc/core/enum_names.hpp>
-#include <mtmc/net/scoring.hpp>
+#include <mtmc/net/scoring_types.hpp>
 
 #include <optional>
 #include <string>
