@@ -1,0 +1,91 @@
+#pragma once
+/// What kind of server an endpoint is, by the places it answers at.
+
+#include <mtmc/net/scoring_exchange.hpp>
+
+#include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc::detail {
+
+/// The server by what it says of its models; empty where that says nothing.
+[[nodiscard]] inline std::string server_by_owner(std::string_view owner, std::string_view model) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> owners{{{"vllm", "vllm"},
+                                                                                 {"sglang", "sglang"},
+                                                                                 {"llamacpp", "llama.cpp"},
+                                                                                 {"me", "llama-cpp-python"},
+                                                                                 {"library", "ollama"},
+                                                                                 {"openai", "openai"},
+                                                                                 {"system", "openai"}}};
+  for (const auto& [name, server] : owners)
+    if (owner == name) return std::string(server);
+  // TGI owns its model by the model's own name.
+  return !owner.empty() && owner == model ? "tgi" : "";
+}
+
+/// Reads `/models`: the server, and the model where none was named. What is not there stays empty.
+inline void read_models(ScoringSession& session, const Json& body) {
+  const auto* const models = member(body, "data");
+  if (models == nullptr || !models->is_array() || models->empty()) return;
+  const Json* own = nullptr;
+  for (const auto& model : *models) {
+    session.models.push_back(text_member(model, "id"));
+    if (session.models.back() == session.model) own = &model;
+  }
+  if (own == nullptr) own = &models->front();
+  if (session.model.empty()) session.model = text_member(*own, "id");
+  if (session.server.empty())
+    session.server = server_by_owner(text_member(*own, "owned_by"), text_member(*own, "id"));
+}
+
+/// Finds out what the server is and which model it has. A failure is one that nothing can be done about:
+/// nobody answers, or not to us.
+[[nodiscard]] inline JsonAnswer identify_server(ScoringSession& session) {
+  // A name that only the endpoint's profile knows: a service, not a program.
+  const auto& known = session.profile.name;
+  if (session.server.empty() && (known == "gemini" || known == "anthropic" || known == "deepseek"))
+    session.server = known;
+  auto models = session.ask("/models", nullptr);
+  if (models.ok()) {
+    read_models(session, models.body);
+  } else if (models.failure != ChatFailure::bad_request && models.failure != ChatFailure::malformed) {
+    return models;
+  }
+  constexpr std::array<std::array<std::string_view, 3>, 5> places{
+      {{"//info", "tgi", "model_id"},
+       {"//version", "vllm", "version"},
+       {"//get_model_info", "sglang", "model_path"},
+       {"//props", "llama.cpp", "default_generation_settings"},
+       {"//api/version", "ollama", "version"}}};
+  for (const auto& [path, server, sign] : places) {
+    // With a list of models all but TGI have said their name.
+    if (!session.server.empty() || (models.ok() && server != "tgi")) continue;
+    const auto answer = session.ask(path, nullptr);
+    if (answer.failure == ChatFailure::cancelled || answer.failure == ChatFailure::endpoint) return answer;
+    if (!answer.ok() || member(answer.body, std::string(sign).c_str()) == nullptr) continue;
+    session.server = server;
+    if (session.model.empty() && sign.starts_with("model")) session.model = answer.body[std::string(sign)];
+  }
+  if (session.server.empty()) session.server = "unknown";
+  if (session.profile.name == "unknown") session.profile = endpoint_profile(session.server);
+  return {};
+}
+
+/// The number of an adapter that llama.cpp loaded, by its path or by the number itself; -1 where there is no
+/// such adapter.
+[[nodiscard]] inline int find_adapter(ScoringSession& session) {
+  const auto& wanted = session.options.adapter;
+  const auto answer = session.ask("//lora-adapters", nullptr);
+  if (!answer.ok() || !answer.body.is_array()) return -1;
+  for (const auto& adapter : answer.body) {
+    const auto id = integer_member(adapter, "id");
+    if (id && (text_member(adapter, "path") == wanted || std::to_string(*id) == wanted))
+      return static_cast<int>(*id);
+  }
+  return -1;
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,38 @@
+#pragma once
+/// From the scores of actions' texts to probabilities of actions (TWOSOME; paper, eq. 2).
+
+#include <mtmc/net/scoring_types.hpp>
+#include <mtmc/policy/policy_card.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+namespace mtmc {
+
+/// A continuation's score after normalization; its sum where there is nothing to divide by.
+[[nodiscard]] inline double normalized_score(const ScoredContinuation& score,
+                                             ScoreNormalization normalization) noexcept {
+  const int parts = normalization == ScoreNormalization::token_mean  ? score.tokens
+                    : normalization == ScoreNormalization::word_mean ? score.words
+                                                                     : 1;
+  return score.logprob_sum / std::max(parts, 1);
+}
+
+/// Softmax of the normalized scores, divided by `temperature` (above 0). They sum to 1; as many as scores.
+[[nodiscard]] inline std::vector<double> action_probabilities(std::span<const ScoredContinuation> scores,
+                                                              ScoreNormalization normalization,
+                                                              double temperature = 1) {
+  std::vector<double> values;
+  values.reserve(scores.size());
+  for (const auto& score : scores) values.push_back(normalized_score(score, normalization) / temperature);
+  if (values.empty()) return values;
+  const double highest = *std::max_element(values.begin(), values.end());
+  double sum = 0;
+  for (double& value : values) sum += value = std::exp(value - highest);
+  for (double& value : values) value /= sum;
+  return values;
+}
+
+} // namespace mtmc
