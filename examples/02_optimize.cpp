@@ -1,5 +1,5 @@
-// mtmc-optimize: makes the kernels of task files faster, on this processor or a GPU, shows each step, and
-// keeps a journal that a run resumes from or that is replayed.
+// mtmc-optimize: makes the kernels of task files faster, on this processor or a GPU, with or without language
+// models, shows each step, and keeps a journal that a run resumes from or that is replayed.
 
 #include <mtmc/core/json.hpp>
 #include <mtmc/cuda_worker.hpp>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "command_line.hpp"
+#include "language_model.hpp"
 
 namespace {
 
@@ -36,17 +37,36 @@ struct Arguments {
   bool sample = false;
   bool json = false;
   bool list_actions = false;
+  bool show_prompt = false;
+  bool dry_run = false;
   bool quiet = false;
+  command_line::LanguageModelArguments models;
+
+  [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
+  [[nodiscard]] bool asks_policy() const {
+    return policy == "chat" || policy == "served" || policy == "free-form";
+  }
 };
+
+/// The policies that the paper's ablations (tables 6 and 7) put in the place of the learnt one.
+const std::map<std::string, std::string> policy_of_ablation{{"random-policy", "random"},
+                                                            {"chat-policy", "chat"},
+                                                            {"free-form", "free-form"},
+                                                            {"single-pass", "single-pass"}};
 
 void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
   auto* const policy = app.add_option("--policy", arguments.policy, "who chooses the next action")
-                           ->check(CLI::IsMember({"rules", "random"}))
+                           ->check(CLI::IsMember({"rules", "random", "chat", "served", "free-form", "single-pass"}))
                            ->capture_default_str();
   auto* const coder = app.add_option("--coder", arguments.coder, "who writes the step")
-                          ->check(CLI::IsMember({"transform"}))
+                          ->check(CLI::IsMember({"transform", "openai"}))
                           ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--ablation", [&arguments](const std::string& name) { arguments.policy = policy_of_ablation.at(name); },
+         "the paper's comparisons: another policy in the place of the usual one, or none")
+      ->check(CLI::IsMember(policy_of_ablation))
+      ->excludes(policy);
   auto* const space =
       app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
           ->check(CLI::IsMember({"paper", "extended"}))
@@ -95,7 +115,12 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--json", arguments.json, "one JSON object a task, as its last line on standard output");
   app.add_flag("--list-actions", arguments.list_actions,
                "show the legal actions of the start kernels and end");
+  app.add_flag("--show-prompt", arguments.show_prompt,
+               "print exactly what would be sent to the coder for the first step, and end");
+  app.add_flag("--dry-run", arguments.dry_run,
+               "print prompts and the most they could cost; nothing is sent or judged");
   app.add_flag("--quiet", arguments.quiet, "no progress");
+  command_line::add_language_model_options(app, arguments.models);
 }
 
 /// The steps of a folder: the drafts of the runs in it, or else sequences that somebody wrote.
@@ -123,14 +148,25 @@ struct Parts {
   mtmc::ActionSpace space;
 };
 
-Parts make_parts(const Arguments& arguments) {
+mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::ActionSpace& space,
+                            const command_line::LanguageModels& models) {
+  if (arguments.policy == "random") return mtmc::RandomPolicy{};
+  if (arguments.policy == "chat") return mtmc::ChatPolicy{models.policy_client()};
+  if (arguments.policy == "free-form") return mtmc::FreeFormPolicy{models.policy_client()};
+  if (arguments.policy == "served") return models.served_policy();
+  if (arguments.policy == "single-pass") return mtmc::SinglePassPolicy{space};
+  return mtmc::RulesPolicy{};
+}
+
+Parts make_parts(const Arguments& arguments, const command_line::LanguageModels& models) {
   if (!arguments.replay.empty()) {
     const auto sequence = load_steps(arguments.replay);
     return {mtmc::ReplayPolicy{sequence}, mtmc::ReplayCoder{sequence}, mtmc::action_space_of(sequence)};
   }
   auto space = arguments.space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
-  if (arguments.policy == "random") return {mtmc::RandomPolicy{}, mtmc::TransformCoder{}, std::move(space)};
-  return {mtmc::RulesPolicy{}, mtmc::TransformCoder{}, std::move(space)};
+  auto policy = make_policy(arguments, space, models);
+  if (arguments.asks_coder()) return {std::move(policy), models.coder(), std::move(space)};
+  return {std::move(policy), mtmc::TransformCoder{}, std::move(space)};
 }
 
 /// An evaluator for each language, made when it is first asked for.
@@ -150,11 +186,62 @@ private:
   std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
 };
 
+/// What a policy and a coder see before the first step.
+mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& device, int steps) {
+  mtmc::Observation seen{.task = task, .device = device, .kernel = task.kernel, .step_limit = steps};
+  seen.structure = mtmc::AstRegionFinder{}.find(task, task.kernel);
+  return seen;
+}
+
+/// The first request to the coder. Where choosing would ask a model, the rules choose.
+mtmc::CodingRequest first_request(const mtmc::Task& task, const mtmc::Device& device, const Arguments& arguments,
+                                  Parts& parts) {
+  mtmc::CodingRequest request{.seen = observe_start(task, device, arguments.loop.max_steps)};
+  auto actions = parts.space.legal_actions(request.seen.structure, device);
+  mtmc::AnyPolicy rules{mtmc::RulesPolicy{}};
+  auto& policy = arguments.asks_policy() ? rules : parts.policy;
+  if (policy.proposes_actions()) actions = policy.propose(request.seen, actions, {});
+  const auto distribution = policy.distribution(request.seen, actions, {});
+  const auto best = std::max_element(distribution.probabilities.begin(), distribution.probabilities.end());
+  request.action = actions.at(static_cast<std::size_t>(best - distribution.probabilities.begin()));
+  if (const auto* const type = parts.space.find(request.action.optimization)) {
+    request.intent = type->intent;
+    request.principle = type->principle_on(request.seen.structure.find_region(request.action.region));
+  }
+  return request;
+}
+
+/// What would be sent, and what it could cost.
+void show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
+                        const Arguments& arguments) {
+  const auto prompt = coder.prompt(request).text();
+  const auto most = coder.most_of(request);
+  const double drafts = static_cast<double>(arguments.loop.max_steps) * arguments.loop.samples *
+                        arguments.loop.beam * (1 + arguments.loop.repairs);
+  const double tokens = drafts * static_cast<double>(most.tokens());
+  if (arguments.json) {
+    const nlohmann::json summary{{"task", request.seen.task.name}, {"action", request.action.text()},
+                                 {"prompt", prompt},               {"most_tokens_a_draft", most.tokens()},
+                                 {"most_cost_a_draft", most.cost}, {"most_drafts", drafts},
+                                 {"most_tokens", tokens},          {"most_cost", drafts * most.cost}};
+    std::printf("%s\n", summary.dump().c_str());
+    return;
+  }
+  std::printf("%s", prompt.c_str());
+  if (arguments.show_prompt) return;
+  std::printf("----- %s: %s -----\na draft takes at most %lld tokens, %lld of them for the prompt",
+              request.seen.task.name.c_str(), request.action.text().c_str(),
+              static_cast<long long>(most.tokens()), static_cast<long long>(most.prompt_tokens));
+  if (most.cost > 0) std::printf(", and %.4g of money", most.cost);
+  std::printf("\nthe run asks for at most %.0f drafts: %.3g tokens", drafts, tokens);
+  if (most.cost > 0) std::printf(", %.4g of money", drafts * most.cost);
+  std::printf("\n\n");
+}
+
 /// The legal actions of a task's start kernel, each with the probability that the policy gives it.
 void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyPolicy& policy,
                   const mtmc::ActionSpace& space, bool json) {
-  mtmc::Observation seen{.task = task, .device = device, .kernel = task.kernel, .step_limit = 1};
-  seen.structure = mtmc::AstRegionFinder{}.find(task, task.kernel);
+  const auto seen = observe_start(task, device, 1);
   const auto legal = space.legal_actions(seen.structure, device);
   const auto distribution = policy.distribution(seen, legal, {});
   if (json) {
@@ -249,6 +336,14 @@ void print_table(std::span<const mtmc::Result> results) {
                 result.error ? "  ended by an error, see above" : "");
 }
 
+/// What is to be carried where.
+void tell_batch(const mtmc::BatchTransport& batch) {
+  std::fprintf(stderr, "%zu requests wait for their answers:\n", batch.waiting());
+  for (const auto& file : batch.files()) std::fprintf(stderr, "  %s\n", file.c_str());
+  std::fprintf(stderr, "put the batch output (*.jsonl) into %s, then type the same command with --resume\n",
+               batch.answers_folder().c_str());
+}
+
 int run(const Arguments& arguments) {
   int code = command_line::done;
   const auto remember = [&code](const mtmc::Error& error) {
@@ -272,8 +367,15 @@ int run(const Arguments& arguments) {
   }
   if (tasks.empty()) return code;
 
-  auto parts = make_parts(arguments);
+  const command_line::LanguageModels models(arguments.models);
+  auto parts = make_parts(arguments, models);
   Evaluators evaluators(arguments);
+  if (arguments.show_prompt || arguments.dry_run) {
+    const auto coder = models.coder();
+    for (const auto& task : tasks)
+      show_first_request(first_request(task, evaluators.of(task).device(), arguments, parts), coder, arguments);
+    return code;
+  }
   if (arguments.list_actions) {
     for (const auto& task : tasks)
       list_actions(task, evaluators.of(task).device(), parts.policy, parts.space, arguments.json);
@@ -303,6 +405,7 @@ int run(const Arguments& arguments) {
     }
   }
   if (results.size() > 1 && !arguments.json) print_table(results);
+  if (models.batch() && models.batch()->waiting() > 0) tell_batch(*models.batch());
   if (interrupt.token().stop_requested() && !options.output.empty())
     std::fprintf(stderr, "interrupted; the same command with --resume goes on\n");
   return code;
@@ -322,6 +425,16 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
+  }
+  // Models can mend what failed; the transform coder cannot.
+  if (arguments.asks_coder() && app.count("--repairs") == 0) arguments.loop.repairs = 1;
+  if (!arguments.models.batch.empty() && arguments.asks_policy()) {
+    std::fprintf(stderr, "error: --batch needs a policy that answers at once: --policy rules or random\n");
+    return command_line::bad_usage_or_task;
+  }
+  if ((arguments.show_prompt || arguments.dry_run) && !arguments.asks_coder()) {
+    std::fprintf(stderr, "error: --show-prompt and --dry-run need --coder openai: others send nothing\n");
+    return command_line::bad_usage_or_task;
   }
   if (arguments.sample) arguments.loop.selection = mtmc::Selection::sample;
   try {

@@ -126,12 +126,12 @@ public:
   [[nodiscard]] mtmc::ChatClient policy_client() const {
     return client(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
   }
-  [[nodiscard]] mtmc::Endpoint policy_endpoint() const {
-    return endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
-  }
-  [[nodiscard]] std::optional<mtmc::PolicyCard> card() const {
-    if (arguments_.card.empty()) return std::nullopt;
-    return mtmc::load_policy_card(arguments_.card);
+  [[nodiscard]] mtmc::HttpPolicy served_policy() const {
+    mtmc::PolicyCard card;
+    if (!arguments_.card.empty()) card = mtmc::load_policy_card(arguments_.card);
+    return mtmc::HttpPolicy{
+        endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model"),
+        std::move(card)};
   }
   /// The requests that wait for their answers, if this is a batch run.
   [[nodiscard]] const std::shared_ptr<mtmc::BatchTransport>& batch() const noexcept { return batch_; }

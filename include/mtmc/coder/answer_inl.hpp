@@ -151,15 +151,15 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
 }
 
 /// The code and the words of a JSON object, such as `{"code": "...", "explanation": "..."}`.
-struct JsonAnswer {
+struct JsonWithCode {
   std::string code;
   std::string words;
 };
 
-[[nodiscard]] inline std::optional<JsonAnswer> read_json_answer(std::string_view text) {
+[[nodiscard]] inline std::optional<JsonWithCode> read_json_answer(std::string_view text) {
   const auto document = parse_text(text, false);
   if (!document.is_object()) return std::nullopt;
-  JsonAnswer answer;
+  JsonWithCode answer;
   std::string taken;
   for (const auto* key : {"code", "kernel", "kernel_code", "new_kernel", "optimized_code", "source", "answer",
                           "content", "text"})
@@ -175,7 +175,7 @@ struct JsonAnswer {
 }
 
 /// The text of a JSON object is a block of its own, or has fenced blocks.
-[[nodiscard]] inline ExtractedAnswer answer_of_json(const JsonAnswer& json, const AnswerOptions& options) {
+[[nodiscard]] inline ExtractedAnswer answer_of_json(const JsonWithCode& json, const AnswerOptions& options) {
   auto inner = fenced_blocks(json.code);
   if (inner.open_end) return truncated_answer("The code block in the JSON object has no end.", json.words);
   if (inner.blocks.empty()) {

@@ -181,6 +181,7 @@ MTMC_INLINE Draft OpenAiCoder::implement(const CodingRequest& request, std::stop
     return with_usage(std::move(draft));
   }
   AnswerOptions options;
+  options.language = request.seen.kernel.language;
   options.parent = request.repair ? &request.repair->kernel : &request.seen.kernel;
   options.edits = options_.prompt.edits;
   options.cut = detail::is_cut(answer);

@@ -10,8 +10,12 @@
 
 #include <concepts>
 #include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace mtmc {
 
@@ -59,11 +63,25 @@ public:
           distribution_(
               [](void* held, const Observation& seen, std::span<const Action> legal, std::stop_token stop) {
                 return static_cast<std::remove_cvref_t<P>*>(held)->distribution(seen, legal, std::move(stop));
-              }) {}
+              }) {
+      if constexpr (ProposesActions<std::remove_cvref_t<P>>)
+        propose_ = [](void* held, const Observation& seen, std::span<const Action> legal,
+                      std::stop_token stop) {
+          return static_cast<std::remove_cvref_t<P>*>(held)->propose(seen, legal, std::move(stop));
+        };
+    }
 
     [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                   std::stop_token stop) {
       return distribution_(detail::held_or_throw(held_, "AnyPolicy"), seen, legal, std::move(stop));
+    }
+    /// Whether what it holds has actions of its own (`ProposesActions`).
+    [[nodiscard]] bool proposes_actions() const noexcept { return propose_ != nullptr; }
+    /// Those; the legal ones where it has none of its own.
+    [[nodiscard]] std::vector<Action> propose(const Observation& seen, std::span<const Action> legal,
+                                              std::stop_token stop) {
+      if (propose_ == nullptr) return {legal.begin(), legal.end()};
+      return propose_(detail::held_or_throw(held_, "AnyPolicy"), seen, legal, std::move(stop));
     }
     [[nodiscard]] std::string identity() const {
       return common_->identity(detail::held_or_throw(held_, "AnyPolicy"));
@@ -76,6 +94,8 @@ public:
     detail::ErasedPointer held_;
     const detail::CommonTable* common_;
     ActionDistribution (*distribution_)(void*, const Observation&, std::span<const Action>, std::stop_token);
+    std::vector<Action> (*propose_)(void*, const Observation&, std::span<const Action>,
+                                    std::stop_token) = nullptr;
 };
 
 /// Any coder.

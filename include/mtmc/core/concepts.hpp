@@ -34,6 +34,15 @@ concept Policy = requires(P& policy, const Observation& seen, std::span<const Ac
   { policy.distribution(seen, legal, stop) } -> std::same_as<ActionDistribution>;
 };
 
+/// An optional ability of a policy: it has actions of its own, offered in the place of those that the action
+/// space finds legal (which it gets to see); none = it would stop. Called once a decision, before
+/// `distribution`, whose legal actions then are what it proposed, and `stop`.
+template <class P>
+concept ProposesActions = requires(P& policy, const Observation& seen, std::span<const Action> legal,
+                                   std::stop_token stop) {
+  { policy.propose(seen, legal, stop) } -> std::same_as<std::vector<Action>>;
+};
+
 /// Writes one step.
 template <class C>
 concept Coder = requires(C& coder, const CodingRequest& request, std::stop_token stop) {
@@ -147,8 +156,8 @@ struct TimedRun {
 /// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
 /// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`),
 /// `profile(program, plan)` (see `Profiles`), ways to save copies (see `ShowsBuffers` and
-/// `TakesSharedUploads`), `fill(buffer, offset, bytes, value)`, and, with `runs_judge_kernels`, that the judge
-/// makes, looks at and compares contents on the device itself (evaluator/device_kernel.hpp).
+/// `TakesSharedUploads`), `fill(buffer, offset, bytes, value)`, and, with `runs_judge_kernels`, that the
+/// judge makes, looks at and compares contents on the device itself (evaluator/device_kernel.hpp).
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,

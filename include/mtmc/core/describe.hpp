@@ -258,6 +258,26 @@ inline void add_grid_remarks(const Region& region, std::vector<std::string>& rem
   return text;
 }
 
+/// What is known of the speed of the present kernel: time, rates, and what bounds it. Empty if it was not
+/// timed.
+[[nodiscard]] inline std::string describe_speed(const Observation& seen) {
+  if (!seen.evaluation || !(seen.evaluation->seconds > 0)) return {};
+  const double seconds = seen.evaluation->seconds;
+  std::string text = "one call takes " + seconds_text(seconds);
+  if (const auto* size = seen.task.main_size()) {
+    const double stated = stated_flops(seen.task, *size);
+    const double flops = stated > 0 ? stated : seen.structure.flops;
+    text += "; at " + to_string(*size) + " that is " +
+            detail::with_prefix(least_bytes(seen.task, *size) / seconds) + "B/s";
+    if (flops > 0) text += " and " + detail::with_prefix(flops / seconds) + "FLOP/s";
+  }
+  text += '\n';
+  // What the roofline alone says can be read off the line above.
+  if (const auto profile = profile_of(seen); profile.evidence >= Evidence::compiler)
+    text += describe(profile);
+  return text;
+}
+
 /// All a policy or coder may know, as text with headings. Deterministic: equal observations give equal text.
 [[nodiscard]] inline std::string describe(const Observation& seen, const DescribeOptions& options = {}) {
   std::string text = "## Task\n" + describe(seen.task);
@@ -265,21 +285,7 @@ inline void add_grid_remarks(const Region& region, std::vector<std::string>& rem
   if (options.kernel)
     text += "\n## Kernel (" + seen.kernel.language.name + ")\n" +
             (options.line_numbers ? with_line_numbers(seen.kernel.source) : seen.kernel.source);
-  if (seen.evaluation && seen.evaluation->seconds > 0) {
-    text += "\n## Speed\none call takes " + seconds_text(seen.evaluation->seconds);
-    if (const auto* size = seen.task.main_size()) {
-      const double bytes = least_bytes(seen.task, *size);
-      const double flops =
-          stated_flops(seen.task, *size) > 0 ? stated_flops(seen.task, *size) : seen.structure.flops;
-      text += "; at " + to_string(*size) + " that is " +
-              detail::with_prefix(bytes / seen.evaluation->seconds) + "B/s";
-      if (flops > 0) text += " and " + detail::with_prefix(flops / seen.evaluation->seconds) + "FLOP/s";
-    }
-    text += '\n';
-    // What the roofline alone says can be read off the line above.
-    if (const auto profile = profile_of(seen); profile.evidence >= Evidence::compiler)
-      text += describe(profile);
-  }
+  if (const auto speed = describe_speed(seen); !speed.empty()) text += "\n## Speed\n" + speed;
   if (options.regions && !seen.structure.regions.empty()) {
     text += "\n## Regions\n";
     for (const auto& region : seen.structure.regions) text += "- " + describe(region) + '\n';

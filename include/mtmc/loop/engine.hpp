@@ -142,9 +142,14 @@ private:
   [[nodiscard]] std::vector<SearchNode*> standing_nodes() const {
     std::vector<SearchNode*> standing;
     for (auto* node : beam_)
-      if (node->can_go_on()) standing.push_back(node);
-    if (standing.empty() && best_->can_go_on()) standing.push_back(best_);
+      if (can_go_on(*node)) standing.push_back(node);
+    if (standing.empty() && can_go_on(*best_)) standing.push_back(best_);
     return standing;
+  }
+
+  /// A policy with actions of its own may have some where the action space has none left.
+  [[nodiscard]] bool can_go_on(const SearchNode& node) const {
+    return node.can_go_on() || (parts_.propose != nullptr && !node.stopped);
   }
 
   [[nodiscard]] Observation observe(const SearchNode& node) const {
@@ -162,12 +167,19 @@ private:
 
   /// Asks the policy what to do with a kernel and sets up the drafts. False if it was cut short.
   [[nodiscard]] bool decide(SearchNode& node, int parent_index) {
-    const auto& legal = node.legal;
+    auto legal = node.legal;
     const auto seen = observe(node);
-    auto decision = calls_.journal().find_decision(step_, parent_index, node.id, legal);
+    const bool proposes = parts_.propose != nullptr;
+    auto decision = calls_.journal().find_decision(step_, parent_index, node.id, proposes ? nullptr : &legal);
+    if (decision) legal = decision->legal;
     if (!decision) {
       progress(Phase::deciding, 0, 1);
       const auto asked = std::chrono::steady_clock::now();
+      if (proposes) {
+        auto proposed = calls_.proposals(seen, legal);
+        if (!proposed) return false;
+        legal = std::move(*proposed);
+      }
       auto distribution = calls_.distribution(seen, legal);
       if (!distribution) return false;
       // A stream of its own for every choice: what one draws never moves another.

@@ -190,12 +190,12 @@ public:
 
   /// The policy's recorded answer, if the question is the same.
   [[nodiscard]] std::optional<DecisionRecord>
-  find_decision(int step, int parent_index, const std::string& parent, const std::vector<Action>& legal) {
+  find_decision(int step, int parent_index, const std::string& parent, const std::vector<Action>* legal) {
     const std::lock_guard lock{mutex_};
     for (std::size_t i = run_.decisions.size(); i-- > 0;) {
       const auto& decision = run_.decisions[i];
       if (decision.step != step || decision.parent_index != parent_index) continue;
-      if (decision.parent != parent || decision.legal != legal) break;
+      if (decision.parent != parent || (legal != nullptr && decision.legal != *legal)) break;
       heard(run_.decision_times[i]);
       return decision;
     }

@@ -91,6 +91,12 @@ private:
                             std::stop_token stop) {
       return static_cast<std::remove_reference_t<P>*>(policy)->distribution(seen, legal, std::move(stop));
     };
+    if constexpr (ProposesActions<std::remove_reference_t<P>>)
+      if (!never_proposes(policy_))
+        parts.propose = [](void* policy, const Observation& seen, std::span<const Action> legal,
+                           std::stop_token stop) {
+          return static_cast<std::remove_reference_t<P>*>(policy)->propose(seen, legal, std::move(stop));
+        };
     parts.implement = [](void* coder, const CodingRequest& request, std::stop_token stop) {
       return static_cast<std::remove_reference_t<C>*>(coder)->implement(request, std::move(stop));
     };
@@ -117,6 +123,13 @@ private:
     return parts;
   }
 
+  /// A type-erased policy has the ability or not by what it holds.
+  template <class Part> [[nodiscard]] static bool never_proposes(const Part& policy) noexcept {
+    if constexpr (requires { policy.proposes_actions(); })
+      return !policy.proposes_actions();
+    else
+      return false;
+  }
   template <class Part> [[nodiscard]] static void* pointer(Part& part) noexcept {
     return const_cast<void*>(static_cast<const void*>(std::addressof(part)));
   }

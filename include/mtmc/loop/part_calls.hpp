@@ -123,6 +123,20 @@ public:
     return journal_->add(StructureRecord{id, std::move(structure)});
   }
 
+  /// The actions that the policy has of its own, and `stop`; nothing if it was cut short.
+  [[nodiscard]] std::optional<std::vector<Action>> proposals(const Observation& seen,
+                                                             std::span<const Action> legal) {
+    if (!go_live()) return std::nullopt;
+    auto answer = cuttable<std::vector<Action>>(source_.get_token(), [&] {
+      return guarded("policy",
+                     [&] { return parts_.propose(parts_.policy, seen, legal, source_.get_token()); });
+    });
+    if (!answer) return answer;
+    std::erase_if(*answer, [](const Action& action) { return action.kind == Action::Kind::stop; });
+    answer->push_back(Action::stop());
+    return answer;
+  }
+
   /// The policy's answer, checked; nothing if it was cut short.
   [[nodiscard]] std::optional<ActionDistribution> distribution(const Observation& seen,
                                                                std::span<const Action> legal) {

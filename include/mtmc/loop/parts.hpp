@@ -6,6 +6,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace mtmc::detail {
 
@@ -17,6 +18,9 @@ struct LoopParts {
   void* evaluator = nullptr;
   ActionDistribution (*distribution)(void*, const Observation&, std::span<const Action>,
                                      std::stop_token) = nullptr;
+  /// Null if the policy has no actions of its own.
+  std::vector<Action> (*propose)(void*, const Observation&, std::span<const Action>,
+                                 std::stop_token) = nullptr;
   Draft (*implement)(void*, const CodingRequest&, std::stop_token) = nullptr;
   Structure (*find)(const void*, const Task&, const Kernel&) = nullptr;
   Device (*device)(void*) = nullptr;
