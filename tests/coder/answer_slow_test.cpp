@@ -109,6 +109,14 @@ TEST_CASE("as many different names, files and launch lines as a megabyte holds")
   CHECK(seconds_for(files) < far_from_quadratic);
 }
 
+TEST_CASE("JSON nested as deep as a megabyte allows") {
+  const auto depth = megabyte / 2;
+  CHECK(seconds_for("{\"code\":" + std::string(depth, '[') + std::string(depth, ']') + "}") <
+        far_from_quadratic);
+  CHECK(seconds_for(repeated("{\"code\":", megabyte) + "1" + std::string(megabyte / 8, '}')) <
+        far_from_quadratic);
+}
+
 TEST_CASE("joining two megabytes of the same line takes linear time") {
   const auto lines = repeated("    }\n", megabyte);
   const auto start = std::chrono::steady_clock::now();

@@ -263,6 +263,7 @@ TEST_CASE("no bytes make it fail") {
       const auto result = extract_kernel(text, options);
       CHECK(result.kernel.has_value() == (result.failure == AnswerFailure::none));
       kernels += result.kernel ? 1 : 0;
+      CHECK(find_malformed_utf8(result.message + result.note) == std::string::npos);
       if (result.kernel) CHECK(find_malformed_utf8(result.kernel->source) == std::string::npos);
     }
   CHECK(kernels > 0);

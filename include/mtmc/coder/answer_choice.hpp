@@ -1,12 +1,13 @@
 #pragma once
 /// Which block of an answer is the kernel.
 
-#include <mtmc/coder/answer.hpp>
 #include <mtmc/coder/answer_code.hpp>
 #include <mtmc/coder/answer_edits.hpp>
 #include <mtmc/coder/answer_elision.hpp>
+#include <mtmc/coder/answer_entries.hpp>
 #include <mtmc/coder/answer_fences.hpp>
 #include <mtmc/coder/answer_repair.hpp>
+#include <mtmc/coder/answer_types.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/text.hpp>
 
@@ -27,14 +28,6 @@ struct LaunchSplit {
   std::vector<std::string> scratch;
   std::string rest;
 };
-
-/// Names of the functions that lines launch.
-[[nodiscard]] inline std::string launched_name(std::string_view line, std::string_view marker) {
-  line = trim(line);
-  if (!line.starts_with(marker)) return {};
-  line.remove_prefix(marker.size());
-  return take_identifier(line) == "launch" ? take_identifier(line) : std::string();
-}
 
 [[nodiscard]] inline LaunchSplit split_launch_lines(std::string_view source, const Language& language) {
   const auto marker = launch_marker(language);

@@ -80,8 +80,13 @@ struct FenceLine {
   return fence;
 }
 
-/// Column where the text of a list item begins, if the line starts one.
-[[nodiscard]] inline std::optional<std::size_t> list_item_text(std::string_view line) {
+/// The text of a list item on the line that starts it, and its column.
+struct ListItem {
+  std::size_t column = 0;
+  std::string_view text{};
+};
+
+[[nodiscard]] inline std::optional<ListItem> read_list_item(std::string_view line) {
   const std::size_t indent = indent_of(line);
   const auto rest = without_indent(line, indent);
   std::size_t mark = 0;
@@ -91,7 +96,8 @@ struct FenceLine {
   if (!numbered && !dotted) return std::nullopt;
   ++mark;
   if (mark >= rest.size() || rest[mark] != ' ') return std::nullopt;
-  return indent + mark + std::min<std::size_t>(4, indent_of(rest.substr(mark)));
+  return ListItem{indent + mark + std::min<std::size_t>(4, indent_of(rest.substr(mark))),
+                  trim(rest.substr(mark))};
 }
 
 /// Splits an info string into tag and path: `cpp`, `c++ title="gemm.cpp"`, `cuda:src/gemm.cu`, `{.cpp}`.
@@ -218,10 +224,10 @@ private:
   void outside(const std::vector<std::string_view>& lines, std::size_t at,
                const std::optional<FenceLine>& found) {
     auto fence = found;
-    if (const auto text = list_item_text(lines[at])) {
-      list_text_ = *text;
-      if (auto inner = read_fence(without_indent(blanked_item(lines[at], *text), *text)); inner && !fence) {
-        inner->indent = *text;
+    if (const auto item = read_list_item(lines[at])) {
+      list_text_ = item->column;
+      if (auto inner = read_fence(item->text)) {
+        inner->indent = item->column;
         fence = inner;
       }
     } else if (!trim(lines[at]).empty()) {
@@ -239,13 +245,6 @@ private:
     } else {
       begin(*fence);
     }
-  }
-
-  /// The list item's mark as blanks, so that the rest keeps its column.
-  [[nodiscard]] static std::string blanked_item(std::string_view line, std::size_t text) {
-    std::string blanked(line);
-    for (std::size_t i = 0; i < blanked.size() && i < text; ++i) blanked[i] = ' ';
-    return blanked;
   }
 
   /// A whole answer in a Markdown block, with blocks of its own.

@@ -33,7 +33,7 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
 
 [[nodiscard]] inline ExtractedAnswer failed_answer(AnswerFailure failure, std::string message,
                                                    std::string_view prose) {
-  return {.failure = failure, .message = std::move(message), .note = answer_note(prose)};
+  return {.failure = failure, .message = well_formed(std::move(message)), .note = answer_note(prose)};
 }
 
 [[nodiscard]] inline ExtractedAnswer truncated_answer(std::string what, std::string_view prose) {
@@ -292,22 +292,6 @@ struct JsonWithCode {
 }
 
 } // namespace detail
-
-MTMC_INLINE std::vector<std::string> launched_entries(std::string_view source, const Language& language) {
-  const auto marker = launch_marker(language);
-  std::vector<std::string> entries;
-  std::set<std::string, std::less<>> seen;
-  for (const auto line : detail::answer_lines(source))
-    if (auto name = detail::launched_name(line, marker); !name.empty() && seen.insert(name).second)
-      entries.push_back(std::move(name));
-  return entries;
-}
-
-MTMC_INLINE std::vector<std::string> needed_entries(std::string_view source, const Language& language,
-                                                    const std::vector<std::string>& parent_entries) {
-  auto own = launched_entries(source, language);
-  return own.empty() ? parent_entries : own;
-}
 
 MTMC_INLINE ExtractedAnswer extract_kernel(std::string_view answer, const AnswerOptions& options) {
   const auto plain = detail::plain_line_ends(answer);

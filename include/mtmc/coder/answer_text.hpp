@@ -4,10 +4,12 @@
 #include <mtmc/support/nearest_name.hpp>
 #include <mtmc/support/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtmc::detail {
@@ -92,6 +94,18 @@ struct StrippedAnswer {
   return {text, false};
 }
 
+/// With "?" for each byte that is not UTF-8, and for NUL.
+[[nodiscard]] inline std::string well_formed(std::string text) {
+  for (std::size_t from = 0; from < text.size();) {
+    const auto bad = find_malformed_utf8(std::string_view(text).substr(from));
+    if (bad == std::string_view::npos) break;
+    text[from + bad] = '?';
+    from += bad;
+  }
+  std::replace(text.begin(), text.end(), '\0', '?');
+  return text;
+}
+
 /// Prose on one line: blanks as one, bytes that are no text as "?", at most 500 bytes.
 [[nodiscard]] inline std::string answer_note(std::string_view prose) {
   constexpr std::size_t longest = 500;
@@ -109,8 +123,7 @@ struct StrippedAnswer {
     while (!note.empty() && (static_cast<unsigned char>(note.back()) & 0xc0) == 0x80) note.pop_back();
     if (!note.empty() && static_cast<unsigned char>(note.back()) >= 0xc0) note.pop_back();
   }
-  for (auto bad = find_malformed_utf8(note); bad != std::string::npos; bad = find_malformed_utf8(note))
-    note[bad] = '?';
+  note = well_formed(std::move(note));
   return shortened ? note + "..." : note;
 }
 
