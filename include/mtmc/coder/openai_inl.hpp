@@ -5,6 +5,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
+#include <mtmc/support/deadline.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -148,7 +149,7 @@ MTMC_INLINE std::string OpenAiCoder::identity() const {
 }
 
 MTMC_INLINE Draft OpenAiCoder::implement(const CodingRequest& request, std::stop_token stop) {
-  detail::Dialogue dialogue(client_, detail::after(options_.seconds), stop);
+  detail::Dialogue dialogue(client_, detail::deadline_in(options_.seconds), stop);
   auto shown = prompt(request);
   auto chat = chat_request(request, shown);
   auto answer = dialogue.ask(chat);

@@ -86,17 +86,6 @@ namespace detail {
          fenced(tag, example.after) + "Why: " + example.why + '\n';
 }
 
-[[nodiscard]] inline std::string history_text(const Observation& seen, std::size_t most) {
-  if (seen.history.empty()) return {};
-  std::string text = "# What was tried so far\n";
-  const auto shown = std::min(most, seen.history.size());
-  if (shown < seen.history.size())
-    text += "- (" + std::to_string(seen.history.size() - shown) + " earlier ones left out)\n";
-  for (std::size_t i = seen.history.size() - shown; i < seen.history.size(); ++i)
-    text += "- " + describe(seen.history[i]) + '\n';
-  return text;
-}
-
 /// Lines `first` to `last` of a text, counted from 1.
 [[nodiscard]] inline std::string lines_of(std::string_view source, int first, int last) {
   std::string text;
@@ -164,7 +153,10 @@ namespace detail {
       part(prompt_part::format, format_text(language, options.edits), 0, true),
       part(prompt_part::hardware, "# Hardware\n" + describe(seen.device), 5),
       part(prompt_part::task, "# Task\n" + describe(seen.task)),
-      part(prompt_part::history, history_text(seen, options.history), 3),
+      part(prompt_part::history,
+           seen.history.empty() ? std::string()
+                                : "# What was tried so far\n" + describe_history(seen, options.history),
+           3),
       part(prompt_part::kernel, "# The kernel\n" + fenced(fence_tag(language), seen.kernel.source)),
       part(prompt_part::speed, seen.evaluation ? "# Its speed\n" + describe_speed(seen) : std::string(), 4),
   };

@@ -244,6 +244,17 @@ inline void add_grid_remarks(const Region& region, std::vector<std::string>& rem
   return text;
 }
 
+/// The newest `most` entries of history, a line each; older ones are counted. Empty if nothing was tried.
+[[nodiscard]] inline std::string describe_history(const Observation& seen, std::size_t most) {
+  std::string text;
+  const auto shown = std::min(most, seen.history.size());
+  if (shown < seen.history.size())
+    text += "- (" + std::to_string(seen.history.size() - shown) + " earlier ones left out)\n";
+  for (std::size_t i = seen.history.size() - shown; i < seen.history.size(); ++i)
+    text += "- " + describe(seen.history[i]) + '\n';
+  return text;
+}
+
 /// The kernel's text, each line with its number.
 [[nodiscard]] inline std::string with_line_numbers(std::string_view source) {
   std::string text;
@@ -291,12 +302,7 @@ inline void add_grid_remarks(const Region& region, std::vector<std::string>& rem
     for (const auto& region : seen.structure.regions) text += "- " + describe(region) + '\n';
   }
   text += "\n## History\nstep " + std::to_string(seen.step + 1) + " of at most " +
-          std::to_string(seen.step_limit) + '\n';
-  const auto shown = std::min(options.history, seen.history.size());
-  if (shown < seen.history.size())
-    text += "- (" + std::to_string(seen.history.size() - shown) + " earlier ones left out)\n";
-  for (std::size_t i = seen.history.size() - shown; i < seen.history.size(); ++i)
-    text += "- " + describe(seen.history[i]) + '\n';
+          std::to_string(seen.step_limit) + '\n' + describe_history(seen, options.history);
   return text;
 }
 

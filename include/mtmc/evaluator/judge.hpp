@@ -10,6 +10,7 @@
 #include <mtmc/evaluator/result_comparison.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
 #include <mtmc/evaluator/slot.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
@@ -29,13 +30,6 @@
 #include <vector>
 
 namespace mtmc {
-
-namespace detail {
-[[nodiscard]] inline Deadline deadline_in(double seconds) {
-  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                std::chrono::duration<double>(seconds));
-}
-} // namespace detail
 
 /// A call that has ended, and what is to be looked at.
 template <class B> struct FinishedCall {

@@ -4,6 +4,7 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/chat.hpp>
 #include <mtmc/net/event_stream.hpp>
+#include <mtmc/net/json_member.hpp>
 #include <mtmc/net/retry.hpp>
 
 #include <cmath>
@@ -16,23 +17,6 @@
 #include <vector>
 
 namespace mtmc::detail {
-
-/// A member, or null.
-[[nodiscard]] inline const Json* member(const Json& object, const char* name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-[[nodiscard]] inline const Json* member(const Json* object, const char* name) {
-  return object == nullptr ? nullptr : member(*object, name);
-}
-
-/// A count, also where it is written as a floating-point number.
-[[nodiscard]] inline std::int64_t count_of(const Json* value) {
-  if (value == nullptr || !value->is_number()) return 0;
-  const double number = value->get<double>();
-  return number > 0 && number < 9e15 ? static_cast<std::int64_t>(number) : 0;
-}
 
 /// Text, or the texts of a list of parts.
 [[nodiscard]] inline std::string content_text(const Json* value) {
@@ -89,12 +73,14 @@ inline void add_message(const Json* message, ChatChoice& choice) {
 [[nodiscard]] inline bool read_usage(const Json& body, Usage& usage) {
   const auto* const told = member(body, "usage");
   if (told == nullptr || member(told, "prompt_tokens") == nullptr) return false;
-  usage.prompt_tokens = count_of(member(told, "prompt_tokens"));
-  usage.completion_tokens = count_of(member(told, "completion_tokens"));
-  usage.cached_tokens = count_of(member(member(told, "prompt_tokens_details"), "cached_tokens"));
+  usage.prompt_tokens = count_in(member(told, "prompt_tokens")).value_or(0);
+  usage.completion_tokens = count_in(member(told, "completion_tokens")).value_or(0);
+  usage.cached_tokens = count_in(member(member(told, "prompt_tokens_details"), "cached_tokens")).value_or(0);
   // DeepSeek's name.
-  if (usage.cached_tokens == 0) usage.cached_tokens = count_of(member(told, "prompt_cache_hit_tokens"));
-  usage.reasoning_tokens = count_of(member(member(told, "completion_tokens_details"), "reasoning_tokens"));
+  if (usage.cached_tokens == 0)
+    usage.cached_tokens = count_in(member(told, "prompt_cache_hit_tokens")).value_or(0);
+  usage.reasoning_tokens =
+      count_in(member(member(told, "completion_tokens_details"), "reasoning_tokens")).value_or(0);
   return true;
 }
 
@@ -169,7 +155,7 @@ private:
     const auto* const choices = member(body, "choices");
     if (choices == nullptr || !choices->is_array()) return;
     for (const auto& piece : *choices) {
-      const auto index = static_cast<std::size_t>(count_of(member(piece, "index")));
+      const auto index = static_cast<std::size_t>(count_in(member(piece, "index")).value_or(0));
       if (index >= most_choices) continue;
       if (answer_.choices.size() <= index) answer_.choices.resize(index + 1);
       auto& choice = answer_.choices[index];

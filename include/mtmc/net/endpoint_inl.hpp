@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/net/endpoint.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -21,23 +22,6 @@
 namespace mtmc {
 
 namespace detail {
-
-/// Waits; false if it was asked to stop.
-[[nodiscard]] inline bool wait_unless_stopped(double seconds, const std::stop_token& stop) {
-  std::mutex unused;
-  std::condition_variable_any never;
-  std::unique_lock lock(unused);
-  (void)never.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
-  return !stop.stop_requested();
-}
-
-/// So many seconds from now; never if that is years away.
-[[nodiscard]] inline Deadline after(double seconds) {
-  constexpr double years = 1e9;
-  if (!(seconds < years)) return Deadline::max();
-  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                std::chrono::duration<double>(seconds));
-}
 
 /// Where the server's root ends: "http://host:8000" of "http://host:8000/v1".
 [[nodiscard]] inline std::string_view root_of_url(std::string_view url) {
@@ -109,11 +93,11 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
   request.headers.insert(request.headers.end(), options.headers.begin(), options.headers.end());
   request.body = std::move(body);
   request.label = std::move(label);
-  deadline = std::min(deadline, detail::after(options.all_seconds));
+  deadline = std::min(deadline, detail::deadline_in(options.all_seconds));
 
   for (int tries = 1;; ++tries) {
     if (reader.begin) reader.begin();
-    const auto until = std::min(deadline, detail::after(options.try_seconds));
+    const auto until = std::min(deadline, detail::deadline_in(options.try_seconds));
     Outcome outcome{state_->transport.send(request, reader.take, until, stop), tries};
     double chance = 0;
     {
@@ -121,7 +105,7 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
       chance = static_cast<double>(state_->chance()) / 4294967296.0;
     }
     const auto wait = wait_before_retry(options.retries, outcome.response, tries, chance, std::time(nullptr));
-    if (!wait || detail::after(*wait) >= deadline) return outcome;
+    if (!wait || detail::deadline_in(*wait) >= deadline) return outcome;
     if (reader.again && !reader.again(outcome.response)) return outcome;
     if (!detail::wait_unless_stopped(*wait, stop)) {
       outcome.response.failure = TransportFailure::cancelled;

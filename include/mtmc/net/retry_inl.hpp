@@ -20,22 +20,6 @@ namespace mtmc {
 
 namespace detail {
 
-/// At most so many bytes of a server's words, on one line that no terminal acts on.
-[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t longest = 300) {
-  std::string line;
-  bool cut = false;
-  for (const char c : trim(text)) {
-    const bool space = static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
-    if (space && (line.empty() || line.back() == ' ')) continue;
-    cut = line.size() >= longest;
-    if (cut) break;
-    line += space ? ' ' : c;
-  }
-  // Not in the middle of a character.
-  if (const auto bad = find_malformed_utf8(line); bad != std::string_view::npos) line.resize(bad);
-  return cut ? line + "..." : line;
-}
-
 [[nodiscard]] inline std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return {};

@@ -37,7 +37,7 @@ struct EchoedTokens {
   // The sum of all choices, so it says nothing of one among several.
   const auto* const usage = member(body, "usage");
   if (usage != nullptr && body["choices"].size() == 1)
-    if (const auto count = integer_member(*usage, "completion_tokens")) return *count > 0 ? 1 : 0;
+    if (const auto count = count_in(member(*usage, "completion_tokens"))) return *count > 0 ? 1 : 0;
   const auto* const text = member(choice, "text");
   const bool longer =
       text != nullptr && text->is_string() && text->get_ref<const std::string&>().size() > prompt.size();
@@ -163,7 +163,7 @@ struct EchoAnswer {
   result.prompts.resize(prompts.size());
   for (std::size_t i = 0; i < choices->size(); ++i) {
     const auto& choice = (*choices)[i];
-    const auto index = integer_member(choice, "index").value_or(static_cast<std::int64_t>(i));
+    const auto index = count_in(member(choice, "index")).value_or(static_cast<std::int64_t>(i));
     if (index >= static_cast<std::int64_t>(prompts.size())) continue;
     const auto at = static_cast<std::size_t>(index);
     std::string problem;

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/endpoint.hpp>
+#include <mtmc/net/json_member.hpp>
 #include <mtmc/net/scoring_types.hpp>
 
 #include <algorithm>
@@ -169,27 +170,14 @@ private:
   static constexpr auto replace = Json::error_handler_t::replace;
 };
 
-[[nodiscard]] inline const Json* member(const Json& object, const char* name) {
-  if (!object.is_object()) return nullptr;
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-[[nodiscard]] inline std::optional<std::int64_t> integer_member(const Json& object, const char* name) {
-  const auto* const value = member(object, name);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  const auto number = value->get<double>();
-  if (!(number >= 0 && number < 1e15)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
-
 /// Counts by the `usage` of completions and chat completions.
 inline void count_by_usage(ScoringSession& session, const Json& body, std::size_t sent_bytes) {
   const auto* const usage = member(body, "usage");
   if (usage == nullptr) return session.count(std::nullopt, 0, 0, sent_bytes);
   const auto* const details = member(*usage, "prompt_tokens_details");
-  session.count(integer_member(*usage, "prompt_tokens"),
-                integer_member(*usage, "completion_tokens").value_or(0),
-                details == nullptr ? 0 : integer_member(*details, "cached_tokens").value_or(0), sent_bytes);
+  session.count(count_in(member(*usage, "prompt_tokens")),
+                count_in(member(*usage, "completion_tokens")).value_or(0),
+                details == nullptr ? 0 : count_in(member(*details, "cached_tokens")).value_or(0), sent_bytes);
 }
 
 /// What one method makes of a question.

@@ -46,9 +46,9 @@ struct ScoredTokens {
 inline void count_sglang(ScoringSession& session, const Json& answer, std::size_t sent_bytes) {
   const auto* const meta = member(answer, "meta_info");
   if (meta == nullptr) return session.count(std::nullopt, 0, 0, sent_bytes);
-  session.count(integer_member(*meta, "prompt_tokens"),
-                integer_member(*meta, "completion_tokens").value_or(0),
-                integer_member(*meta, "cached_tokens").value_or(0), sent_bytes);
+  session.count(count_in(member(*meta, "prompt_tokens")),
+                count_in(member(*meta, "completion_tokens")).value_or(0),
+                count_in(member(*meta, "cached_tokens")).value_or(0), sent_bytes);
 }
 
 /// Tokens of the context that are compared with those of the whole, so that a merge at the boundary is seen.
@@ -94,7 +94,7 @@ inline constexpr std::int64_t sglang_overlap = 4;
   const Json& told = first.body.is_array() && !first.body.empty() ? first.body.front() : first.body;
   count_sglang(session, told, context.size());
   const auto* const meta = member(told, "meta_info");
-  const auto length = meta == nullptr ? std::nullopt : integer_member(*meta, "prompt_tokens");
+  const auto length = meta == nullptr ? std::nullopt : count_in(member(*meta, "prompt_tokens"));
   if (!length || *length < 1)
     return ScoredBatch::failed(ChatFailure::malformed,
                                "the answer does not say how many tokens the context has");
@@ -151,11 +151,11 @@ inline constexpr std::int64_t sglang_overlap = 4;
                                                        "server needs --enable-prefill-logprobs)");
   }
   session.count(static_cast<std::int64_t>(prefill->size()),
-                integer_member(*details, "generated_tokens").value_or(1), 0, text.size());
+                count_in(member(*details, "generated_tokens")).value_or(1), 0, text.size());
   tokens = {};
   for (const auto& entry : *prefill) {
     const auto* const logprob = member(entry, "logprob");
-    tokens.ids.push_back(integer_member(entry, "id").value_or(-1));
+    tokens.ids.push_back(count_in(member(entry, "id")).value_or(-1));
     tokens.logprobs.push_back(logprob == nullptr ? std::nullopt : logprob_of(*logprob));
   }
   return {};
@@ -220,8 +220,8 @@ inline constexpr std::int64_t sglang_overlap = 4;
   if (session.adapter_id >= 0) question["lora"] = Json::array({{{"id", session.adapter_id}, {"scale", 1.0}}});
   auto answer = session.ask("//completion", question);
   if (!answer.ok()) return ScoredBatch::failed(std::move(answer));
-  session.count(integer_member(answer.body, "tokens_evaluated"),
-                integer_member(answer.body, "tokens_predicted").value_or(0), 0, context.size());
+  session.count(count_in(member(answer.body, "tokens_evaluated")),
+                count_in(member(answer.body, "tokens_predicted")).value_or(0), 0, context.size());
   const auto* const content = member(answer.body, "content");
   if (content == nullptr || !content->is_string() || content->get_ref<const std::string&>() != continuation)
     return ScoredBatch::failed(ChatFailure::malformed, "the grammar was not kept");

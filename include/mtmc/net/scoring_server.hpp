@@ -81,7 +81,7 @@ inline void read_models(ScoringSession& session, const Json& body) {
   const auto answer = session.ask("//lora-adapters", nullptr);
   if (!answer.ok() || !answer.body.is_array()) return -1;
   for (const auto& adapter : answer.body) {
-    const auto id = integer_member(adapter, "id");
+    const auto id = count_in(member(adapter, "id"));
     if (id && (text_member(adapter, "path") == wanted || std::to_string(*id) == wanted))
       return static_cast<int>(*id);
   }

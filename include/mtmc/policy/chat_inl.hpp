@@ -6,6 +6,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/policy/chat.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ namespace detail {
 [[nodiscard]] inline std::string policy_answer(ChatClient& client, const ChatRequest& request,
                                                const ChatPolicyOptions& options,
                                                const std::stop_token& stop) {
-  auto answer = client.ask(request, after(options.seconds), stop);
+  auto answer = client.ask(request, deadline_in(options.seconds), stop);
   const auto place = client.endpoint().options().model + " at " + client.endpoint().options().base_url;
   if (answer.failure == ChatFailure::none) return std::move(answer.choices.front().content);
   if (answer.failure == ChatFailure::pending)

@@ -74,15 +74,9 @@ namespace detail {
 }
 
 /// The lines of history that the card allows.
-[[nodiscard]] inline std::string history_text(const Observation& seen, std::size_t most) {
-  std::string text =
-      "step " + std::to_string(seen.step + 1) + " of at most " + std::to_string(seen.step_limit) + '\n';
-  const auto shown = std::min(most, seen.history.size());
-  if (shown < seen.history.size())
-    text += "- (" + std::to_string(seen.history.size() - shown) + " earlier ones left out)\n";
-  for (std::size_t i = seen.history.size() - shown; i < seen.history.size(); ++i)
-    text += "- " + describe(seen.history[i]) + '\n';
-  return text;
+[[nodiscard]] inline std::string steps_text(const Observation& seen, std::size_t most) {
+  return "step " + std::to_string(seen.step + 1) + " of at most " + std::to_string(seen.step_limit) + '\n' +
+         describe_history(seen, most);
 }
 
 } // namespace detail
@@ -114,7 +108,7 @@ namespace detail {
     if (name == "device") return describe(seen.device);
     if (name == "kernel")
       return card.line_numbers ? with_line_numbers(seen.kernel.source) : seen.kernel.source;
-    if (name == "history") return detail::history_text(seen, history);
+    if (name == "history") return detail::steps_text(seen, history);
     if (name == "actions") return key + actions;
     if (name == "legend") return key;
     std::string text;
