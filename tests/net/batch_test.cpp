@@ -483,7 +483,8 @@ TEST_CASE("no key is written") {
 TEST_CASE("a folder is used by one process at a time") {
   const Batch batch;
   const auto first = batch.open();
-  CHECK_THROWS_WITH_AS(batch.open(), doctest::Contains("another process is using this batch"), mtmc::Error);
+  CHECK_THROWS_WITH_AS((void)batch.open(), doctest::Contains("another process is using this batch"),
+                       mtmc::Error);
   CHECK_THROWS_WITH_AS((BatchTransport{{.folder = ""}}), doctest::Contains("mtmc.net.001"), mtmc::Error);
   CHECK_THROWS_WITH_AS((BatchTransport{{.folder = batch.path, .most_askings = 0}}),
                        doctest::Contains("mtmc.net.001"), mtmc::Error);
@@ -651,8 +652,8 @@ TEST_CASE(
   }
   CHECK(run_in_process(batch.path, {}));
   CHECK(torn >= steps);
-  CHECK(paid.size() == tasks * steps);
-  CHECK(std::set<std::string>(paid.begin(), paid.end()).size() == tasks * steps);
+  CHECK(paid.size() == static_cast<std::size_t>(tasks) * steps);
+  CHECK(std::set<std::string>(paid.begin(), paid.end()).size() == paid.size());
   const auto transport = batch.open();
   CHECK(transport.waiting() == 0);
   CHECK(transport.files().empty());

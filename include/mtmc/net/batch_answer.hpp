@@ -111,6 +111,12 @@ struct BatchAnswer {
   return found == object.end() ? null : *found;
 }
 
+/// The text `object[name]`; empty where there is none.
+[[nodiscard]] inline std::string string_member(const Json& object, const char* name) {
+  const auto& value = member_or_null(object, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
 /// Reads a line of a batch's output: `response`, `error` or both, as OpenAI and vLLM write them. Where it is
 /// none, `id` is empty and `response.message` says why.
 [[nodiscard]] inline BatchAnswer read_batch_answer(std::string_view line) {
@@ -122,9 +128,8 @@ struct BatchAnswer {
   };
   const auto json = parse_text(line, false);
   if (!json.is_object()) return refused("it is no JSON object");
-  const auto& id = member_or_null(json, "custom_id");
-  if (!id.is_string() || id.get_ref<const std::string&>().empty()) return refused("it has no \"custom_id\"");
-  answer.id = id.get<std::string>();
+  answer.id = string_member(json, "custom_id");
+  if (answer.id.empty()) return refused("it has no \"custom_id\"");
 
   const auto& response = member_or_null(json, "response");
   const auto& error = member_or_null(json, "error");
@@ -135,8 +140,8 @@ struct BatchAnswer {
   auto& told = answer.response;
   told.status = status_member(response, "status_code");
   told.headers.push_back({"content-type", "application/json"});
-  if (const auto& request = member_or_null(response, "request_id"); request.is_string())
-    told.headers.push_back({"x-request-id", request.get<std::string>()});
+  if (auto request = string_member(response, "request_id"); !request.empty())
+    told.headers.push_back({"x-request-id", std::move(request)});
   if (body.is_string())
     told.body = body.get<std::string>();
   else if (!body.is_null())

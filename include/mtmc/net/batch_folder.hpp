@@ -224,23 +224,22 @@ private:
     file.bytes = text.size();
     for_each_line(text, [&](std::string_view line, std::size_t number) {
       const auto json = parse_text(line, false);
-      const auto& id = member_or_null(json, "custom_id");
+      auto id = string_member(json, "custom_id");
       const auto& body = member_or_null(json, "body");
       const auto refuse = [&](std::string_view what) {
         throw Error(error_id::net_record, what,
                     "Put the file back as it was written; what was asked is known by it alone",
                     line_place(path, number));
       };
-      if (!id.is_string() || !body.is_object()) refuse("the line is no request");
+      if (id.empty() || !body.is_object()) refuse("the line is no request");
       auto hash = sha256_hex(dumped(body));
-      if (!is_id_of(id.get_ref<const std::string&>(), hash))
-        refuse("the request is not the one that its id stands for");
+      if (!is_id_of(id, hash)) refuse("the request is not the one that its id stands for");
       if (file.requests == 0) {
-        file.model = text_member(body, "model");
-        file.url = text_member(json, "url");
+        file.model = string_member(body, "model");
+        file.url = string_member(json, "url");
       }
       ++file.requests;
-      requests_.emplace(id.get<std::string>(), Request{std::move(hash), files_.size() - 1});
+      requests_.emplace(std::move(id), Request{std::move(hash), files_.size() - 1});
     });
   }
 

@@ -96,7 +96,8 @@ MTMC_INLINE HttpResponse BatchTransport::send(const HttpRequest& request, const 
 
   const auto canonical = detail::dumped(body);
   const auto known_by = detail::batch_id(secrets.hide(request.label), canonical);
-  return detail::handed_over(state_->ask(known_by, detail::text_member(body, "model"), url, canonical), sink);
+  return detail::handed_over(state_->ask(known_by, detail::string_member(body, "model"), url, canonical),
+                             sink);
 }
 
 MTMC_INLINE std::size_t BatchTransport::waiting() const {
