@@ -1,8 +1,9 @@
 """Gets and starts a real language-model server with a tiny random model.
 
 Everything lies in the folder DIR: a virtual environment, llama.cpp compiled from the source that llama-cpp-python
-carries (without a GPU and for any x86-64, so that the folder can be kept), and the models. The first time takes about
-4 minutes and 100 MB of downloads, 10 minutes with --own-server; later a moment.
+carries (without a GPU and for any x86-64, so that the folder can be kept), and the models. The first time takes, on two
+idle cores, about 4 minutes, 10 with --own-server, and 100 MB of downloads; later it takes a moment. Ask for --own-server
+the first time if it is wanted at all: what has been compiled is kept, what it was compiled from is not.
 
 When the server answers, one line `ready http://127.0.0.1:PORT` comes on standard output. It ends when standard input
 ends or when it is killed. Exit code 77: it cannot be had here, and standard error says why in one sentence.
