@@ -4,7 +4,8 @@
 # and fails. With nothing missing it says nothing and is done in a moment.
 #
 # Usage: cmake/bootstrap.sh [--bench] [--clang] [--opencl] [--style] [--all]
-#   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples
+#   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples; libcurl and the
+#              openssl program, for the tests of networks
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
@@ -61,6 +62,10 @@ missing_packages() {
       benchmark/*) echo libbenchmark-dev ;;
     esac
   done
+  # Any flavour will do.
+  any_file /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4 /usr/lib*/libcurl.so.4 \
+    /usr/local/lib*/libcurl.so.4 || echo libcurl4
+  have openssl || echo openssl
   if [ "$clang" ]; then
     have clang++ || echo clang
     [ -z "$(absent_headers clang++ omp.h)" ] || echo libomp-dev

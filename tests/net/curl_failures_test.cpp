@@ -265,26 +265,28 @@ TEST_CASE("a server that falls silent is given up") {
   SUBCASE("but not while a model thinks that does not stream") {
     const auto response = response_to(
         [](const fake::Request&, fake::Connection& connection) {
-          connection.pause(300ms);
+          connection.pause(500ms);
           connection.answer(200, "at last");
         },
-        options);
+        {.idle_seconds = 0.25});
     CHECK(response.body == "at last");
   }
   SUBCASE("nor while the reader takes its time") {
+    std::string text;
     const auto response = response_to(
         [](const fake::Request&, fake::Connection& connection) {
-          connection.begin_chunks();
-          connection.chunk("one");
-          connection.chunk("two");
-          connection.end_chunks();
+          connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
+          // Comes while the reader is still busy.
+          connection.write("3\r\ntwo\r\n0\r\n\r\n");
         },
-        options,
-        [](std::string_view) {
-          std::this_thread::sleep_for(100ms);
+        {.idle_seconds = 0.25},
+        [&](std::string_view piece) {
+          if (text.empty()) std::this_thread::sleep_for(400ms);
+          text += piece;
           return true;
         });
     CHECK(response.ok());
+    CHECK(text == "onetwo");
   }
 }
 

@@ -116,10 +116,10 @@ public:
   /// Server-sent events, each a text for `data:`, as one answer that is split after every `piece` bytes.
   bool answer_events(const std::vector<std::string>& events, std::size_t piece = 1) {
     if (!begin_chunks(200, {{"Content-Type", "text/event-stream"}})) return false;
-    for (const auto& event : events)
-      for (std::string_view rest = "data: " + event + "\n\n"; !rest.empty();
-           rest.remove_prefix(std::min(piece, rest.size())))
-        if (!chunk(rest.substr(0, piece))) return false;
+    std::string text;
+    for (const auto& event : events) text += "data: " + event + "\n\n";
+    for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(std::min(piece, rest.size())))
+      if (!chunk(rest.substr(0, piece))) return false;
     return end_chunks();
   }
 

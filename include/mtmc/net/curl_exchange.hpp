@@ -25,9 +25,10 @@ namespace mtmc::detail {
   return start + std::chrono::duration_cast<Deadline::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// "5 s", "0.25 s".
+/// "5 s", "0.25 s": to the millisecond.
 [[nodiscard]] inline std::string seconds_text(double seconds) {
   auto text = std::to_string(seconds);
+  text.resize(text.size() - 3);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
   return text + " s";
