@@ -109,6 +109,7 @@ struct State {
   double place_bias = 1;
   bool no_logprobs = false;
   bool no_chat = false;
+  bool no_models = false;
   bool no_schema = false;
   bool raw_nonfinite = false;
   std::string chat_text{};
@@ -378,6 +379,12 @@ struct Server {
       return response;
     }
     const auto path = request.url.substr(request.url.find('/', request.url.find("://") + 3));
+    if (state->no_models) {
+      if (path == "/v1/models") return refuse(404, "Not Found");
+      if (path == "/info" && state->kind == "tgi") return reply({{"model_id", "toy"}});
+      if (path == "/version" && state->kind == "vllm") return reply({{"version", "0.11"}});
+      if (path == "/get_model_info" && state->kind == "sglang") return reply({{"model_path", "toy"}});
+    }
     const auto body = request.body.empty() ? Json() : mtmc::detail::parse_text(request.body, true);
     if (state->kind == "vllm") return vllm(*state, path, body);
     if (state->kind == "sglang") return sglang(*state, path, body);

@@ -269,6 +269,19 @@ TEST_CASE("the probe goes one row down at each failure, and says why") {
   }
 }
 
+TEST_CASE("a server that lists no models is known by its other places") {
+  for (const std::string kind : {"tgi", "vllm", "sglang", "llama.cpp"}) {
+    CAPTURE(kind);
+    const toy_scoring::Place place(kind);
+    place.state->no_models = true;
+    const auto report = place.scorer().report();
+    CHECK(report.server == kind);
+    CHECK(report.exact);
+    CHECK(report.models.empty());
+    CHECK(report.model == (kind == "tgi" || kind == "sglang" ? "toy" : ""));
+  }
+}
+
 TEST_CASE("a method that is asked for is the only one that is tried") {
   const toy_scoring::Place place("vllm");
   CHECK(place.scorer({.method = ScoringMethod::labels}).report().rejected.empty());

@@ -182,7 +182,7 @@ struct ChoiceShares {
     const auto object = parse_text(text.substr(open, close - open + 1), false);
     const auto* const action = member(object, "action");
     if (action == nullptr) continue;
-    const auto number = text_of(*action);
+    const auto number = action->is_string() ? action->get<std::string>() : action->dump();
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
     if (error == std::errc{} && end == number.data() + number.size() && index < count) return index;

@@ -174,6 +174,11 @@ private:
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
+/// Empty where there is no such text.
+[[nodiscard]] inline std::string string_member(const Json& object, const char* name) {
+  const auto* const value = member(object, name);
+  return value == nullptr || !value->is_string() ? std::string() : value->get<std::string>();
+}
 [[nodiscard]] inline std::optional<std::int64_t> integer_member(const Json& object, const char* name) {
   const auto* const value = member(object, name);
   if (value == nullptr || !value->is_number()) return std::nullopt;
