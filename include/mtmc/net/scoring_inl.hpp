@@ -228,7 +228,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
     if (found) report_.method = method;
     if (found) break;
     report_.rejected.push_back({method, std::move(reason)});
-    if (session.stop.stop_requested()) break;
+    if (session.unanswered) break; // the others would wait for nothing
   }
   report_.server = session.server;
   report_.model = session.model;
