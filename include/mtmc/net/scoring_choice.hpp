@@ -160,7 +160,7 @@ struct ChoiceShares {
     const double top = *best;
     for (const double share : asked.shares) shares.push_back(share / top);
   }
-  const auto among_firsts = shares_by_labels(session, context, firsts);
+  auto among_firsts = shares_by_labels(session, context, firsts);
   if (!among_firsts.ok()) return among_firsts;
   double sum = 0;
   for (std::size_t p = 0; p < pages; ++p)

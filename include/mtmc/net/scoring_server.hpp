@@ -70,7 +70,7 @@ inline void read_models(ScoringSession& session, const Json& body) {
   for (const auto& [path, server, sign, names_model] : places) {
     // With a list of models all but TGI have said their name.
     if (!session.server.empty() || (models.ok() && server != "tgi")) continue;
-    const auto answer = session.ask(path, nullptr);
+    auto answer = session.ask(path, nullptr);
     if (answer.failure == ChatFailure::cancelled || answer.failure == ChatFailure::endpoint) return answer;
     if (!answer.ok() || member(answer.body, sign) == nullptr) continue;
     session.server = server;
