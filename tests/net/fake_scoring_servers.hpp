@@ -93,6 +93,8 @@ struct State {
   int drops = 0;
   std::size_t dropped = 0;
   bool no_echo = false;
+  /// What is generated is the end, which has no text.
+  bool ends_at_once = false;
   /// The tokens lack the last one, and each has the score of the one after it.
   bool shifted = false;
   bool first_has_score = false;
@@ -109,9 +111,12 @@ struct State {
   double place_bias = 1;
   bool no_logprobs = false;
   bool no_chat = false;
+  bool no_models = false;
   bool no_schema = false;
   bool raw_nonfinite = false;
   std::string chat_text{};
+  /// Connections that are accepted before the server is gone.
+  std::size_t lives = 1 << 20;
   /// Every answer from now on, if not 0.
   int status = 0;
   std::string error_text = R"({"error":{"message":"out of order"}})";
@@ -211,13 +216,16 @@ inline mtmc::HttpResponse completions(State& state, const Json& body) {
   }
   Json choices = Json::array();
   std::size_t sent = 0;
+  int generated = 0;
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     auto all = state.model.tokens(prompts[p]);
     if (all.size() > state.context_length)
       return refuse(400, "This model's maximum context length is " + std::to_string(state.context_length));
     sent += all.size();
-    const int more = body["max_tokens"].get<int>();
-    if (more > 0) all.push_back("!");
+    int more = body["max_tokens"].get<int>();
+    if (state.ends_at_once && state.kind == "llama-cpp-python") more = 0; // it leaves the end out
+    if (more > 0) all.push_back(state.ends_at_once ? "</s>" : "!");
+    generated += more;
     Json texts = Json::array(), logprobs = Json::array(), offsets = Json::array();
     std::int64_t before = 0;
     for (std::size_t i = state.no_echo ? all.size() - static_cast<std::size_t>(more) : 0; i < all.size();
@@ -233,7 +241,9 @@ inline mtmc::HttpResponse completions(State& state, const Json& body) {
       offsets.erase(offsets.size() - 1);
       logprobs.erase(std::size_t{1});
     }
-    Json choice = {{"index", p}, {"text", (state.no_echo ? "" : prompts[p]) + (more > 0 ? "!" : "")}};
+    Json choice = {
+        {"index", p},
+        {"text", (state.no_echo ? "" : prompts[p]) + (more > 0 && !state.ends_at_once ? "!" : "")}};
     choice["logprobs"] = {{"tokens", texts}, {"token_logprobs", logprobs}, {"text_offset", offsets}};
     if (state.drops > 0 && p == state.dropped) {
       --state.drops;
@@ -242,8 +252,8 @@ inline mtmc::HttpResponse completions(State& state, const Json& body) {
     choices.push_back(choice);
   }
   if (state.backwards) std::reverse(choices.begin(), choices.end());
-  auto response = reply({{"choices", choices},
-                         {"usage", {{"prompt_tokens", sent}, {"completion_tokens", body["max_tokens"]}}}});
+  auto response =
+      reply({{"choices", choices}, {"usage", {{"prompt_tokens", sent}, {"completion_tokens", generated}}}});
   if (state.raw_nonfinite) // as Python's own writer does
     for (auto at = response.body.find("-9999.0"); at != std::string::npos; at = response.body.find("-9999.0"))
       response.body.replace(at, 7, "-Infinity");
@@ -366,9 +376,10 @@ struct Server {
   mtmc::HttpResponse send(const mtmc::HttpRequest& request, const mtmc::BodySink&, mtmc::Deadline,
                           std::stop_token stop) {
     state->asked.push_back(request);
-    if (stop.stop_requested()) {
+    if (stop.stop_requested() || state->asked.size() > state->lives) {
       mtmc::HttpResponse response;
-      response.failure = mtmc::TransportFailure::cancelled;
+      response.failure =
+          stop.stop_requested() ? mtmc::TransportFailure::cancelled : mtmc::TransportFailure::no_connection;
       return response;
     }
     if (state->status != 0) {
@@ -378,6 +389,12 @@ struct Server {
       return response;
     }
     const auto path = request.url.substr(request.url.find('/', request.url.find("://") + 3));
+    if (state->no_models) {
+      if (path == "/v1/models") return refuse(404, "Not Found");
+      if (path == "/info" && state->kind == "tgi") return reply({{"model_id", "toy"}});
+      if (path == "/version" && state->kind == "vllm") return reply({{"version", "0.11"}});
+      if (path == "/get_model_info" && state->kind == "sglang") return reply({{"model_path", "toy"}});
+    }
     const auto body = request.body.empty() ? Json() : mtmc::detail::parse_text(request.body, true);
     if (state->kind == "vllm") return vllm(*state, path, body);
     if (state->kind == "sglang") return sglang(*state, path, body);

@@ -120,6 +120,24 @@ TEST_CASE("offsets that are off by a blank do not move the boundary") {
   check_scores(place, "a", scorer.score("a", texts, {}), texts);
 }
 
+TEST_CASE("a model that has nothing more to say does not shift its scores") {
+  for (const std::string kind : {"vllm", "llama-cpp-python"}) {
+    CAPTURE(kind);
+    const toy_scoring::Place place(kind);
+    place.state->ends_at_once = true;
+    auto scorer = place.scorer({.method = ScoringMethod::completions_echo});
+    check_scores(place, context, scorer.score(context, actions, {}), actions);
+  }
+}
+
+TEST_CASE("completions with one new token do in arrays as they do alone") {
+  const toy_scoring::Place place("vllm");
+  auto scorer = place.scorer({.method = ScoringMethod::completions_echo});
+  const auto answer = scorer.score(context, actions, {});
+  check_scores(place, context, answer, actions);
+  CHECK(answer.requests == 1);
+}
+
 TEST_CASE("a token that holds the end of the context and the beginning of an action is scored and told") {
   const std::vector<std::string> texts = {" xor", " stop"};
   for (const std::string kind : {"sglang", "vllm", "llama-cpp-python", "tgi"}) {
@@ -269,6 +287,19 @@ TEST_CASE("the probe goes one row down at each failure, and says why") {
   }
 }
 
+TEST_CASE("a server that lists no models is known by its other places") {
+  for (const std::string kind : {"tgi", "vllm", "sglang", "llama.cpp"}) {
+    CAPTURE(kind);
+    const toy_scoring::Place place(kind);
+    place.state->no_models = true;
+    const auto report = place.scorer().report();
+    CHECK(report.server == kind);
+    CHECK(report.exact);
+    CHECK(report.models.empty());
+    CHECK(report.model == (kind == "tgi" || kind == "sglang" ? "toy" : ""));
+  }
+}
+
 TEST_CASE("a method that is asked for is the only one that is tried") {
   const toy_scoring::Place place("vllm");
   CHECK(place.scorer({.method = ScoringMethod::labels}).report().rejected.empty());
@@ -292,6 +323,16 @@ TEST_CASE("a server that is down, or does not let us in, ends the probe at once"
   place.state->status = 401;
   CHECK_THROWS_WITH_AS((void)place.scorer(), doctest::Contains("the address and the key"), Error);
   CHECK(place.state->asked.size() == 2);
+
+  const toy_scoring::Place dies("vllm");
+  dies.state->lives = 1;
+  CHECK_THROWS_WITH_AS((void)dies.scorer(), doctest::Contains("vllm_echo: no_connection"), Error);
+  CHECK(dies.state->asked.size() == 2);
+
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_WITH_AS(ContinuationScorer(place.endpoint(), {}, stop.get_token()),
+                       doctest::Contains("cancelled"), Error);
 }
 
 TEST_CASE("failures of a question are values") {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace mtmc::detail {
 
@@ -16,6 +17,12 @@ namespace mtmc::detail {
 }
 [[nodiscard]] inline const Json* member(const Json* object, const char* name) {
   return object == nullptr ? nullptr : member(*object, name);
+}
+
+/// Empty where there is no such text.
+[[nodiscard]] inline std::string string_member(const Json& object, const char* name) {
+  const auto* const value = member(object, name);
+  return value == nullptr || !value->is_string() ? std::string() : value->get<std::string>();
 }
 
 /// A count, also where it is written as a floating-point number; nothing for anything else.

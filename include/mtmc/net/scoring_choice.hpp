@@ -160,7 +160,7 @@ struct ChoiceShares {
     const double top = *best;
     for (const double share : asked.shares) shares.push_back(share / top);
   }
-  const auto among_firsts = shares_by_labels(session, context, firsts);
+  auto among_firsts = shares_by_labels(session, context, firsts);
   if (!among_firsts.ok()) return among_firsts;
   double sum = 0;
   for (std::size_t p = 0; p < pages; ++p)
@@ -182,7 +182,7 @@ struct ChoiceShares {
     const auto object = parse_text(text.substr(open, close - open + 1), false);
     const auto* const action = member(object, "action");
     if (action == nullptr) continue;
-    const auto number = text_of(*action);
+    const auto number = action->is_string() ? action->get<std::string>() : action->dump();
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
     if (error == std::errc{} && end == number.data() + number.size() && index < count) return index;

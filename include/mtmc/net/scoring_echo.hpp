@@ -32,16 +32,16 @@ struct EchoedTokens {
 /// How many of the tokens of a choice come after the prompt: none or one.
 [[nodiscard]] inline std::size_t generated_tokens(const Json& body, const Json& choice,
                                                   const std::string& prompt, bool one_more,
-                                                  const std::string& last_token) {
-  if (!one_more) return 0;
+                                                  const EchoedTokens& echoed) {
+  if (!one_more || echoed.texts.empty()) return 0;
   // The sum of all choices, so it says nothing of one among several.
   const auto* const usage = member(body, "usage");
   if (usage != nullptr && body["choices"].size() == 1)
     if (const auto count = count_in(member(*usage, "completion_tokens"))) return *count > 0 ? 1 : 0;
-  const auto* const text = member(choice, "text");
-  const bool longer =
-      text != nullptr && text->is_string() && text->get_ref<const std::string&>().size() > prompt.size();
-  return longer || last_token.empty() ? 1 : 0;
+  if (string_member(choice, "text").size() > prompt.size()) return 1;
+  // An end token has no text, or one that the choice's text lacks.
+  if (echoed.offsets.empty()) return echoed.texts.back().empty() ? 1 : 0;
+  return echoed.offsets.back() >= count_code_points(prompt) ? 1 : 0;
 }
 
 /// Whether the last token is the one that was generated, as far as the text tells. The server of
@@ -49,9 +49,7 @@ struct EchoedTokens {
 /// model has no start token.
 [[nodiscard]] inline bool ends_with_generated(const Json& choice, const std::string& prompt,
                                               const std::string& last_token) {
-  const auto* const text = member(choice, "text");
-  if (text == nullptr || !text->is_string()) return true;
-  const auto& whole = text->get_ref<const std::string&>();
+  const auto whole = string_member(choice, "text");
   if (!whole.starts_with(prompt)) return true;
   const auto generated = trim(std::string_view(whole).substr(prompt.size()));
   return generated.empty() || generated == trim(last_token);
@@ -80,14 +78,13 @@ struct EchoedTokens {
     for (const auto& offset : *offsets)
       echoed.offsets.push_back(offset.is_number() ? offset.get<std::int64_t>() : -1);
 
-  const auto last = echoed.texts.empty() ? std::string() : echoed.texts.back();
-  const auto more = std::min(generated_tokens(body, choice, prompt, one_more, last), echoed.texts.size());
+  const auto more = generated_tokens(body, choice, prompt, one_more, echoed);
   const auto kept = echoed.texts.size() - more;
   if (kept == 0) {
     problem = "the prompt is not echoed";
     return echoed;
   }
-  if (more > 0 && !ends_with_generated(choice, prompt, last)) {
+  if (more > 0 && !ends_with_generated(choice, prompt, echoed.texts.back())) {
     problem = "the tokens are shifted against their log-probabilities";
     return echoed;
   }

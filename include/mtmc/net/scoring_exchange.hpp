@@ -116,6 +116,8 @@ struct ScoringSession {
   Usage usage{};
   int requests = 0;
   bool counted = true;
+  /// Some question got no answer of any status.
+  bool unanswered = false;
 
   /// Sends a question (GET where it is null). Tokens are counted by `count`, not here.
   [[nodiscard]] JsonAnswer ask(std::string_view path, const Json& question) {
@@ -123,6 +125,7 @@ struct ScoringSession {
     auto [response, tries] = endpoint.send(path, body, Deadline::max(), stop, {}, label);
     requests += tries;
     usage.seconds += response.seconds;
+    unanswered |= !response.arrived();
     JsonAnswer answer;
     if (!response.ok()) {
       const auto error = response.arrived() ? read_endpoint_error(response) : EndpointError{};

@@ -205,7 +205,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
                 "Start it, or correct the address and the key", address);
   if (session.server == "llama.cpp") {
     if (const auto told = session.ask("//props", nullptr); told.ok())
-      if (const auto hashed = detail::text_member(told.body, "chat_template"); !hashed.empty())
+      if (const auto hashed = detail::string_member(told.body, "chat_template"); !hashed.empty())
         report_.chat_template_hash = sha256_hex(hashed);
     if (!options_.adapter.empty()) {
       session.adapter_id = detail::find_adapter(session);
@@ -228,7 +228,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
     if (found) report_.method = method;
     if (found) break;
     report_.rejected.push_back({method, std::move(reason)});
-    if (session.stop.stop_requested()) break;
+    if (session.unanswered) break; // the others would wait for nothing
   }
   report_.server = session.server;
   report_.model = session.model;

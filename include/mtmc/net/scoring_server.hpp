@@ -32,13 +32,13 @@ inline void read_models(ScoringSession& session, const Json& body) {
   if (models == nullptr || !models->is_array() || models->empty()) return;
   const Json* own = nullptr;
   for (const auto& model : *models) {
-    session.models.push_back(text_member(model, "id"));
+    session.models.push_back(string_member(model, "id"));
     if (session.models.back() == session.model) own = &model;
   }
   if (own == nullptr) own = &models->front();
-  if (session.model.empty()) session.model = text_member(*own, "id");
+  if (session.model.empty()) session.model = string_member(*own, "id");
   if (session.server.empty())
-    session.server = server_by_owner(text_member(*own, "owned_by"), text_member(*own, "id"));
+    session.server = server_by_owner(string_member(*own, "owned_by"), string_member(*own, "id"));
 }
 
 /// Finds out what the server is and which model it has. A failure is one that nothing can be done about:
@@ -54,20 +54,27 @@ inline void read_models(ScoringSession& session, const Json& body) {
   } else if (models.failure != ChatFailure::bad_request && models.failure != ChatFailure::malformed) {
     return models;
   }
-  constexpr std::array<std::array<std::string_view, 3>, 5> places{
-      {{"//info", "tgi", "model_id"},
-       {"//version", "vllm", "version"},
-       {"//get_model_info", "sglang", "model_path"},
-       {"//props", "llama.cpp", "default_generation_settings"},
-       {"//api/version", "ollama", "version"}}};
-  for (const auto& [path, server, sign] : places) {
+  struct Place {
+    std::string_view path;
+    std::string_view server;
+    /// A field of its answer that no other server's has there.
+    const char* sign;
+    /// Whether that field is the model's name.
+    bool names_model;
+  };
+  constexpr std::array<Place, 5> places{{{"//info", "tgi", "model_id", true},
+                                         {"//version", "vllm", "version", false},
+                                         {"//get_model_info", "sglang", "model_path", true},
+                                         {"//props", "llama.cpp", "default_generation_settings", false},
+                                         {"//api/version", "ollama", "version", false}}};
+  for (const auto& [path, server, sign, names_model] : places) {
     // With a list of models all but TGI have said their name.
     if (!session.server.empty() || (models.ok() && server != "tgi")) continue;
-    const auto answer = session.ask(path, nullptr);
+    auto answer = session.ask(path, nullptr);
     if (answer.failure == ChatFailure::cancelled || answer.failure == ChatFailure::endpoint) return answer;
-    if (!answer.ok() || member(answer.body, std::string(sign).c_str()) == nullptr) continue;
+    if (!answer.ok() || member(answer.body, sign) == nullptr) continue;
     session.server = server;
-    if (session.model.empty() && sign.starts_with("model")) session.model = answer.body[std::string(sign)];
+    if (session.model.empty() && names_model) session.model = string_member(answer.body, sign);
   }
   if (session.server.empty()) session.server = "unknown";
   if (session.profile.name == "unknown") session.profile = endpoint_profile(session.server);
@@ -82,7 +89,7 @@ inline void read_models(ScoringSession& session, const Json& body) {
   if (!answer.ok() || !answer.body.is_array()) return -1;
   for (const auto& adapter : answer.body) {
     const auto id = count_in(member(adapter, "id"));
-    if (id && (text_member(adapter, "path") == wanted || std::to_string(*id) == wanted))
+    if (id && (string_member(adapter, "path") == wanted || std::to_string(*id) == wanted))
       return static_cast<int>(*id);
   }
   return -1;

@@ -97,7 +97,7 @@ namespace detail {
     actions += "- " + text + '\n';
     prompt.continuations.push_back(card.separator + text);
   }
-  const auto key = card.region_names == RegionNames::legend ? detail::legend_text(legend) : std::string();
+  auto key = card.region_names == RegionNames::legend ? detail::legend_text(legend) : std::string();
   const std::size_t history = cut >= PromptCut::history ? 0 : static_cast<std::size_t>(card.history);
   const bool regions = cut < PromptCut::regions;
 
