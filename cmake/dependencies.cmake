@@ -18,6 +18,7 @@ endmacro()
 
 # Its package admits no newer major version than the one asked for, and 9 and all since will do.
 macro(mtmc_find_or_fetch_tinyxml2)
+  set(tinyxml2_BUILD_TESTING OFF)
   mtmc_find_or_fetch(tinyxml2 tinyxml2::tinyxml2 ""
     https://github.com/leethomason/tinyxml2/archive/refs/tags/10.0.0.tar.gz
     3bdf15128ba16686e69bce256cc468e76c7b94ff2c7f391cc5ec09e40bff3839)

@@ -1,12 +1,11 @@
 // The built-in examples in CUDA, on any machine: compiled by g++ and judged on an emulated GPU, whose threads
-// take turns, and compiled by NVRTC where there is one.
+// take turns.
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "../exploits/cuda_screens.hpp"
 #include "emulated_examples.hpp"
 #include "example_tasks.hpp"
 
@@ -57,15 +56,4 @@ TEST_CASE("the emulated GPU tells an example that forgets the remainder") {
         evaluator.evaluate({example_tasks::task_of(example), example_tasks::after(example), {}}, {});
     CHECK_MESSAGE(answer.verdict == Verdict::wrong_result, words_about(answer));
   }
-}
-
-TEST_CASE("NVRTC compiles both sides of every built-in example in CUDA, and no screen stops one") {
-  const auto* const compiler = exploits::hopper_compiler();
-  if (compiler == nullptr) return;
-  for (const auto& example : example_tasks::built_in(languages::cuda))
-    for (const auto* text : {&example.before, &example.after}) {
-      const auto stopped = exploits::stopped_without_gpu(*compiler, example_tasks::task_of(example), *text);
-      CHECK_MESSAGE(stopped.by == "run", example_tasks::name_of(example), " is stopped by its ", stopped.by,
-                    ": ", stopped.reason);
-    }
 }

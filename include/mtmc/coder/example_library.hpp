@@ -68,7 +68,7 @@ public:
   ExampleLibrary() = default;
 
   /// The library's own: each optimisation type of `ActionSpace::extended()` in C++ and in CUDA, the paper's
-  /// four in Triton, some in OpenCL. Parses them at each call, which takes about a millisecond.
+  /// four in Triton, some in OpenCL. Parses them at each call, which takes less than a millisecond.
   [[nodiscard]] static ExampleLibrary built_in();
   /// Only what the files of a folder hold. Throws as `add_folder`.
   [[nodiscard]] static ExampleLibrary from_folder(const std::string& path);

@@ -17,7 +17,7 @@ of cores.</why>
 <task><![CDATA[
 {"arguments": [{"name": "px", "shape": ["N"]}, {"name": "py", "shape": ["N"]}, {"name": "sx", "shape": ["S"]},
                {"name": "sy", "shape": ["S"]}, {"name": "out", "shape": ["N"]}],
- "sizes": [{"N": 20000, "S": 200}, {"N": 67, "S": 13, "weight": 0}, {"N": 1, "S": 1, "weight": 0}],
+ "sizes": [{"N": 20000, "S": 1000}, {"N": 67, "S": 13, "weight": 0}, {"N": 1, "S": 1, "weight": 0}],
  "flops": "6*N*S"}
 ]]></task>
 <before><![CDATA[

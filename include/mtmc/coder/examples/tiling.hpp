@@ -16,7 +16,7 @@ each row. The tile loops end at the smaller of tile and extent, so the last, inc
 C[i][j] still takes the least over the same sums, in the same order of k.</why>
 <task><![CDATA[
 {"arguments": [{"name": "A", "shape": ["M", "K"]}, {"name": "B", "shape": ["K", "N"]}, {"name": "C", "shape": ["M", "N"]}],
- "sizes": [{"M": 192, "N": 700, "K": 384}, {"M": 7, "N": 513, "K": 65, "weight": 0}, {"M": 5, "N": 3, "K": 2, "weight": 0}],
+ "sizes": [{"M": 96, "N": 1500, "K": 1000}, {"M": 7, "N": 513, "K": 65, "weight": 0}, {"M": 5, "N": 3, "K": 2, "weight": 0}],
  "flops": "2*M*N*K"}
 ]]></task>
 <before><![CDATA[
