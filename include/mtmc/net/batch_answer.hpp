@@ -3,6 +3,7 @@
 /// net/batch.hpp.
 
 #include <mtmc/core/json_fields.hpp>
+#include <mtmc/net/json_member.hpp>
 #include <mtmc/net/request_content.hpp>
 #include <mtmc/net/retry.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -109,12 +110,6 @@ struct BatchAnswer {
   if (!object.is_object()) return null;
   const auto found = object.find(name);
   return found == object.end() ? null : *found;
-}
-
-/// The text `object[name]`; empty where there is none.
-[[nodiscard]] inline std::string string_member(const Json& object, const char* name) {
-  const auto& value = member_or_null(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
 }
 
 /// Reads a line of a batch's output: `response`, `error` or both, as OpenAI and vLLM write them. Where it is
