@@ -56,14 +56,16 @@ const std::map<std::string, std::string> policy_of_ablation{{"random-policy", "r
 
 void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
-  auto* const policy = app.add_option("--policy", arguments.policy, "who chooses the next action")
-                           ->check(CLI::IsMember({"rules", "random", "chat", "served", "free-form", "single-pass"}))
-                           ->capture_default_str();
+  auto* const policy =
+      app.add_option("--policy", arguments.policy, "who chooses the next action")
+          ->check(CLI::IsMember({"rules", "random", "chat", "served", "free-form", "single-pass"}))
+          ->capture_default_str();
   auto* const coder = app.add_option("--coder", arguments.coder, "who writes the step")
                           ->check(CLI::IsMember({"transform", "openai"}))
                           ->capture_default_str();
   app.add_option_function<std::string>(
-         "--ablation", [&arguments](const std::string& name) { arguments.policy = policy_of_ablation.at(name); },
+         "--ablation",
+         [&arguments](const std::string& name) { arguments.policy = policy_of_ablation.at(name); },
          "the paper's comparisons: another policy in the place of the usual one, or none")
       ->check(CLI::IsMember(policy_of_ablation))
       ->excludes(policy);
@@ -149,7 +151,7 @@ struct Parts {
 };
 
 mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::ActionSpace& space,
-                            const command_line::LanguageModels& models) {
+                            command_line::LanguageModels& models) {
   if (arguments.policy == "random") return mtmc::RandomPolicy{};
   if (arguments.policy == "chat") return mtmc::ChatPolicy{models.policy_client()};
   if (arguments.policy == "free-form") return mtmc::FreeFormPolicy{models.policy_client()};
@@ -158,7 +160,7 @@ mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::ActionSpace&
   return mtmc::RulesPolicy{};
 }
 
-Parts make_parts(const Arguments& arguments, const command_line::LanguageModels& models) {
+Parts make_parts(const Arguments& arguments, command_line::LanguageModels& models) {
   if (!arguments.replay.empty()) {
     const auto sequence = load_steps(arguments.replay);
     return {mtmc::ReplayPolicy{sequence}, mtmc::ReplayCoder{sequence}, mtmc::action_space_of(sequence)};
@@ -194,9 +196,10 @@ mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& devi
 }
 
 /// The first request to the coder. Where choosing would ask a model, the rules choose.
-mtmc::CodingRequest first_request(const mtmc::Task& task, const mtmc::Device& device, const Arguments& arguments,
-                                  Parts& parts) {
-  mtmc::CodingRequest request{.seen = observe_start(task, device, arguments.loop.max_steps)};
+mtmc::CodingRequest first_request(const mtmc::Task& task, const mtmc::Device& device,
+                                  const Arguments& arguments, Parts& parts) {
+  mtmc::CodingRequest request;
+  request.seen = observe_start(task, device, arguments.loop.max_steps);
   auto actions = parts.space.legal_actions(request.seen.structure, device);
   mtmc::AnyPolicy rules{mtmc::RulesPolicy{}};
   auto& policy = arguments.asks_policy() ? rules : parts.policy;
@@ -220,10 +223,14 @@ void show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCo
                         arguments.loop.beam * (1 + arguments.loop.repairs);
   const double tokens = drafts * static_cast<double>(most.tokens());
   if (arguments.json) {
-    const nlohmann::json summary{{"task", request.seen.task.name}, {"action", request.action.text()},
-                                 {"prompt", prompt},               {"most_tokens_a_draft", most.tokens()},
-                                 {"most_cost_a_draft", most.cost}, {"most_drafts", drafts},
-                                 {"most_tokens", tokens},          {"most_cost", drafts * most.cost}};
+    const nlohmann::json summary{{"task", request.seen.task.name},
+                                 {"action", request.action.text()},
+                                 {"prompt", prompt},
+                                 {"most_tokens_a_draft", most.tokens()},
+                                 {"most_cost_a_draft", most.cost},
+                                 {"most_drafts", drafts},
+                                 {"most_tokens", tokens},
+                                 {"most_cost", drafts * most.cost}};
     std::printf("%s\n", summary.dump().c_str());
     return;
   }
@@ -336,12 +343,18 @@ void print_table(std::span<const mtmc::Result> results) {
                 result.error ? "  ended by an error, see above" : "");
 }
 
-/// What is to be carried where.
-void tell_batch(const mtmc::BatchTransport& batch) {
+/// Ends a round of a batch: says what is to be carried where.
+void close_round(mtmc::BatchTransport& batch, const std::string& folder) {
+  for (const auto& problem : batch.problems()) std::fprintf(stderr, "warning: %s\n", problem.c_str());
+  if (batch.waiting() == 0) return;
+  batch.close_round();
   std::fprintf(stderr, "%zu requests wait for their answers:\n", batch.waiting());
-  for (const auto& file : batch.files()) std::fprintf(stderr, "  %s\n", file.c_str());
-  std::fprintf(stderr, "put the batch output (*.jsonl) into %s, then type the same command with --resume\n",
-               batch.answers_folder().c_str());
+  for (const auto& file : batch.files())
+    std::fprintf(stderr, "  %s (%zu of %zu answered)\n", file.path.c_str(), file.answered, file.requests);
+  std::fprintf(stderr,
+               "have them answered (as a batch of OpenAI's, or by vllm run-batch), put the output into %s, "
+               "then type the same command with --resume\n",
+               folder.c_str());
 }
 
 int run(const Arguments& arguments) {
@@ -367,13 +380,14 @@ int run(const Arguments& arguments) {
   }
   if (tasks.empty()) return code;
 
-  const command_line::LanguageModels models(arguments.models);
+  command_line::LanguageModels models(arguments.models);
   auto parts = make_parts(arguments, models);
   Evaluators evaluators(arguments);
   if (arguments.show_prompt || arguments.dry_run) {
     const auto coder = models.coder();
     for (const auto& task : tasks)
-      show_first_request(first_request(task, evaluators.of(task).device(), arguments, parts), coder, arguments);
+      show_first_request(first_request(task, evaluators.of(task).device(), arguments, parts), coder,
+                         arguments);
     return code;
   }
   if (arguments.list_actions) {
@@ -405,7 +419,7 @@ int run(const Arguments& arguments) {
     }
   }
   if (results.size() > 1 && !arguments.json) print_table(results);
-  if (models.batch() && models.batch()->waiting() > 0) tell_batch(*models.batch());
+  if (models.batch()) close_round(*models.batch(), arguments.models.batch);
   if (interrupt.token().stop_requested() && !options.output.empty())
     std::fprintf(stderr, "interrupted; the same command with --resume goes on\n");
   return code;
@@ -428,6 +442,11 @@ int main(int argc, char** argv) {
   }
   // Models can mend what failed; the transform coder cannot.
   if (arguments.asks_coder() && app.count("--repairs") == 0) arguments.loop.repairs = 1;
+  if (!arguments.models.batch.empty() && arguments.loop.output.empty()) {
+    std::fprintf(stderr,
+                 "error: --batch needs --output: a run that waits for answers goes on from its journal\n");
+    return command_line::bad_usage_or_task;
+  }
   if (!arguments.models.batch.empty() && arguments.asks_policy()) {
     std::fprintf(stderr, "error: --batch needs a policy that answers at once: --policy rules or random\n");
     return command_line::bad_usage_or_task;

@@ -18,8 +18,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -127,36 +125,27 @@ public:
     return client(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
   }
   [[nodiscard]] mtmc::HttpPolicy served_policy() const {
-    mtmc::PolicyCard card;
-    if (!arguments_.card.empty()) card = mtmc::load_policy_card(arguments_.card);
+    mtmc::HttpPolicyOptions options;
+    if (!arguments_.card.empty()) options.card = mtmc::load_policy_card(arguments_.card);
     return mtmc::HttpPolicy{
         endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model"),
-        std::move(card)};
+        std::move(options)};
   }
   /// The requests that wait for their answers, if this is a batch run.
-  [[nodiscard]] const std::shared_ptr<mtmc::BatchTransport>& batch() const noexcept { return batch_; }
+  [[nodiscard]] std::optional<mtmc::BatchTransport>& batch() noexcept { return batch_; }
   [[nodiscard]] mtmc::Usage spent() const { return spending_.spent(); }
 
 private:
   [[nodiscard]] mtmc::AnyTransport make_transport(const LanguageModelArguments& arguments) {
     if (!arguments.play.empty()) return mtmc::ReplayTransport{arguments.play};
     if (!arguments.batch.empty()) {
-      batch_ = std::make_shared<mtmc::BatchTransport>(mtmc::BatchOptions{.folder = arguments.batch});
-      return Shared{batch_};
+      batch_.emplace(mtmc::BatchOptions{.folder = arguments.batch});
+      return *batch_;
     }
     mtmc::AnyTransport network = mtmc::CurlTransport{{.ca_file = arguments.coder.ca_file}};
     if (arguments.record.empty()) return network;
     return mtmc::RecordingTransport{std::move(network), arguments.record};
   }
-
-  /// A transport that somebody else asks, too.
-  struct Shared {
-    std::shared_ptr<mtmc::BatchTransport> transport;
-    [[nodiscard]] mtmc::HttpResponse send(const mtmc::HttpRequest& request, const mtmc::BodySink& sink,
-                                          mtmc::Deadline deadline, std::stop_token stop) {
-      return transport->send(request, sink, deadline, std::move(stop));
-    }
-  };
 
   [[nodiscard]] ModelArguments policy_arguments() const {
     auto model = arguments_.policy;
@@ -213,7 +202,7 @@ private:
   }
 
   const LanguageModelArguments& arguments_;
-  std::shared_ptr<mtmc::BatchTransport> batch_;
+  std::optional<mtmc::BatchTransport> batch_;
   mtmc::AnyTransport transport_;
   mtmc::Spending spending_;
   mtmc::PriceTable prices_;

@@ -53,33 +53,33 @@ struct AnswerEdits {
 
 /// Reads all edits of a text, inside of fences and outside.
 [[nodiscard]] inline AnswerEdits read_edits(std::string_view text) {
-  enum class Place { outside, search, replace };
+  enum class Within { outside, search, replace };
   AnswerEdits result;
   AnswerEdit edit;
-  auto place = Place::outside;
+  auto place = Within::outside;
   for (const auto line : answer_lines(text)) {
     if (is_edit_mark(line, '<', "SEARCH")) {
-      if (place != Place::outside) {
-        edit.problem = place == Place::search ? "has no ======= line" : "has no >>>>>>> REPLACE line";
+      if (place != Within::outside) {
+        edit.problem = place == Within::search ? "has no ======= line" : "has no >>>>>>> REPLACE line";
         result.edits.push_back(edit);
       }
       edit = {};
-      place = Place::search;
-    } else if (place == Place::search && is_edit_mark(line, '=', "")) {
-      place = Place::replace;
-    } else if (place != Place::outside && is_edit_mark(line, '>', "REPLACE")) {
-      if (place == Place::search) edit.problem = "has no ======= line";
+      place = Within::search;
+    } else if (place == Within::search && is_edit_mark(line, '=', "")) {
+      place = Within::replace;
+    } else if (place != Within::outside && is_edit_mark(line, '>', "REPLACE")) {
+      if (place == Within::search) edit.problem = "has no ======= line";
       result.edits.push_back(edit);
-      place = Place::outside;
-    } else if (place == Place::search) {
+      place = Within::outside;
+    } else if (place == Within::search) {
       edit.search.append(line) += '\n';
-    } else if (place == Place::replace) {
+    } else if (place == Within::replace) {
       edit.replace.append(line) += '\n';
     } else if (!trim(line).starts_with("```") && !trim(line).starts_with("~~~")) {
       result.prose.append(line) += '\n';
     }
   }
-  result.open_end = place != Place::outside;
+  result.open_end = place != Within::outside;
   for (auto& done : result.edits) {
     done.search = without_line_numbers(done.search);
     done.replace = without_line_numbers(done.replace);

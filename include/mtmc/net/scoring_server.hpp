@@ -54,7 +54,7 @@ inline void read_models(ScoringSession& session, const Json& body) {
   } else if (models.failure != ChatFailure::bad_request && models.failure != ChatFailure::malformed) {
     return models;
   }
-  struct Place {
+  struct Sign {
     std::string_view path;
     std::string_view server;
     /// A field of its answer that no other server's has there.
@@ -62,7 +62,7 @@ inline void read_models(ScoringSession& session, const Json& body) {
     /// Whether that field is the model's name.
     bool names_model;
   };
-  constexpr std::array<Place, 5> places{{{"//info", "tgi", "model_id", true},
+  constexpr std::array<Sign, 5> places{{{"//info", "tgi", "model_id", true},
                                          {"//version", "vllm", "version", false},
                                          {"//get_model_info", "sglang", "model_path", true},
                                          {"//props", "llama.cpp", "default_generation_settings", false},
