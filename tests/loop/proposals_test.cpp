@@ -61,7 +61,8 @@ TEST_CASE("what a policy proposes is done in the place of the action space's, un
   Desk desk;
   const auto result = desk.play(desk.proposer());
   CHECK(result.stop_reason == mtmc::StopReason::stop_action);
-  REQUIRE(result.trajectory.size() == 3);
+  REQUIRE(result.trajectory.size() == 4);
+  CHECK(result.trajectory.back().action == mtmc::Action::stop());
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& step = result.trajectory[i];
     CHECK(step.action.key() == "free|improve it, idea " + std::to_string(i));
@@ -73,7 +74,7 @@ TEST_CASE("what a policy proposes is done in the place of the action space's, un
 
 TEST_CASE("a type-erased policy proposes exactly if what it holds does") {
   Desk desk;
-  CHECK(desk.play(mtmc::AnyPolicy{desk.proposer()}).trajectory.size() == 3);
+  CHECK(desk.play(mtmc::AnyPolicy{desk.proposer()}).trajectory.size() == 4);
   Desk plain;
   const auto result = plain.play(mtmc::AnyPolicy{toy::Policy{}});
   REQUIRE_FALSE(result.trajectory.empty());
@@ -83,7 +84,7 @@ TEST_CASE("a type-erased policy proposes exactly if what it holds does") {
 TEST_CASE("a policy with actions of its own needs none of the action space") {
   Desk desk;
   desk.options.action_space = {};
-  CHECK(desk.play(desk.proposer()).trajectory.size() == 3);
+  CHECK(desk.play(desk.proposer()).trajectory.size() == 4);
   CHECK(desk.play(toy::Policy{}).stop_reason == mtmc::StopReason::no_legal_action);
 }
 
