@@ -106,6 +106,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", help="what bench_cuda_throughput wrote")
     parser.add_argument("--others", type=int, default=0, help="so many of the ten right and of the ten wrong ones, too")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many of each before them, judged earlier")
     parser.add_argument("--repeats", type=int, default=1, help="builds of the large product")
     arguments = parser.parse_args()
     torch = cuda_kernels.import_torch()
@@ -117,7 +118,7 @@ def main():
         report(large, *judge(torch, large, repeat))
     totals = {True: [0.0, 0.0], False: [0.0, 0.0]}
     chosen = [kernel for right in (True, False)
-              for kernel in [other for other in others if other["right"] == right][:arguments.others]]
+              for kernel in [other for other in others if other["right"] == right][arguments.skip :][: arguments.others]]
     for number, kernel in enumerate(chosen, start=arguments.repeats):
         if cuda_kernels.reference(torch, kernel["task"]) is None:
             print(f"{kernel['name']:40} has no counterpart in PyTorch here")
