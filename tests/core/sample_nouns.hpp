@@ -125,8 +125,8 @@ inline Evaluation evaluation() {
 inline EvaluationRequest evaluation_request() {
   return {task(), kernel(), kernel(), Purpose::promote, unknown()};
 }
-inline ActionDistribution distribution() { return {{0.25, 0.75}, 1.5, true, "because", unknown()}; }
 inline Usage usage() { return {1, 2, 3, 4, 0.5, 0.25, unknown()}; }
+inline ActionDistribution distribution() { return {{0.25, 0.75}, 1.5, true, "because", usage(), unknown()}; }
 inline Draft draft() {
   return {kernel(), DraftFailure::truncated, "cut", "batch-1", "raw", usage(), unknown()};
 }

@@ -72,6 +72,31 @@ TEST_CASE("what a policy proposes is done in the place of the action space's, un
   CHECK(desk.offered.front() == toy::space().types.size() * 2 + 1);
 }
 
+TEST_CASE("what a policy's answers cost is part of what the run cost, and of its budget") {
+  struct Costly : toy::Policy {
+    [[nodiscard]] mtmc::ActionDistribution distribution(const mtmc::Observation& observation,
+                                                        std::span<const mtmc::Action> legal,
+                                                        std::stop_token end) const {
+      auto answer = toy::Policy::distribution(observation, legal, std::move(end));
+      answer.usage.prompt_tokens = 1000;
+      answer.usage.cost = 1;
+      return answer;
+    }
+  };
+  const mtmc::TemporaryFolder folder;
+  Desk desk;
+  desk.options.output = folder.path();
+  const auto free = Desk{}.play(toy::Policy{});
+  const auto whole = desk.play(Costly{});
+  const auto decisions = static_cast<double>(whole.steps);
+  CHECK(whole.usage.cost == doctest::Approx(free.usage.cost + decisions));
+  desk.options.resume = true;
+  CHECK(desk.play(Costly{}).usage == whole.usage);
+  Desk poor;
+  poor.options.budget.cost = 2.5;
+  CHECK(poor.play(Costly{}).stop_reason == mtmc::StopReason::cost);
+}
+
 TEST_CASE("a type-erased policy proposes exactly if what it holds does") {
   Desk desk;
   CHECK(desk.play(mtmc::AnyPolicy{desk.proposer()}).trajectory.size() == 4);

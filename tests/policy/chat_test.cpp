@@ -71,6 +71,7 @@ TEST_CASE("several answers are votes") {
   CHECK(answer.probabilities[1] == doctest::Approx(2.5 / 4.5));
   CHECK(answer.probabilities[2] == doctest::Approx(1.5 / 4.5));
   CHECK(answer.rationale.find("3 votes") != std::string::npos);
+  CHECK(answer.usage.prompt_tokens >= 3 * 100);
 }
 
 TEST_CASE("an answer that names no legal action is asked for once more, and then all are equal") {
@@ -121,7 +122,10 @@ TEST_CASE("free form: the model's sentence is the action, and the word stop ends
   ScriptedTransport transport({says("x")});
   FreeFormPolicy policy(client(transport));
   const std::vector<Action> offered{actions[0], Action::stop()};
-  CHECK(policy.distribution({}, offered, {}).probabilities == std::vector<double>{1, 0});
+  (void)policy.propose(observed::with_seconds(1e-3), legal_actions(), {});
+  const auto taken = policy.distribution({}, offered, {});
+  CHECK(taken.probabilities == std::vector<double>{1, 0});
+  CHECK(taken.usage.tokens() > 0);
   CHECK(policy.distribution({}, std::vector<Action>{Action::stop()}, {}).probabilities ==
         std::vector<double>{1});
   CHECK(AnyPolicy{policy}.proposes_actions());

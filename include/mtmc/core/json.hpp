@@ -339,13 +339,6 @@ inline void visit_fields(JsonFields& visit, Evaluation& noun) {
   visit.optional("cost", noun.cost);
   visit.unknown(noun.unknown);
 }
-inline void visit_fields(JsonFields& visit, ActionDistribution& noun) {
-  visit.optional("probabilities", noun.probabilities);
-  visit.optional("value", noun.value);
-  visit.optional("exact", noun.exact);
-  visit.optional("rationale", noun.rationale);
-  visit.unknown(noun.unknown);
-}
 inline void visit_fields(JsonFields& visit, Usage& noun) {
   visit.optional("prompt_tokens", noun.prompt_tokens);
   visit.optional("completion_tokens", noun.completion_tokens);
@@ -353,6 +346,14 @@ inline void visit_fields(JsonFields& visit, Usage& noun) {
   visit.optional("reasoning_tokens", noun.reasoning_tokens);
   visit.optional("cost", noun.cost);
   visit.optional("seconds", noun.seconds);
+  visit.unknown(noun.unknown);
+}
+inline void visit_fields(JsonFields& visit, ActionDistribution& noun) {
+  visit.optional("probabilities", noun.probabilities);
+  visit.optional("value", noun.value);
+  visit.optional("exact", noun.exact);
+  visit.optional("rationale", noun.rationale);
+  visit.optional("usage", noun.usage);
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, Draft& noun) {

@@ -14,22 +14,6 @@
 
 namespace mtmc {
 
-/// A policy's answer: one probability per legal action, in their order.
-struct ActionDistribution {
-  /// Not negative; they sum to 1.
-  std::vector<double> probabilities{};
-  /// The policy's estimate of what is still to be gained, where it has one.
-  std::optional<double> value{};
-  /// Whether the numbers are exact probabilities of the policy (needed for training) or a ranking made into
-  /// numbers.
-  bool exact = false;
-  /// Why, in a sentence; may be empty.
-  std::string rationale{};
-  UnknownFields unknown{};
-
-  friend bool operator==(const ActionDistribution&, const ActionDistribution&) = default;
-};
-
 /// What a coder's or policy's answer cost.
 struct Usage {
   std::int64_t prompt_tokens = 0;
@@ -55,6 +39,24 @@ struct Usage {
   }
 
   friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+/// A policy's answer: one probability per legal action, in their order.
+struct ActionDistribution {
+  /// Not negative; they sum to 1.
+  std::vector<double> probabilities{};
+  /// The policy's estimate of what is still to be gained, where it has one.
+  std::optional<double> value{};
+  /// Whether the numbers are exact probabilities of the policy (needed for training) or a ranking made into
+  /// numbers.
+  bool exact = false;
+  /// Why, in a sentence; may be empty.
+  std::string rationale{};
+  /// What the answer cost, if a model was asked.
+  Usage usage{};
+  UnknownFields unknown{};
+
+  friend bool operator==(const ActionDistribution&, const ActionDistribution&) = default;
 };
 
 /// Why a coder gave no kernel. The list is closed.

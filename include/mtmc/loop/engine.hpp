@@ -204,6 +204,7 @@ private:
       for (const auto& action : legal)
         if (action.key() == key && action.kind != Action::Kind::stop) chosen.push_back(action);
     node.stopped = chosen.empty();
+    result_.usage += decision->distribution.usage;
     calls_.notify(options_.observer.step_started,
                   StepStarted{step_, parent_index, seen, legal, decision->distribution, chosen});
     decisions_.push_back(std::move(*decision));

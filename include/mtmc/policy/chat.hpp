@@ -56,15 +56,17 @@ public:
   /// One action in the model's own words; none to stop.
   [[nodiscard]] std::vector<Action> propose(const Observation& seen, std::span<const Action> legal,
                                             std::stop_token stop);
-  /// Takes what was proposed.
+  /// Takes what was proposed, and says what that cost.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
-                                                std::stop_token stop) const;
+                                                std::stop_token stop);
   [[nodiscard]] ChatRequest question(const Observation& seen) const;
   [[nodiscard]] std::string identity() const;
 
 private:
   ChatClient client_;
   ChatPolicyOptions options_;
+  /// Of the last proposal.
+  Usage usage_{};
 };
 
 static_assert(check_policy<ChatPolicy>());

@@ -54,11 +54,13 @@ namespace detail {
   return request;
 }
 
-/// The text of an answer. Throws `Error` (`mtmc.net.003`) where there is none.
+/// The text of an answer, whose cost is added to `usage`. Throws `Error` (`mtmc.net.003`) where there is
+/// none.
 [[nodiscard]] inline std::string policy_answer(ChatClient& client, const ChatRequest& request,
-                                               const ChatPolicyOptions& options,
-                                               const std::stop_token& stop) {
+                                               const ChatPolicyOptions& options, const std::stop_token& stop,
+                                               Usage& usage) {
   auto answer = client.ask(request, deadline_in(options.seconds), stop);
+  usage += answer.usage;
   const auto place = client.endpoint().options().model + " at " + client.endpoint().options().base_url;
   if (answer.failure == ChatFailure::none) return std::move(answer.choices.front().content);
   if (answer.failure == ChatFailure::pending)
@@ -107,7 +109,7 @@ MTMC_INLINE ActionDistribution ChatPolicy::distribution(const Observation& seen,
     for (int attempt = 0; attempt < 2; ++attempt) {
       auto asked = request;
       asked.label += '-' + std::to_string(vote) + (attempt > 0 ? "-again" : "");
-      last = detail::policy_answer(client_, asked, options_, stop);
+      last = detail::policy_answer(client_, asked, options_, stop, result.usage);
       const auto number = detail::chosen_number(detail::without_reasoning(last));
       if (!number || *number < 0 || *number >= static_cast<std::int64_t>(legal.size())) continue;
       ++votes[static_cast<std::size_t>(*number)];
@@ -135,7 +137,8 @@ MTMC_INLINE ChatRequest FreeFormPolicy::question(const Observation& seen) const 
 
 MTMC_INLINE std::vector<Action> FreeFormPolicy::propose(const Observation& seen, std::span<const Action>,
                                                         std::stop_token stop) {
-  const auto answer = detail::policy_answer(client_, question(seen), options_, stop);
+  usage_ = {};
+  const auto answer = detail::policy_answer(client_, question(seen), options_, stop, usage_);
   const auto text = detail::shortened(detail::without_reasoning(answer), 600);
   constexpr std::string_view word = "stop";
   const bool stops = text.empty() || (text.size() <= word.size() + 1 &&
@@ -148,11 +151,12 @@ MTMC_INLINE std::vector<Action> FreeFormPolicy::propose(const Observation& seen,
 }
 
 MTMC_INLINE ActionDistribution FreeFormPolicy::distribution(const Observation&, std::span<const Action> legal,
-                                                            std::stop_token) const {
+                                                            std::stop_token) {
   ActionDistribution result;
   result.probabilities.assign(legal.size(), 0);
   result.probabilities.front() = 1;
   result.rationale = "in the model's own words";
+  result.usage = std::exchange(usage_, {});
   return result;
 }
 

@@ -68,6 +68,8 @@ private:
   /// Newest first.
   std::list<Remembered> remembered_{};
   Usage usage_{};
+  /// Of it, what no distribution has told yet.
+  Usage untold_{};
   int requests_ = 0;
 };
 

@@ -84,7 +84,7 @@ MTMC_INLINE HttpPolicy::HttpPolicy(Endpoint endpoint, HttpPolicyOptions options,
     : card_(std::move(options.card)),
       scorer_(std::move(endpoint), detail::scoring_options_of(card_, std::move(options.scoring)),
               std::move(stop)),
-      most_remembered_(options.remembered_questions), usage_(scorer_.report().usage),
+      most_remembered_(options.remembered_questions), usage_(scorer_.report().usage), untold_(usage_),
       requests_(scorer_.report().requests) {
   detail::check_card_fits(card_, scorer_.report());
 }
@@ -124,6 +124,7 @@ MTMC_INLINE ScoringAnswer HttpPolicy::scores_for(const PolicyPrompt& prompt, con
   } else {
     answer = scorer_.score(prompt.context, distinct, std::move(stop), label);
     usage_ += answer.usage;
+    untold_ += answer.usage;
     requests_ += answer.requests;
     if (answer.failure != ChatFailure::none) return answer;
     remembered_.push_front({key, answer});
@@ -165,6 +166,7 @@ MTMC_INLINE ActionDistribution HttpPolicy::distribution(const Observation& seen,
   result.probabilities = action_probabilities(answer.continuations, card_.normalization, card_.temperature);
   result.exact = answer.exact;
   result.rationale = detail::rationale_of(answer, card_, legal.size(), used);
+  result.usage = std::exchange(untold_, {});
   return result;
 }
 
