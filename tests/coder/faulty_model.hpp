@@ -89,7 +89,8 @@ struct Model {
     if (fault == Fault::cut_off || fault == Fault::half_stream) text.resize(text.size() / 2);
     mtmc::Usage usage;
     usage.prompt_tokens = static_cast<std::int64_t>(request.body.size() / 4);
-    usage.completion_tokens = static_cast<std::int64_t>(text.size() / 3 + 1);
+    // It thought as long as it might, which nobody who loses the answer can know.
+    usage.completion_tokens = body.value("max_completion_tokens", std::int64_t{0});
     bill(fault, usage);
     reply(fault, streams, text, usage, connection);
   }
