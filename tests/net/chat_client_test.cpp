@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <thread>
@@ -341,12 +344,13 @@ TEST_CASE("what is not used of a reservation comes free, and what was lost on th
   for (int i = 0; i < 50; ++i) CHECK(desk.ask(request).failure == ChatFailure::none);
   CHECK(desk.client.spent().tokens() == 50 * 13);
 
+  money.spending = Spending({.tokens = 100 * 1000});
   Desk losing(ScriptedTransport({lost(TransportFailure::timeout)}), endpoint(), money);
   const auto answer = losing.ask(request);
   CHECK(answer.failure == ChatFailure::endpoint);
   CHECK(answer.tries == 6);
   CHECK(answer.usage.prompt_tokens > 6 * 10);
-  CHECK(losing.client.spent().tokens() == 50 * 13 + answer.usage.tokens());
+  CHECK(losing.client.spent().tokens() == answer.usage.tokens());
 }
 
 TEST_CASE("a stop ends a question at once, also between its tries") {
@@ -362,4 +366,235 @@ TEST_CASE("a stop ends a question at once, also between its tries") {
   });
   CHECK(client.ask(question(), whenever, source.get_token()).failure == ChatFailure::cancelled);
   CHECK(transport.asked().size() == 1);
+}
+
+TEST_CASE("an answer that was lost may have been paid for in full, so that a cap keeps its place") {
+  auto request = question();
+  request.max_tokens = 900;
+  ChatClientOptions money;
+  money.spending = Spending({.tokens = 3000});
+  Desk desk(ScriptedTransport({lost(TransportFailure::timeout)}), endpoint(), money);
+  const auto answer = desk.ask(request);
+  CHECK(answer.failure == ChatFailure::budget);
+  CHECK(answer.tries == 3);
+  CHECK(desk.ask(request).failure == ChatFailure::budget);
+  CHECK(desk.client.spent().tokens() == answer.usage.tokens());
+
+  // What was refused before any work is free again.
+  money.spending = Spending({.tokens = 1000});
+  Desk busy(ScriptedTransport({http(503, "busy")}), endpoint(), money);
+  CHECK(busy.ask(request).failure == ChatFailure::endpoint);
+  CHECK(busy.ask(request).tries == 6);
+  CHECK(busy.client.spent().tokens() == 0);
+}
+
+TEST_CASE("a stop while it waits to ask again costs nothing more") {
+  auto options = endpoint();
+  options.retries.first_wait = options.retries.longest_wait = 100;
+  std::stop_source source;
+  ScriptedTransport transport([&](const HttpRequest&) { return lost(TransportFailure::timeout); });
+  ChatClient client(Endpoint(transport, options));
+  std::jthread stopper([&] {
+    while (client.spent().tokens() == 0) std::this_thread::yield();
+    source.request_stop();
+  });
+  const auto answer = client.ask(question(), whenever, source.get_token());
+  CHECK(answer.failure == ChatFailure::cancelled);
+  CHECK(answer.usage.tokens() == client.spent().tokens());
+  // One prompt of 16 bytes in two messages.
+  CHECK(client.spent().tokens() < 50);
+}
+
+TEST_CASE("after its time or after a stop nothing is sent") {
+  Desk desk(ScriptedTransport({http(200, plain_answer)}));
+  CHECK(desk.client.ask(question(), std::chrono::steady_clock::now(), {}).failure == ChatFailure::endpoint);
+  CHECK(desk.client.ask(question(), Deadline::min(), {}).failure == ChatFailure::endpoint);
+  std::stop_source source;
+  source.request_stop();
+  CHECK(desk.client.ask(question(), whenever, source.get_token()).failure == ChatFailure::cancelled);
+  CHECK(desk.transport.asked().empty());
+  CHECK(desk.client.spent().tokens() == 0);
+}
+
+TEST_CASE("words that only look like a field's name teach nothing") {
+  const auto learns = [](const std::string& message, const std::string& parameter = "") {
+    auto profile = endpoint_profile("openai");
+    bool renamed = false;
+    const bool learnt =
+        detail::learn_from_refusal({message, "", parameter}, full_question(), profile, renamed);
+    CHECK(learnt == (profile != endpoint_profile("openai")));
+    return learnt;
+  };
+  CHECK_FALSE(learns("this model was stopped and superseded"));
+  CHECK_FALSE(learns("please stop asking for what is not there"));
+  CHECK_FALSE(learns("the stream was broken"));
+  CHECK_FALSE(learns("max_tokens is too large: 100. This model supports at most 50"));
+  CHECK_FALSE(learns("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"));
+  CHECK_FALSE(learns("seed", "messages"));
+  CHECK_FALSE(learns("Invalid type for 'n'", "messages[0].content"));
+  CHECK(learns("[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'Extra inputs'}]"));
+  CHECK(learns("Unrecognized request argument supplied: stop"));
+  CHECK(learns("Unknown name \"seed\": Cannot find field."));
+  CHECK(learns("`n` must be 1"));
+  CHECK(learns("whatever", "response_format.json_schema"));
+}
+
+TEST_CASE("a refusal that says the same for ever ends the question") {
+  auto request = full_question();
+  request.stream = false;
+  const auto refusing = [&](const std::string& message) {
+    Desk desk(ScriptedTransport({http(400, Json{{"error", {{"message", message}}}}.dump())}));
+    CHECK(desk.ask(request).failure == ChatFailure::bad_request);
+    return desk.transport.asked().size();
+  };
+  CHECK(refusing("'max_tokens' and 'max_completion_tokens' are unknown") == 2);
+  CHECK(refusing("temperature, top_p, 'seed', 'stop', logprobs, response_format, reasoning_effort, 'n', "
+                 "prompt_cache_key, max_tokens, 'stream'") == 11);
+  CHECK(refusing("no") == 1);
+}
+
+TEST_CASE("messages hold no secrets, although servers quote them") {
+  auto options = endpoint();
+  options.headers = {{"X-Gateway", "gateway-secret"}};
+  Desk desk(
+      ScriptedTransport({http(
+          401, R"({"error":{"message":"Incorrect key secret-key, gateway-secret, Bearer secret-key"}})")}),
+      options);
+  const auto message = desk.ask(question()).message;
+  CHECK(message.find("Incorrect key") != std::string::npos);
+  CHECK(message.find("secret-key") == std::string::npos);
+  CHECK(message.find("gateway-secret") == std::string::npos);
+}
+
+TEST_CASE("what is malformed in a request is said, and nothing is sent or set aside") {
+  ChatClientOptions money;
+  money.spending = Spending({.tokens = 1000});
+  Desk desk(ScriptedTransport({http(200, plain_answer)}), endpoint(), money);
+  auto request = question();
+  for (const char* const text : {"{", "[1]", "7"}) {
+    request.extra = text;
+    const auto answer = desk.ask(request);
+    CHECK(answer.failure == ChatFailure::bad_request);
+    CHECK(answer.message.find("ChatRequest::extra") != std::string::npos);
+  }
+  request = full_question();
+  request.schema = "no schema";
+  CHECK(desk.ask(request).message.find("ChatRequest::schema") != std::string::npos);
+  CHECK(desk.transport.asked().empty());
+  CHECK(desk.client.spent().tokens() == 0);
+
+  // Text that is no UTF-8 is sent with marks in its place.
+  request = question();
+  request.messages[1].content = "caf\xe9 \xff";
+  CHECK(desk.ask(request).failure == ChatFailure::none);
+  CHECK(desk.body(0).at("messages").at(1).at("content") == "caf\xef\xbf\xbd \xef\xbf\xbd");
+}
+
+TEST_CASE("a cap holds for what the extra members ask for, and for numbers of any size") {
+  ChatClientOptions money;
+  money.spending = Spending({.tokens = 1000});
+  Desk desk(ScriptedTransport({http(200, plain_answer)}), endpoint(), money);
+  auto request = question();
+  request.extra = R"({"max_tokens":5000})";
+  CHECK(desk.ask(request).failure == ChatFailure::budget);
+  request.extra = R"({"n":100})";
+  CHECK(desk.ask(request).failure == ChatFailure::budget);
+  request = question();
+  request.max_tokens = std::numeric_limits<std::int64_t>::max();
+  request.count = std::numeric_limits<int>::max();
+  CHECK(desk.ask(request).failure == ChatFailure::budget);
+  CHECK(desk.transport.asked().empty());
+}
+
+TEST_CASE("numbers of tokens that cannot be are estimated instead") {
+  for (const char* const usage :
+       {R"({"prompt_tokens":-5,"completion_tokens":1})", R"({"prompt_tokens":1e300,"completion_tokens":1})",
+        R"({"prompt_tokens":"12","completion_tokens":"3"})", R"({"prompt_tokens":12})", R"([1,2])",
+        R"("none")", R"({"prompt_tokens":999999999999999,"completion_tokens":1})"}) {
+    CAPTURE(usage);
+    Desk desk(ScriptedTransport(
+        {http(200, R"({"choices":[{"message":{"content":"hello"}}],"usage":)" + std::string(usage) + "}")}));
+    const auto answer = desk.ask(question());
+    CHECK(answer.failure == ChatFailure::none);
+    CHECK_FALSE(answer.counted);
+    CHECK(answer.usage.prompt_tokens > 0);
+    CHECK(answer.usage.tokens() < 100);
+  }
+}
+
+TEST_CASE("hostile answers take no more than their bytes") {
+  std::string many = R"({"choices":[)";
+  for (int i = 0; i < 200 * 1000; ++i) many += "{},";
+  CHECK(read_chat_answer(http(200, many + "{}]}")).choices.size() <= 128);
+
+  const std::string deep(std::size_t{1} << 20, '[');
+  CHECK(read_chat_answer(http(500, R"({"error":{"message":)" + deep)).failure == ChatFailure::endpoint);
+  const auto closed = deep + std::string(deep.size(), ']');
+  CHECK(read_chat_answer(http(500, R"({"error":{"message":)" + closed + "}}")).failure ==
+        ChatFailure::endpoint);
+  CHECK(read_chat_answer(http(200, R"({"choices":)" + closed + "}")).failure == ChatFailure::none);
+
+  auto request = question();
+  request.stream = true;
+  std::string stream;
+  for (const char* const index : {"1000000000", "-1", "1e300", "127", "\"x\""})
+    stream +=
+        R"(data: {"choices":[{"index":)" + std::string(index) + R"(,"delta":{"content":"a"}}]})" + "\n\n";
+  Desk desk(ScriptedTransport({http(200, stream)}));
+  CHECK(desk.ask(request).choices.size() == 128);
+
+  EventStream endless;
+  std::size_t largest = 0;
+  const std::string piece(std::size_t{1} << 20, 'x');
+  const auto take = [&largest](const std::string& event) { largest = std::max(largest, event.size()); };
+  endless.feed("data: ", take);
+  for (int i = 0; i < 20; ++i) endless.feed(piece, take);
+  endless.finish(take);
+  CHECK(largest <= (std::size_t{17} << 20));
+}
+
+TEST_CASE("a hole in a stream is no answer, a cut at its end is a cut answer") {
+  auto request = question();
+  request.stream = true;
+  const std::string piece = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
+  const std::string broken = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xff\"}}]}\n\n";
+  Desk hole(ScriptedTransport({http(200, piece + broken + piece + "data: [DONE]\n\n")}));
+  const auto answer = hole.ask(request);
+  CHECK(answer.failure == ChatFailure::malformed);
+  CHECK(answer.usage.completion_tokens > 0);
+  Desk cut(ScriptedTransport({http(200, piece + "data: {\"choices\":[{\"ind")}));
+  CHECK(cut.ask(request).choices.at(0).content == "half");
+  CHECK(cut.ask(request).choices.at(0).finish == FinishReason::length);
+}
+
+TEST_CASE("an answer that is none may have been paid for") {
+  Desk desk(ScriptedTransport({http(200, R"({"choices":[{"message":{"content":"cut o)")}));
+  const auto answer = desk.ask(question());
+  CHECK(answer.failure == ChatFailure::malformed);
+  CHECK(answer.usage.prompt_tokens > 0);
+  CHECK(answer.usage.completion_tokens > 0);
+  CHECK(desk.client.spent().tokens() == answer.usage.tokens());
+}
+
+TEST_CASE("a prompt that was cut without a word is told from one that was read") {
+  auto request = question();
+  for (int i = 0; i < 2000; ++i) request.messages[1].content += "for (int i = 0; i < N; ++i) y[i] += x[i];\n";
+  const auto tokens = [](int count) {
+    return http(200, R"({"choices":[{"message":{"content":"x"}}],"usage":{"completion_tokens":1,)"
+                     R"("prompt_tokens":)" +
+                         std::to_string(count) + "}}");
+  };
+  // 2000 lines of 11 words and numbers each.
+  Desk whole(ScriptedTransport({tokens(44000), tokens(20000), tokens(0)}), endpoint("ollama"));
+  for (int i = 0; i < 3; ++i) CHECK(whole.ask(request).failure == ChatFailure::none);
+  Desk cut(ScriptedTransport({tokens(4096)}), endpoint("ollama"));
+  const auto answer = cut.ask(request);
+  CHECK(answer.failure == ChatFailure::too_long);
+  CHECK(answer.message.find("4096") != std::string::npos);
+  CHECK(answer.message.find("OLLAMA_CONTEXT_LENGTH") != std::string::npos);
+  CHECK(answer.usage.prompt_tokens == 4096);
+  CHECK(cut.client.spent().tokens() == 4097);
+  CHECK(cut.ask(question()).failure == ChatFailure::none);
+  Desk other(ScriptedTransport({tokens(4096)}), endpoint("vllm"));
+  CHECK(other.ask(request).failure == ChatFailure::none);
 }

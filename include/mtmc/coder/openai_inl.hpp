@@ -190,7 +190,7 @@ MTMC_INLINE Draft OpenAiCoder::implement(const CodingRequest& request, std::stop
   auto extracted = extract_kernel(text, options);
   if (extracted.failure == AnswerFailure::truncated && !text.empty()) {
     const auto rest = dialogue.ask(detail::continuation_of(chat, text, client_.endpoint().profile()));
-    if (rest.failure == ChatFailure::pending) return failed(rest);
+    if (rest.failure == ChatFailure::pending || rest.failure == ChatFailure::cancelled) return failed(rest);
     if (rest.failure == ChatFailure::none) {
       text = join_continuation(text, rest.choices.front().content);
       options.cut = detail::is_cut(rest);

@@ -27,7 +27,8 @@ public:
   explicit ChatClient(Endpoint endpoint, ChatClientOptions options = {})
       : endpoint_(std::move(endpoint)), options_(std::move(options)) {}
 
-  /// Asks, with all tries. What goes wrong is in the answer; nothing is thrown for it.
+  /// Asks, with all tries. What goes wrong is in the answer; nothing is thrown for it. A prompt that the
+  /// endpoint has cut (`EndpointProfile::cuts_prompts`) is `too_long`.
   [[nodiscard]] ChatAnswer ask(const ChatRequest& request, Deadline deadline, std::stop_token stop);
 
   [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }
@@ -35,7 +36,7 @@ public:
   /// What all that share the account have spent.
   [[nodiscard]] Usage spent() const { return options_.spending.spent(); }
   /// The most one request may use: by its length (half a token a byte, more than any text of code was seen to
-  /// take) and its largest answer.
+  /// take) and its largest answers, by `max_tokens` and `count` or by what `extra` has in their place.
   [[nodiscard]] Usage most_of(const ChatRequest& request) const;
 
 private:
@@ -43,7 +44,8 @@ private:
   ChatClientOptions options_;
 };
 
-/// The body of a request, as JSON, in the terms that a profile allows.
+/// The body of a request, as JSON, in the terms that a profile allows. Throws `Error` (`mtmc.net.001`) where
+/// `schema` or `extra` of the request are no JSON objects.
 [[nodiscard]] std::string chat_body(const ChatRequest& request, const EndpointProfile& profile,
                                     const std::string& model);
 

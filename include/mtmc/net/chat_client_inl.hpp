@@ -2,13 +2,16 @@
 /// Definitions of net/chat_client.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/net/chat_client.hpp>
+#include <mtmc/net/chat_lessons.hpp>
 #include <mtmc/net/chat_reading.hpp>
+#include <mtmc/net/chat_tokens.hpp>
 #include <mtmc/support/stopwatch.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,50 +21,28 @@ namespace mtmc {
 
 namespace detail {
 
-/// Tokens of a text, rather too many than too few.
-[[nodiscard]] inline std::int64_t most_tokens_of(std::size_t bytes) {
-  return static_cast<std::int64_t>(bytes / 2 + 1);
-}
-/// Tokens of a text as they usually are.
-[[nodiscard]] inline std::int64_t usual_tokens_of(std::size_t bytes) {
-  return static_cast<std::int64_t>((bytes + 2) / 3);
-}
-
-[[nodiscard]] inline std::size_t prompt_bytes(const ChatRequest& request) {
-  // A template's marks around each message.
-  constexpr std::size_t marks = 32;
-  std::size_t bytes = 0;
-  for (const auto& message : request.messages) bytes += message.role.size() + message.content.size() + marks;
-  return bytes;
-}
-
-/// Changes the profile by what a refusal (400, 422) says. False if it says nothing that can be mended.
-[[nodiscard]] inline bool learn_from_refusal(const EndpointError& error, const ChatRequest& request,
-                                             EndpointProfile& profile) {
-  const auto blames = [&error](std::string_view field) {
-    return error.parameter == field || error.message.find(field) != std::string::npos;
-  };
-  const auto turn_off = [](bool& ability) { return std::exchange(ability, false); };
-  // A limit that is too high, or too high for the context, is no matter of its name.
-  const bool limit_blamed = blames("max_completion_tokens") || blames("max_tokens");
-  const bool of_size = blames("context") || blames("at most") || blames("too large");
-  if (request.max_tokens > 0 && limit_blamed && !of_size) {
-    profile.max_completion_tokens = !profile.max_completion_tokens;
+/// Whether the server may have worked on a try that gave no answer, and be paid for it.
+[[nodiscard]] inline bool may_have_worked(const HttpResponse& response) {
+  switch (response.failure) {
+  case TransportFailure::none:
+    return response.ok();
+  case TransportFailure::timeout:
+  case TransportFailure::dropped:
+  case TransportFailure::cancelled:
+  case TransportFailure::too_large:
     return true;
+  default:
+    return false;
   }
-  if (request.temperature && blames("temperature")) return turn_off(profile.temperature);
-  if (request.top_p && blames("top_p")) return turn_off(profile.top_p);
-  if (request.seed && blames("seed")) return turn_off(profile.seed);
-  if (!request.stop.empty() && blames("stop")) return turn_off(profile.stop);
-  if (!request.reasoning_effort.empty() && blames("reasoning_effort"))
-    return turn_off(profile.reasoning_effort);
-  if (!request.schema.empty() && (blames("response_format") || blames("json_schema")))
-    return turn_off(profile.json_schema);
-  if (request.top_logprobs > 0 && blames("logprobs")) return turn_off(profile.logprobs);
-  if (request.stream && blames("stream_options")) return turn_off(profile.stream_usage);
-  if (request.stream && blames("stream")) return turn_off(profile.stream);
-  if (blames("prompt_cache_key")) return turn_off(profile.cache_key);
-  return false;
+}
+
+/// A JSON object that a request brings along as text; throws where it is none.
+[[nodiscard]] inline Json given_object(const std::string& text, const std::string& field) {
+  auto object = parse_text(text, false);
+  if (!object.is_object())
+    throw Error(error_id::net_options, field + " is no JSON object: " + shortened(text),
+                "Give the text of an object, such as {\"top_k\": 20}");
+  return object;
 }
 
 } // namespace detail
@@ -87,18 +68,19 @@ MTMC_INLINE std::string chat_body(const ChatRequest& request, const EndpointProf
     body["top_logprobs"] = std::min(request.top_logprobs, 20);
   }
   if (!request.schema.empty() && profile.json_schema)
-    body["response_format"] = {
-        {"type", "json_schema"},
-        {"json_schema",
-         {{"name", "answer"}, {"strict", true}, {"schema", detail::parse_text(request.schema, true)}}}};
+    body["response_format"] = {{"type", "json_schema"},
+                               {"json_schema",
+                                {{"name", "answer"},
+                                 {"strict", true},
+                                 {"schema", detail::given_object(request.schema, "ChatRequest::schema")}}}};
   if (request.stream && profile.stream) {
     body["stream"] = true;
     if (profile.stream_usage) body["stream_options"] = {{"include_usage", true}};
   }
   if (!request.cache_key.empty() && profile.cache_key) body["prompt_cache_key"] = request.cache_key;
   if (request.continues && profile.continues_messages && !profile.continuing_members.empty())
-    body.update(detail::parse_text(profile.continuing_members, true));
-  if (!request.extra.empty()) body.update(detail::parse_text(request.extra, true));
+    body.update(detail::given_object(profile.continuing_members, "EndpointProfile::continuing_members"));
+  if (!request.extra.empty()) body.update(detail::given_object(request.extra, "ChatRequest::extra"));
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -117,6 +99,7 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
                               "the answer has no choices: " + detail::shortened(response.body));
   ChatAnswer answer;
   for (const auto& one : *choices) {
+    if (answer.choices.size() == detail::most_choices) break;
     auto& choice = answer.choices.emplace_back();
     detail::add_message(member(one, "message"), choice);
     choice.finish = detail::read_finish_reason(member(one, "finish_reason"));
@@ -129,14 +112,16 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
 MTMC_INLINE Usage ChatClient::most_of(const ChatRequest& request) const {
   Usage most;
   most.prompt_tokens = detail::most_tokens_of(detail::prompt_bytes(request));
-  most.completion_tokens =
-      (request.max_tokens > 0 ? request.max_tokens : options_.answer_tokens) * std::max(request.count, 1);
+  most.completion_tokens = detail::most_answer_tokens(request, options_.answer_tokens);
   most.cost = cost_of(find_price(options_.prices, endpoint_.options().model), most);
   return most;
 }
 
 MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadline, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
+  if (stop.stop_requested()) return ChatAnswer::failed(ChatFailure::cancelled, "stopped before it was asked");
+  if (start >= deadline)
+    return ChatAnswer::failed(ChatFailure::endpoint, "timeout: the time was up before it was asked");
   const auto* const price = find_price(options_.prices, endpoint_.options().model);
   auto request = asked;
   const auto& caps = options_.spending.caps();
@@ -151,76 +136,104 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
   Usage lost;
   ChatAnswer answer;
   int tries = 0;
-  constexpr int most_lessons = 8;
+  bool renamed = false;
+  constexpr int most_lessons = 12;
   for (int lesson = 0; lesson <= most_lessons; ++lesson) {
+    const auto profile = endpoint_.profile();
+    std::string body;
+    try {
+      body = chat_body(request, profile, endpoint_.options().model);
+    } catch (const Error& error) {
+      answer = ChatAnswer::failed(ChatFailure::bad_request, error.what());
+      break;
+    }
     auto reservation = options_.spending.reserve(most);
     if (!reservation) {
       answer = over_cap();
       break;
     }
-    const auto profile = endpoint_.profile();
     const bool streams = request.stream && profile.stream;
     std::optional<detail::StreamedAnswer> streamed;
     bool refused_by_cap = false;
-    // A try that ended without an answer, although the server may have worked on it.
-    const auto charge = [&](const HttpResponse& response) {
-      if (response.failure != TransportFailure::timeout && response.failure != TransportFailure::dropped &&
-          response.failure != TransportFailure::cancelled)
-        return Usage{};
+    // Sent since the last settlement: a stop may come while it only waits to be sent again.
+    bool sent = false;
+    const auto settle_without_answer = [&](const HttpResponse& response) {
       Usage usage;
+      if (!std::exchange(sent, false) || !detail::may_have_worked(response)) {
+        reservation->settle(usage);
+        return usage;
+      }
       usage.prompt_tokens = detail::usual_tokens_of(detail::prompt_bytes(request));
       usage.completion_tokens = detail::usual_tokens_of(streamed ? streamed->bytes() : response.body.size());
       usage.cost = cost_of(price, usage);
+      reservation->settle_lost(usage);
       return usage;
     };
     AnswerReader reader;
-    if (streams) {
-      reader.begin = [&streamed] { streamed.emplace(); };
+    reader.begin = [&] {
+      sent = true;
+      if (streams) streamed.emplace();
+    };
+    if (streams)
       reader.take = [&streamed](std::string_view bytes) {
         streamed->take(bytes);
         return true;
       };
-    }
     reader.again = [&](const HttpResponse& failed) {
-      const auto spent = charge(failed);
-      lost += spent;
-      reservation->settle(spent);
+      lost += settle_without_answer(failed);
       auto next = options_.spending.reserve(most);
       refused_by_cap = !next;
       if (next) reservation.emplace(std::move(*next));
       return !refused_by_cap;
     };
     const auto outcome =
-        endpoint_.send("/chat/completions", chat_body(request, profile, endpoint_.options().model), deadline,
-                       stop, reader, request.label);
+        endpoint_.send("/chat/completions", std::move(body), deadline, stop, reader, request.label);
     tries += outcome.tries;
     const auto& response = outcome.response;
     // An answer that breaks off is one that was cut.
-    const bool broken = streams && !response.arrived() && streamed && streamed->bytes() > 0 &&
+    const bool broken = streams && sent && !response.arrived() && streamed && streamed->bytes() > 0 &&
                         response.failure != TransportFailure::cancelled;
     answer = (streams && response.ok()) || broken ? streamed->finish() : read_chat_answer(response);
     if (refused_by_cap) {
       answer = over_cap();
       break;
     }
-    if (!answer.counted && answer.failure == ChatFailure::none) {
-      answer.usage.prompt_tokens = detail::usual_tokens_of(detail::prompt_bytes(request));
-      for (const auto& choice : answer.choices)
-        answer.usage.completion_tokens +=
-            detail::usual_tokens_of(choice.content.size() + choice.reasoning.size());
+    if (answer.failure != ChatFailure::none) {
+      answer.usage = settle_without_answer(response);
+    } else {
+      if (!answer.counted) {
+        answer.usage.prompt_tokens = detail::usual_tokens_of(detail::prompt_bytes(request));
+        for (const auto& choice : answer.choices)
+          answer.usage.completion_tokens +=
+              detail::usual_tokens_of(choice.content.size() + choice.reasoning.size());
+      }
+      answer.usage.cost = cost_of(price, answer.usage);
+      if (broken && !answer.counted)
+        reservation->settle_lost(answer.usage);
+      else
+        reservation->settle(answer.usage);
+      if (profile.cuts_prompts && answer.counted && detail::was_cut(request, answer.usage.prompt_tokens)) {
+        answer.failure = ChatFailure::too_long;
+        answer.message = "the endpoint read " + std::to_string(answer.usage.prompt_tokens) +
+                         " tokens of a prompt of at least " +
+                         std::to_string(detail::fewest_prompt_tokens(request)) +
+                         ": it cuts what its context does not hold; give it a larger one (Ollama: "
+                         "OLLAMA_CONTEXT_LENGTH or num_ctx)";
+        answer.choices.clear();
+      }
     }
-    if (answer.failure != ChatFailure::none) answer.usage += charge(response);
-    answer.usage.cost = cost_of(price, answer.usage);
-    reservation->settle(answer.usage);
-    if (answer.failure != ChatFailure::bad_request || lesson == most_lessons) break;
+    // Some models answer fields that they do not allow with 403.
+    const bool refused = answer.failure == ChatFailure::bad_request || response.status == 403;
+    if (!refused || lesson == most_lessons) break;
     const auto error = read_endpoint_error(response);
     bool learnt = false;
     endpoint_.learn([&](EndpointProfile& known) {
       // Somebody else may have learnt it meanwhile.
-      learnt = known != profile || detail::learn_from_refusal(error, request, known);
+      learnt = known != profile || detail::learn_from_refusal(error, request, known, renamed);
     });
     if (!learnt) break;
   }
+  if (!answer.message.empty()) answer.message = endpoint_.without_secrets(answer.message);
   answer.usage += lost;
   answer.usage.seconds = seconds_since(start);
   answer.tries = tries;

@@ -69,12 +69,18 @@ inline void add_message(const Json* message, ChatChoice& choice) {
   choice.reasoning += content_text(reasoning);
 }
 
-/// False where there is none.
+/// More answers than anybody asks for are left out.
+inline constexpr std::size_t most_choices = 128;
+
+/// False where there is none, or one of numbers that cannot be.
 [[nodiscard]] inline bool read_usage(const Json& body, Usage& usage) {
+  constexpr std::int64_t absurd = 1'000'000'000'000;
   const auto* const told = member(body, "usage");
-  if (told == nullptr || member(told, "prompt_tokens") == nullptr) return false;
-  usage.prompt_tokens = count_in(member(told, "prompt_tokens")).value_or(0);
-  usage.completion_tokens = count_in(member(told, "completion_tokens")).value_or(0);
+  const auto prompt = count_in(member(told, "prompt_tokens"));
+  const auto completion = count_in(member(told, "completion_tokens"));
+  if (!prompt || !completion || *prompt >= absurd || *completion >= absurd) return false;
+  usage.prompt_tokens = *prompt;
+  usage.completion_tokens = *completion;
   usage.cached_tokens = count_in(member(member(told, "prompt_tokens_details"), "cached_tokens")).value_or(0);
   // DeepSeek's name.
   if (usage.cached_tokens == 0)
@@ -90,16 +96,19 @@ inline void add_message(const Json* message, ChatChoice& choice) {
   const auto has = [&error](std::string_view part) {
     return error.code.find(part) != std::string::npos || error.message.find(part) != std::string::npos;
   };
-  const auto said =
-      (response.status != 0 ? "HTTP " + std::to_string(response.status) + ": " : std::string()) +
-      (error.message.empty() ? "no explanation" : error.message) +
-      (error.code.empty() ? "" : " (" + error.code + ')');
   const int status = response.status;
+  auto said = (response.status != 0 ? "HTTP " + std::to_string(response.status) + ": " : std::string()) +
+              (error.message.empty() ? "no explanation" : error.message) +
+              (error.code.empty() ? "" : " (" + error.code + ')');
+  if ((status == 404 || status == 405) && !has("model"))
+    said += "; check the base URL and the version in it, such as /v1";
   if (has("context_length_exceeded") || has("exceed_context_size") || has("maximum context length") ||
       has("context window") || has("Context size has been exceeded"))
     return ChatAnswer::failed(ChatFailure::too_long, said);
   if (status == 401 || status == 402 || status == 403 || has("insufficient_quota") || has("invalid_api_key"))
     return ChatAnswer::failed(ChatFailure::no_access, said);
+  // What a server fails at for good is a wrong request, too.
+  if (status >= 500 && has("is not supported")) return ChatAnswer::failed(ChatFailure::bad_request, said);
   if (status >= 300 && status < 500 && status != 408 && status != 409 && status != 429)
     return ChatAnswer::failed(ChatFailure::bad_request, said);
   return ChatAnswer::failed(ChatFailure::endpoint, said);
@@ -125,6 +134,7 @@ public:
   }
   /// What has come, once there is no more.
   [[nodiscard]] ChatAnswer finish() {
+    ended_ = true;
     stream_.finish([this](const std::string& data) { event(data); });
     if (error_) return std::move(*error_);
     for (auto& choice : answer_.choices)
@@ -138,15 +148,17 @@ public:
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
 private:
-  static constexpr std::size_t most_choices = 128;
-
   void event(const std::string& data) {
     if (data == "[DONE]") {
       done_ = true;
       return;
     }
     const auto body = parse_text(data, false);
-    if (!body.is_object()) return;
+    // The last event may have been cut with the stream; a hole in the middle of a kernel is no answer.
+    if (body.is_discarded() && data.starts_with('{') && !ended_ && !error_)
+      error_ =
+          ChatAnswer::failed(ChatFailure::malformed, "a piece of the stream is no JSON: " + shortened(data));
+    if (!body.is_object() || error_) return;
     if (member(body, "error") != nullptr) {
       error_ = failed_by({.body = data});
       return;
@@ -175,6 +187,7 @@ private:
   std::optional<ChatAnswer> error_;
   std::size_t bytes_ = 0;
   bool done_ = false;
+  bool ended_ = false;
 };
 
 } // namespace mtmc::detail

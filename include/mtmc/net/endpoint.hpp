@@ -59,6 +59,10 @@ public:
   /// Changes it, for this endpoint and from now on.
   void learn(const std::function<void(EndpointProfile&)>& change);
 
+  /// A text with `redacted` in the place of the key and of what the options' headers hold: servers quote
+  /// what they are sent.
+  [[nodiscard]] std::string without_secrets(std::string_view text) const;
+
   /// What came of a request after all tries, and how many there were.
   struct Outcome {
     HttpResponse response;

@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/net/endpoint.hpp>
+#include <mtmc/net/redact.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/philox.hpp>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mtmc {
 
@@ -76,6 +78,14 @@ MTMC_INLINE EndpointProfile Endpoint::profile() const {
 MTMC_INLINE void Endpoint::learn(const std::function<void(EndpointProfile&)>& change) {
   const std::scoped_lock lock(state_->lock);
   change(state_->profile);
+}
+
+MTMC_INLINE std::string Endpoint::without_secrets(std::string_view text) const {
+  HttpRequest secrets;
+  secrets.url = state_->options.base_url;
+  secrets.headers = state_->options.headers;
+  const std::vector<std::string> more{state_->options.api_key};
+  return Secrets(secrets, more).hide(text);
 }
 
 MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string body, Deadline deadline,

@@ -92,6 +92,17 @@ public:
       state->spent += spent;
     }
 
+    /// For an answer that was lost on the way: `likely` counts as spent, and the rest stays set aside for
+    /// good, because it may have been.
+    void settle_lost(const Usage& likely) {
+      const auto state = std::exchange(state_, nullptr);
+      if (!state) return;
+      const std::scoped_lock lock(state->lock);
+      state->reserved_tokens -= std::min(held_.tokens(), likely.tokens());
+      state->reserved_cost -= std::min(held_.cost, likely.cost);
+      state->spent += likely;
+    }
+
   private:
     friend class Spending;
     Reservation(std::shared_ptr<State> state, const Usage& held) : state_(std::move(state)), held_(held) {}
