@@ -212,6 +212,11 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
     if (answer.failure != ChatFailure::none) answer.usage += charge(response);
     answer.usage.cost = cost_of(price, answer.usage);
     reservation->settle(answer.usage);
+    // llama-cpp-python streams nothing where the prompt is too long; asked for the whole, it says so.
+    if (streams && response.ok() && streamed->empty()) {
+      request.stream = false;
+      continue;
+    }
     if (answer.failure != ChatFailure::bad_request || lesson == most_lessons) break;
     const auto error = read_endpoint_error(response);
     bool learnt = false;

@@ -100,7 +100,8 @@ inline void add_message(const Json* message, ChatChoice& choice) {
     return ChatAnswer::failed(ChatFailure::too_long, said);
   if (status == 401 || status == 402 || status == 403 || has("insufficient_quota") || has("invalid_api_key"))
     return ChatAnswer::failed(ChatFailure::no_access, said);
-  if (status >= 300 && status < 500 && status != 408 && status != 409 && status != 429)
+  if (status >= 300 && (status < 500 || refuses_request(error)) && status != 408 && status != 409 &&
+      status != 429)
     return ChatAnswer::failed(ChatFailure::bad_request, said);
   return ChatAnswer::failed(ChatFailure::endpoint, said);
 }
@@ -121,6 +122,7 @@ inline void add_message(const Json* message, ChatChoice& choice) {
 class StreamedAnswer {
 public:
   void take(std::string_view bytes) {
+    empty_ = empty_ && bytes.empty();
     stream_.feed(bytes, [this](const std::string& data) { event(data); });
   }
   /// What has come, once there is no more.
@@ -134,6 +136,8 @@ public:
       return ChatAnswer::failed(ChatFailure::malformed, "the stream held no answer");
     return std::move(answer_);
   }
+  /// Whether nothing at all has come.
+  [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// Bytes of all answers so far.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -175,6 +179,7 @@ private:
   std::optional<ChatAnswer> error_;
   std::size_t bytes_ = 0;
   bool done_ = false;
+  bool empty_ = true;
 };
 
 } // namespace mtmc::detail
