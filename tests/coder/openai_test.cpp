@@ -148,6 +148,20 @@ TEST_CASE("an answer that was cut is continued once, and never taken for whole")
     CHECK(again.at("continue_final_message") == true);
     CHECK(again.at("add_generation_prompt") == false);
   }
+  SUBCASE("by llama.cpp's own server, whose answer begins with what it goes on with") {
+    for (std::size_t cut = 2; cut < whole.size(); cut += 2) {
+      CAPTURE(cut);
+      Desk desk(ScriptedTransport({says(whole.substr(0, cut), "length"), says(whole)}), {}, "llama.cpp");
+      const auto draft = desk.draft();
+      REQUIRE(draft.kernel);
+      CHECK(draft.kernel->source == faster);
+      CHECK(draft.raw_text == whole);
+      const auto again = desk.body(1);
+      CHECK(again.at("messages").back().at("role") == "assistant");
+      CHECK(again.at("messages").back().at("content") == whole.substr(0, cut));
+      CHECK_FALSE(again.contains("continue_final_message"));
+    }
+  }
   SUBCASE("by one that has to be asked") {
     Desk desk(ScriptedTransport({says(first, "length"), says(whole.substr(110))}));
     const auto draft = desk.draft();

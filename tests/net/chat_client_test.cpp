@@ -252,6 +252,46 @@ TEST_CASE("a stream that ends without an end is a cut answer, and an error in it
   CHECK(empty.ask(request).failure == ChatFailure::malformed);
 }
 
+TEST_CASE("where nothing at all is streamed, the whole answer is asked for, which tells why") {
+  const auto too_long =
+      http(400, R"({"error":{"message":"This model's maximum context length is 8192 tokens.",)"
+                R"("type":"invalid_request_error","param":"messages",)"
+                R"("code":"context_length_exceeded"}})");
+  auto request = question();
+  request.stream = true;
+  Desk desk(ScriptedTransport({http(200, ""), too_long}));
+  const auto answer = desk.ask(request);
+  CHECK(answer.failure == ChatFailure::too_long);
+  CHECK(answer.message.find("8192 tokens") != std::string::npos);
+  CHECK(answer.tries == 2);
+  CHECK(desk.body(0).contains("stream"));
+  CHECK_FALSE(desk.body(1).contains("stream"));
+
+  Desk talks(ScriptedTransport({http(200, ""), http(200, plain_answer)}));
+  CHECK(talks.ask(request).choices.at(0).content == "hello");
+  // A stream that says that it is over has said something.
+  Desk over(ScriptedTransport({http(200, "data: [DONE]\n\n")}));
+  CHECK(over.ask(request).failure == ChatFailure::malformed);
+  CHECK(over.transport.asked().size() == 1);
+}
+
+TEST_CASE("a 500 about the request is a refusal, and something may be learnt from it") {
+  // llama-cpp-python's answer to a JSON schema.
+  const auto refusal =
+      http(500, R"({"error":{"message":"1 validation error:\n  {'type': 'literal_error', 'loc': ('body',)"
+                R"( 'response_format', 'type'), 'input': 'json_schema'}","type":"internal_server_error"}})");
+  auto request = question();
+  request.schema = "{}";
+  Desk desk(ScriptedTransport({refusal, http(200, plain_answer)}));
+  const auto answer = desk.ask(request);
+  CHECK(answer.failure == ChatFailure::none);
+  CHECK(answer.tries == 2);
+  CHECK_FALSE(desk.body(1).contains("response_format"));
+  Desk stubborn(ScriptedTransport({refusal}));
+  CHECK(stubborn.ask(request).failure == ChatFailure::bad_request);
+  CHECK(stubborn.transport.asked().size() == 2);
+}
+
 TEST_CASE("what an earlier try streamed is void") {
   int tries = 0;
   auto dropped = http(200, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"first \"}}]}\n\n");

@@ -19,6 +19,7 @@
 
 #include "curl_requests.hpp"
 #include "fake_server.hpp"
+#include "scripted_transport.hpp"
 
 using namespace curl_requests;
 using mtmc::AnyTransport;
@@ -309,4 +310,25 @@ TEST_CASE("over a network: half answers, resets and full servers are tried again
   CHECK(outcome.response.ok());
   CHECK(outcome.tries == 5);
   CHECK(text == "data: {}\n\ndata: [DONE]\n\n");
+}
+
+TEST_CASE(
+    "an address where nobody was ever reached is tried three times; a server that was, as often as others") {
+  int asked = 0;
+  int alive = 0;
+  mtmc_test::ScriptedTransport transport([&](const mtmc::HttpRequest&) {
+    return ++asked <= alive ? mtmc_test::http(200, "{}")
+                            : mtmc_test::lost(mtmc::TransportFailure::no_connection);
+  });
+  mtmc::EndpointOptions options;
+  options.base_url = "http://127.0.0.1:1/v1";
+  options.retries = {.most = 6, .first_wait = 0, .longest_wait = 0};
+  mtmc::Endpoint stranger(transport, options);
+  CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);
+  CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);
+  asked = 0;
+  alive = 1;
+  mtmc::Endpoint known(transport, options);
+  CHECK(known.send("/models", {}, mtmc::Deadline::max(), {}).response.ok());
+  CHECK(known.send("/models", {}, mtmc::Deadline::max(), {}).tries == 7);
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,8 @@ struct State {
   std::string kind;
   ToyModel model{};
   std::vector<mtmc::HttpRequest> asked{};
+  /// Tokens that somebody has seen, by their ids.
+  std::map<std::int64_t, std::string> vocabulary{};
   bool backwards = false;
   /// So many answers leave out this index.
   int drops = 0;
@@ -95,8 +98,11 @@ struct State {
   bool no_echo = false;
   /// What is generated is the end, which has no text.
   bool ends_at_once = false;
-  /// The tokens lack the last one, and each has the score of the one after it.
+  /// The tokens lack the last one, and each has the score of the one after it, as with llama-cpp-python where
+  /// a model has no begin token.
   bool shifted = false;
+  /// Grammars are not kept.
+  bool no_grammar = false;
   bool first_has_score = false;
   bool hates_paris = false;
   /// Added to the first score of every further answer.
@@ -201,6 +207,56 @@ inline mtmc::HttpResponse chat(State& state, const Json& body) {
   return reply({{"choices", choices}, {"usage", {{"prompt_tokens", 50}, {"completion_tokens", 1}}}});
 }
 
+/// Ids of a text's tokens, which the server knows from then on.
+inline std::vector<std::int64_t> ids_of(State& state, const std::string& text) {
+  std::vector<std::int64_t> ids;
+  for (const auto& token : state.model.tokens(text)) {
+    ids.push_back(ToyModel::id(token));
+    state.vocabulary[ids.back()] = token;
+  }
+  return ids;
+}
+/// The tokens that a grammar `root ::= <[1]> <[2]>` allows.
+inline std::vector<std::string> tokens_of_grammar(const State& state, const std::string& grammar) {
+  std::vector<std::string> tokens;
+  for (auto at = grammar.find("<["); at != std::string::npos; at = grammar.find("<[", at + 1))
+    tokens.push_back(state.vocabulary.at(std::stoll(grammar.substr(at + 2))));
+  return tokens;
+}
+inline bool part_of_character(const std::string& token) {
+  return static_cast<unsigned char>(token[0]) >= 0x80;
+}
+
+/// Of llama-cpp-python, where its model has one.
+inline constexpr std::int64_t begin_token = 1;
+
+/// Completions of llama-cpp-python that a grammar of tokens makes. A part of a character ends the server.
+inline mtmc::HttpResponse forced_completion(State& state, const Json& body) {
+  const std::string prompt = body["prompt"];
+  auto all = state.model.tokens(prompt);
+  const auto before = all.size();
+  std::string text;
+  Json texts = Json::array(), logprobs = Json::array();
+  auto wanted = tokens_of_grammar(state, body["grammar"]);
+  if (std::any_of(wanted.begin(), wanted.end(), part_of_character)) {
+    state.lives = 0;
+    return {};
+  }
+  if (state.no_grammar) wanted = {"as", "I", "like"};
+  for (const auto& token : wanted) {
+    all.push_back(token);
+    text += token;
+    texts.push_back(token);
+    logprobs.push_back(scored(state, all, all.size() - 1));
+  }
+  Json choice = {{"index", 0}, {"text", text}, {"finish_reason", "length"}};
+  choice["logprobs"] = {{"tokens", texts}, {"token_logprobs", logprobs}};
+  return reply(
+      {{"choices", {choice}},
+       {"usage",
+        {{"prompt_tokens", before + (state.shifted ? 0 : 1)}, {"completion_tokens", all.size() - before}}}});
+}
+
 /// Completions of OpenAI's legacy form.
 inline mtmc::HttpResponse completions(State& state, const Json& body) {
   std::vector<std::string> prompts;
@@ -271,13 +327,28 @@ inline mtmc::HttpResponse vllm(State& state, const std::string& path, const Json
   return refuse(404, "Not Found");
 }
 
-/// No arrays, and a new token however few are asked for.
+/// No arrays, and a new token however few are asked for: 0 means as many as there is room for. What it does
+/// not understand is an error of its own.
 inline mtmc::HttpResponse llama_cpp_python(State& state, const std::string& path, const Json& body) {
   if (path == "/v1/models") return reply(models("me"));
   if (path == "/v1/chat/completions") return chat(state, body);
+  if (path == "/extras/tokenize") {
+    auto ids = ids_of(state, body["input"]);
+    if (!state.shifted) ids.insert(ids.begin(), begin_token);
+    return reply({{"tokens", ids}});
+  }
+  if (path == "/extras/detokenize") {
+    std::string text;
+    for (const auto& id : body["tokens"])
+      if (id != begin_token) text += state.vocabulary.at(id);
+    return reply({{"text", text}});
+  }
   if (path != "/v1/completions") return refuse(404, "Not Found");
-  if (body["prompt"].is_array()) return refuse(500, "assert len(body.prompt) <= 1");
-  if (body["max_tokens"] == 0) return refuse(500, "it would never end");
+  if (body["prompt"].is_array()) return refuse(500, "");
+  if (body["max_tokens"] == 0) throw std::logic_error("this would write until there is no more room");
+  if (state.no_logprobs && body.contains("logprobs"))
+    return refuse(500, "logprobs is not supported for models created with logits_all=False");
+  if (body.contains("grammar")) return forced_completion(state, body);
   return completions(state, body);
 }
 
@@ -334,33 +405,51 @@ inline mtmc::HttpResponse llama_cpp(State& state, const std::string& path, const
   if (path == "/props") return reply({{"default_generation_settings", 1}, {"chat_template", "{{m}}"}});
   if (path == "/lora-adapters") return reply(Json::array({{{"id", 4}, {"path", "policy.gguf"}}}));
   if (path == "/v1/chat/completions") return chat(state, body);
-  if (path != "/completion") return refuse(404, "Not Found");
-  std::string literal = body["grammar"];
-  literal = literal.substr(literal.find('"') + 1);
-  literal.pop_back();
-  std::string wanted;
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    if (literal[i] == '\\') ++i;
-    wanted += literal[i];
+  if (path == "/tokenize") {
+    Json tokens = Json::array();
+    for (const auto id : ids_of(state, body["content"])) {
+      const auto& token = state.vocabulary[id];
+      tokens.push_back(
+          {{"id", id}, {"piece", part_of_character(token) ? Json(Json::array({0})) : Json(token)}});
+      if (!body.value("with_pieces", false)) tokens.back() = id;
+    }
+    return reply({{"tokens", tokens}});
   }
-  const std::string prompt = body["prompt"];
-  const auto before = state.model.tokens(prompt);
-  if (before.size() > state.context_length)
-    return refuse(400, "the request exceeds the available context size", "exceed_context_size_error");
-  auto all = before;
-  for (const auto& token : state.model.tokens(wanted)) all.push_back(token);
+  if (path != "/completion") return refuse(404, "File Not Found", "not_found_error");
+  std::vector<std::string> all;
+  for (const auto& id : body["prompt"]) all.push_back(state.vocabulary.at(id));
+  const auto before = all.size();
+  if (before > state.context_length)
+    return refuse(400, "request (" + std::to_string(before) + " tokens) exceeds the available context size",
+                  "exceed_context_size_error");
+  // A bias decides for one token, a grammar for all.
+  auto wanted = tokens_of_grammar(state, body.value("grammar", ""));
+  if (std::any_of(wanted.begin(), wanted.end(), part_of_character))
+    return refuse(500, "got exception: Unexpected empty grammar stack after accepting piece: \x1a (30)");
+  if (body.contains("logit_bias")) wanted = {state.vocabulary.at(body["logit_bias"][0][0])};
+  if (state.no_grammar) wanted.back() = wanted.back() == "!" ? "?" : "!";
+  if (wanted.size() < body["n_predict"]) wanted.emplace_back(""); // the end
   Json probabilities = Json::array();
-  for (std::size_t i = before.size(); i < all.size(); ++i) {
-    Json bytes = Json::array();
-    for (const char c : all[i]) bytes.push_back(static_cast<unsigned char>(c));
-    probabilities.push_back(
-        {{"token", jsonable(all[i])}, {"bytes", bytes}, {"logprob", scored(state, all, i)}});
+  for (const auto& token : wanted) {
+    all.push_back(token);
+    const auto at = all.size() - 1;
+    Json one = {{"id", token.empty() ? 2 : ToyModel::id(token)}, {"token", token}};
+    one["logprob"] = token.empty() ? -3.0 : scored(state, all, at);
+    one["top_logprobs"] = Json::array();
+    auto other = all;
+    for (const auto& [id, text] : state.vocabulary) {
+      other[at] = text;
+      if (one["top_logprobs"].size() < body["n_probs"])
+        one["top_logprobs"].push_back(
+            {{"id", id}, {"token", jsonable(text)}, {"logprob", scored(state, other, at)}});
+    }
+    if (token.empty() || !part_of_character(token)) probabilities.push_back(one);
   }
-  probabilities.push_back({{"token", ""}, {"bytes", Json::array()}, {"logprob", -3.0}}); // end of generation
-  return reply({{"content", state.no_echo ? "as I like" : wanted},
-                {"tokens_evaluated", before.size()},
-                {"tokens_predicted", all.size() - before.size() + 1},
-                {"completion_probabilities", probabilities}});
+  Json answer = {
+      {"content", "as I was told"}, {"tokens_evaluated", before}, {"tokens_predicted", wanted.size()}};
+  answer["timings"] = {{"cache_n", before - 1}};
+  if (!probabilities.empty()) answer["completion_probabilities"] = probabilities;
+  return reply(answer);
 }
 
 /// A service that knows chat completions alone.

@@ -85,8 +85,26 @@ TEST_CASE("a quota that is used up does not come back by waiting") {
 TEST_CASE("llama.cpp's 500 for what it cannot do is not sent again, its 503 while it loads is") {
   CHECK_FALSE(sent_again(answer(500, R"({"error":{"code":500,"message":"Only no echo is supported",)"
                                      R"("type":"server_error"}})")));
+  CHECK_FALSE(sent_again(
+      answer(500, R"({"error":{"code":500,"message":"[json.exception.parse_error.101] parse error at line 1,)"
+                  R"( column 2: syntax error while parsing object key","type":"server_error"}})")));
+  CHECK_FALSE(sent_again(answer(500, R"({"error":{"code":500,"message":"got exception: Unexpected empty )"
+                                     R"(grammar stack after accepting piece: !","type":"server_error"}})")));
   CHECK(sent_again(answer(503, R"({"error":{"code":503,"message":"Loading model",)"
                                R"("type":"unavailable_error"}})")));
+}
+
+TEST_CASE("llama-cpp-python's 500 for a wrong request is not sent again, that for its own trouble is") {
+  const auto error = [](const std::string& message) {
+    return answer(500, R"({"error":{"message":")" + message +
+                           R"(","type":"internal_server_error","param":null,"code":null}})");
+  };
+  CHECK_FALSE(sent_again(error("logprobs is not supported for models created with logits_all=False")));
+  CHECK_FALSE(sent_again(error(R"(1 validation error:\n  {'type': 'literal_error', 'loc': ('body',)"
+                               R"( 'response_format', 'type'), 'input': 'json_schema'})")));
+  CHECK_FALSE(sent_again(error(R"(4 validation errors:\n  {'type': 'string_type', 'loc': ('body',)")));
+  CHECK(sent_again(error("")));
+  CHECK(sent_again(error("llama_decode returned 1")));
 }
 
 TEST_CASE("waits double from half a second to eight, less up to a quarter") {

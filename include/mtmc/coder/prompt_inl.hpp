@@ -35,8 +35,15 @@ namespace detail {
   return language.syntax == Syntax::python ? "#@" : "//@";
 }
 
+[[nodiscard]] inline std::string readable_name(const Language& language) {
+  if (language == languages::cpp) return "C++";
+  if (language == languages::cuda) return "CUDA C++";
+  if (language == languages::opencl) return "OpenCL C";
+  return language.name;
+}
+
 [[nodiscard]] inline std::string role_text(const Language& language) {
-  return "You are an expert in performance engineering of compute kernels in " + language.name +
+  return "You are an expert in performance engineering of compute kernels in " + readable_name(language) +
          ". You get one kernel and one optimization, and you write the kernel with exactly that optimization "
          "applied, and nothing else changed.\n";
 }
@@ -50,9 +57,9 @@ namespace detail {
       "- Keep names, parameters and meaning of the buffers. Do not lower the precision. Do not assume "
       "anything about the values.\n"
       "- Lines that begin with \"" +
-      marker + "\" say how the kernel is launched and belong to it: `" + marker +
-      " launch entry<<<grid, block[, dynamic shared bytes]>>>(arguments)` (without <<<...>>> on a CPU) and "
-      "`" +
+      marker + "\" say how the kernel is launched and belong to it: `" + marker + " launch entry" +
+      (language == languages::cpp ? "(arguments)`, or `"
+                                  : "<<<grid, block[, dynamic shared bytes]>>>(arguments)`, or `") +
       marker +
       " scratch name: type[extents]` for memory between launches. They may use the task's symbols, integers, "
       "+ - * / %, ceil_div, min, max, round_up, next_pow2. Change them where your kernel needs it; keep at "

@@ -222,6 +222,11 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
         answer.choices.clear();
       }
     }
+    // llama-cpp-python streams nothing where the prompt is too long; asked for the whole, it says so.
+    if (streams && response.ok() && streamed->empty()) {
+      request.stream = false;
+      continue;
+    }
     // Some models answer fields that they do not allow with 403.
     const bool refused = answer.failure == ChatFailure::bad_request || response.status == 403;
     if (!refused || lesson == most_lessons) break;

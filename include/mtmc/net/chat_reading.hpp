@@ -107,9 +107,8 @@ inline constexpr std::size_t most_choices = 128;
     return ChatAnswer::failed(ChatFailure::too_long, said);
   if (status == 401 || status == 402 || status == 403 || has("insufficient_quota") || has("invalid_api_key"))
     return ChatAnswer::failed(ChatFailure::no_access, said);
-  // What a server fails at for good is a wrong request, too.
-  if (status >= 500 && has("is not supported")) return ChatAnswer::failed(ChatFailure::bad_request, said);
-  if (status >= 300 && status < 500 && status != 408 && status != 409 && status != 429)
+  if (status >= 300 && (status < 500 || refuses_request(error)) && status != 408 && status != 409 &&
+      status != 429)
     return ChatAnswer::failed(ChatFailure::bad_request, said);
   return ChatAnswer::failed(ChatFailure::endpoint, said);
 }
@@ -130,6 +129,7 @@ inline constexpr std::size_t most_choices = 128;
 class StreamedAnswer {
 public:
   void take(std::string_view bytes) {
+    empty_ = empty_ && bytes.empty();
     stream_.feed(bytes, [this](const std::string& data) { event(data); });
   }
   /// What has come, once there is no more.
@@ -144,6 +144,8 @@ public:
       return ChatAnswer::failed(ChatFailure::malformed, "the stream held no answer");
     return std::move(answer_);
   }
+  /// Whether nothing at all has come.
+  [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// Bytes of all answers so far.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
@@ -188,6 +190,7 @@ private:
   std::size_t bytes_ = 0;
   bool done_ = false;
   bool ended_ = false;
+  bool empty_ = true;
 };
 
 } // namespace mtmc::detail

@@ -10,10 +10,12 @@
 #include <mtmc/support/philox.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -40,11 +42,15 @@ namespace detail {
 } // namespace detail
 
 struct Endpoint::State {
+  State(AnyTransport by, EndpointOptions given) : transport(std::move(by)), options(std::move(given)) {}
+
   AnyTransport transport;
   EndpointOptions options;
   mutable std::mutex lock;
   EndpointProfile profile;
   PhiloxEngine chance{random_key_from_os()};
+  /// Whether anybody was ever reached.
+  std::atomic<bool> reached{false};
 };
 
 MTMC_INLINE EndpointOptions endpoint_from_environment() {
@@ -57,7 +63,7 @@ MTMC_INLINE EndpointOptions endpoint_from_environment() {
 }
 
 MTMC_INLINE Endpoint::Endpoint(AnyTransport transport, EndpointOptions options)
-    : state_(new State{std::move(transport), std::move(options), {}, {}}) {
+    : state_(std::make_shared<State>(std::move(transport), std::move(options))) {
   auto& url = state_->options.base_url;
   while (url.ends_with('/')) url.pop_back();
   const bool web = url.starts_with("http://") || url.starts_with("https://");
@@ -109,6 +115,12 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
     if (reader.begin) reader.begin();
     const auto until = std::min(deadline, detail::deadline_in(options.try_seconds));
     Outcome outcome{state_->transport.send(request, reader.take, until, stop), tries};
+    const bool stranger = outcome.response.failure == TransportFailure::no_connection ||
+                          outcome.response.failure == TransportFailure::name_not_found;
+    if (!stranger) state_->reached = true;
+    // Where nobody was ever reached, a mistake in the address is likelier than a server that comes back.
+    constexpr int tries_of_strangers = 3;
+    if (stranger && !state_->reached && tries >= tries_of_strangers) return outcome;
     double chance = 0;
     {
       const std::scoped_lock lock(state_->lock);

@@ -40,12 +40,17 @@ struct EndpointError {
 /// Reads the body of an error: nested, flat, `detail`, plain text or HTML.
 [[nodiscard]] EndpointError read_endpoint_error(const HttpResponse& response);
 
+/// Whether an error of 500 and above is about the request, which would be refused again: what llama.cpp's
+/// server and the one of llama-cpp-python do not take, where others answer 400.
+[[nodiscard]] bool refuses_request(const EndpointError& error);
+
 /// Seconds to wait before a request is sent again; nothing if it is not to be.
 ///
 /// Sent again: lost connections and timeouts, 408, 409, 429, 500 and above; `x-should-retry` overrides.
-/// Never: other 4xx, a quota that is used up, a certificate that is not trusted, what the caller ended.
-/// `tries`: how often it has been sent, at least 1. `chance` in [0, 1) shortens the wait by up to a quarter,
-/// so that not all clients come back at once. `now`: seconds since 1970, for a `Retry-After` that is a date.
+/// Never: other 4xx, what `refuses_request`, a quota that is used up, a certificate that is not trusted, what
+/// the caller ended. `tries`: how often it has been sent, at least 1. `chance` in [0, 1) shortens the wait by
+/// up to a quarter, so that not all clients come back at once. `now`: seconds since 1970, for a `Retry-After`
+/// that is a date.
 [[nodiscard]] std::optional<double> wait_before_retry(const RetryRules& rules, const HttpResponse& response,
                                                       int tries, double chance, std::int64_t now);
 

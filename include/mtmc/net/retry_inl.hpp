@@ -117,9 +117,7 @@ namespace detail {
   if (status != 429 && status < 500) return false;
   const auto error = read_endpoint_error(response);
   if (error.code == "insufficient_quota" || error.code == "billing_hard_limit_reached") return false;
-  // llama.cpp's answer to `echo`, llama-cpp-python's to `logprobs`.
-  return error.message.find("Only no echo is supported") == std::string::npos &&
-         error.message.find("is not supported") == std::string::npos;
+  return !refuses_request(error);
 }
 
 } // namespace detail
@@ -153,6 +151,17 @@ MTMC_INLINE EndpointError read_endpoint_error(const HttpResponse& response) {
   if (result.code.empty()) result.code = text_member(body, "error_type");
   result.parameter = text_member(error, "param");
   return result;
+}
+
+MTMC_INLINE bool refuses_request(const EndpointError& error) {
+  constexpr std::array<std::string_view, 6> complaints{
+      // llama.cpp: `echo` (older versions), bodies that are no JSON, grammars that leave no token.
+      "Only no echo is supported", "[json.exception.parse_error", "Unexpected empty grammar stack",
+      // llama-cpp-python: log-probabilities without `logits_all`, fields of another type or value.
+      "is not supported", "1 validation error:", " validation errors:"};
+  return std::any_of(complaints.begin(), complaints.end(), [&error](std::string_view complaint) {
+    return error.message.find(complaint) != std::string::npos;
+  });
 }
 
 MTMC_INLINE std::optional<double> wait_before_retry(const RetryRules& rules, const HttpResponse& response,

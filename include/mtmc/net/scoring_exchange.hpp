@@ -97,8 +97,9 @@ struct JsonAnswer {
   if (response.status == 401 || response.status == 402 || response.status == 403)
     return ChatFailure::no_access;
   if (error.code == "insufficient_quota") return ChatFailure::no_access;
-  return response.status >= 400 && response.status < 500 && response.status != 429 ? ChatFailure::bad_request
-                                                                                   : ChatFailure::endpoint;
+  if (response.status == 429) return ChatFailure::endpoint;
+  const bool refused = response.status >= 400 && (response.status < 500 || refuses_request(error));
+  return refused ? ChatFailure::bad_request : ChatFailure::endpoint;
 }
 
 /// One call of a scorer: where it asks, and what it has cost so far.

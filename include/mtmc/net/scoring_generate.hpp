@@ -1,5 +1,5 @@
 #pragma once
-/// Scores out of the servers' own interfaces: SGLang, TGI, llama.cpp.
+/// Scores out of the servers' own interfaces: SGLang, TGI.
 
 #include <mtmc/net/scoring_echo.hpp>
 
@@ -184,83 +184,6 @@ inline constexpr std::int64_t sglang_overlap = 4;
     if (score.tokens == 0)
       return ScoredBatch::failed(ChatFailure::malformed, "a continuation has no token of its own");
     batch.scores.push_back(score);
-  }
-  return batch;
-}
-
-/// A text as a literal of llama.cpp's grammars.
-[[nodiscard]] inline std::string grammar_literal(std::string_view text) {
-  std::string literal = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') literal += '\\';
-    if (c == '\n')
-      literal += "\\n";
-    else if (c == '\r')
-      literal += "\\r";
-    else if (c == '\t')
-      literal += "\\t";
-    else
-      literal += c;
-  }
-  return literal + '"';
-}
-
-/// `llama_cpp_forced`: one continuation.
-[[nodiscard]] inline ScoredBatch force_continuation(ScoringSession& session, const std::string& context,
-                                                    const std::string& continuation) {
-  Json question;
-  question["prompt"] = context;
-  // No token is shorter than a byte; the grammar ends it before.
-  question["n_predict"] = continuation.size() + 1;
-  question["temperature"] = 0;
-  question["n_probs"] = 1;
-  question["cache_prompt"] = true;
-  question["post_sampling_probs"] = false;
-  question["grammar"] = "root ::= " + grammar_literal(continuation);
-  if (session.adapter_id >= 0) question["lora"] = Json::array({{{"id", session.adapter_id}, {"scale", 1.0}}});
-  auto answer = session.ask("//completion", question);
-  if (!answer.ok()) return ScoredBatch::failed(std::move(answer));
-  session.count(count_in(member(answer.body, "tokens_evaluated")),
-                count_in(member(answer.body, "tokens_predicted")).value_or(0), 0, context.size());
-  const auto* const content = member(answer.body, "content");
-  if (content == nullptr || !content->is_string() || content->get_ref<const std::string&>() != continuation)
-    return ScoredBatch::failed(ChatFailure::malformed, "the grammar was not kept");
-  const auto* const tokens = member(answer.body, "completion_probabilities");
-  if (tokens == nullptr || !tokens->is_array())
-    return ScoredBatch::failed(ChatFailure::malformed, "the answer holds no log-probabilities of tokens");
-
-  ScoredContinuation score;
-  score.words = count_words(continuation);
-  std::size_t bytes = 0;
-  for (const auto& token : *tokens) {
-    // The text may lack half a character, `bytes` does not. What comes after the whole is the end token.
-    if (bytes >= continuation.size()) break;
-    const auto* const own_bytes = member(token, "bytes");
-    const auto* const text = member(token, "token");
-    if (own_bytes != nullptr && own_bytes->is_array())
-      bytes += own_bytes->size();
-    else if (text != nullptr && text->is_string())
-      bytes += text->get_ref<const std::string&>().size();
-    const auto* const logprob = member(token, "logprob");
-    if (logprob == nullptr)
-      return ScoredBatch::failed(ChatFailure::malformed, "a token has no log-probability");
-    add_token(score, logprob_of(*logprob));
-  }
-  if (bytes != continuation.size())
-    return ScoredBatch::failed(ChatFailure::malformed, "the tokens are not those of the continuation");
-  ScoredBatch batch;
-  batch.scores.push_back(score);
-  return batch;
-}
-
-/// `llama_cpp_forced`.
-[[nodiscard]] inline ScoredBatch score_by_forcing(ScoringSession& session, const std::string& context,
-                                                  std::span<const std::string> continuations) {
-  ScoredBatch batch;
-  for (const auto& continuation : continuations) {
-    auto one = force_continuation(session, context, continuation);
-    if (!one.ok()) return one;
-    batch.scores.push_back(one.scores.front());
   }
   return batch;
 }

@@ -7,6 +7,7 @@
 #include <mtmc/net/scoring_choice.hpp>
 #include <mtmc/net/scoring_echo.hpp>
 #include <mtmc/net/scoring_exchange.hpp>
+#include <mtmc/net/scoring_forced.hpp>
 #include <mtmc/net/scoring_generate.hpp>
 #include <mtmc/net/scoring_server.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -41,6 +42,8 @@ namespace detail {
     return unless("vllm");
   case ScoringMethod::llama_cpp_forced:
     return unless("llama.cpp");
+  case ScoringMethod::completions_forced:
+    return unless("llama-cpp-python");
   case ScoringMethod::tgi_prefill:
     return unless("tgi");
   case ScoringMethod::completions_echo:
@@ -74,6 +77,8 @@ namespace detail {
     return score_by_echo(session, context, continuations, true, at_once);
   case ScoringMethod::llama_cpp_forced:
     return score_by_forcing(session, context, continuations);
+  case ScoringMethod::completions_forced:
+    return score_by_forced_completions(session, context, continuations);
   case ScoringMethod::tgi_prefill:
     return score_by_tgi(session, context, continuations);
   case ScoringMethod::labels:
@@ -96,6 +101,8 @@ namespace detail {
   std::vector<std::string> words{" Paris", " banana"};
   if (one_by_one) words.push_back(words.front());
 
+  if (method == ScoringMethod::completions_echo)
+    if (auto reason = reason_against_echo(session); !reason.empty()) return reason;
   const auto first = score_by(method, session, context, words);
   if (!first.ok()) return first.message;
   report.likely = first.scores[0];

@@ -14,7 +14,7 @@
 
 namespace mtmc {
 
-/// How continuations are scored, in the order of preference. The list is closed. The first five give the
+/// How continuations are scored, in the order of preference. The list is closed. The first six give the
 /// log-probabilities of the continuations themselves; the others ask the model to choose from a list.
 enum class ScoringMethod {
   /// SGLang's own `/generate`: the common context is computed once.
@@ -24,9 +24,12 @@ enum class ScoringMethod {
   /// Completions with `echo` and one new token, which is dropped: OpenAI's legacy models, the server of
   /// llama-cpp-python (run with `logits_all`), and others.
   completions_echo,
-  /// llama.cpp's own `/completion`, made to write each continuation by a grammar. The model chooses the
-  /// tokens, which may be others than the tokenizer's.
+  /// llama.cpp's own `/completion`, made to write the tokens of each continuation by a grammar of their ids.
   llama_cpp_forced,
+  /// The same by the completions of llama-cpp-python's server (run with `logits_all`), whose echo is wrong
+  /// for
+  /// models without a begin token. ASCII only.
+  completions_forced,
   /// TGI's `/generate` with the details of the prompt (`--enable-prefill-logprobs`).
   tgi_prefill,
   /// The continuations are listed under letters, and the probabilities of the letters are read.
@@ -44,6 +47,7 @@ inline constexpr EnumName<ScoringMethod> scoring_method_names[] = {
     {ScoringMethod::vllm_echo, "vllm_echo"},
     {ScoringMethod::completions_echo, "completions_echo"},
     {ScoringMethod::llama_cpp_forced, "llama_cpp_forced"},
+    {ScoringMethod::completions_forced, "completions_forced"},
     {ScoringMethod::tgi_prefill, "tgi_prefill"},
     {ScoringMethod::labels, "labels"},
     {ScoringMethod::constrained, "constrained"},
