@@ -11,6 +11,9 @@
 // A new file is a new case.
 
 #include <mtmc/coder/answer.hpp>
+#include <mtmc/coder/answer_choice.hpp>
+#include <mtmc/coder/answer_continuation.hpp>
+#include <mtmc/coder/answer_elision.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <doctest/doctest.h>

@@ -125,7 +125,9 @@ public:
 
   /// Sends so many bytes, as a body of that length or, without `length_told`, one that just goes on.
   bool answer_huge(std::int64_t bytes, bool length_told = true) {
-    if (length_told ? !head(200, {{"Content-Length", std::to_string(bytes)}}) : !head(200)) return false;
+    std::vector<mtmc::HttpHeader> headers;
+    if (length_told) headers.push_back({"Content-Length", std::to_string(bytes)});
+    if (!head(200, headers)) return false;
     const std::string piece(std::size_t{1} << 16, 'x');
     for (; bytes > 0; bytes -= static_cast<std::int64_t>(piece.size()))
       if (!write(std::string_view(piece).substr(0, static_cast<std::size_t>(std::min<std::int64_t>(
