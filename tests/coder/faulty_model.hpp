@@ -5,6 +5,7 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/spending.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -78,6 +79,8 @@ struct Model {
     auto text = answer(name, request.number);
     if (continuation) text = text.substr(messages.at(2).at("content").get<std::string>().size());
 
+    // A try that was given up before the machine got to it would stand after the one that followed it.
+    if (!connection.pause(std::chrono::milliseconds(1))) return;
     Fault fault = Fault::none;
     {
       const std::scoped_lock lock(*mutex_);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -271,6 +272,28 @@ TEST_CASE("an answer that comes later is a pending draft, the continuation of on
   Desk rest(ScriptedTransport(
       {says(fenced(faster).substr(0, 120), "length"), lost(TransportFailure::pending, "later")}));
   CHECK(rest.draft().pending == "later");
+}
+
+TEST_CASE("a stop while the rest of an answer is asked for is a stop, not a cut answer") {
+  Desk desk(ScriptedTransport(
+      {says(fenced(faster).substr(0, 120), "length"), lost(TransportFailure::cancelled, "stopped")}));
+  const auto draft = desk.draft();
+  CHECK(draft.failure == DraftFailure::cancelled);
+  CHECK(draft.usage.prompt_tokens > 100);
+}
+
+TEST_CASE("a prompt that the endpoint cut without a word is shortened once, like one it calls too long") {
+  auto asked = request();
+  HistoryEntry tried;
+  tried.action_text = "tiling the i loop";
+  for (int i = 0; i < 3000; ++i) tried.message += "y[" + std::to_string(i) + "] is wrong ";
+  asked.seen.history.assign(8, tried);
+  asked.seen.task.summary = tried.message;
+  Desk desk(ScriptedTransport({says(fenced(faster))}), {}, "ollama");
+  const auto draft = desk.draft(asked);
+  CHECK(draft.failure == DraftFailure::declined);
+  CHECK(draft.message.find("OLLAMA_CONTEXT_LENGTH") != std::string::npos);
+  CHECK(draft.usage.tokens() == 150 * static_cast<std::int64_t>(desk.transport.asked().size()));
 }
 
 TEST_CASE("nothing is sent that could pass a cap") {

@@ -326,7 +326,9 @@ TEST_CASE("refused fields are left out or renamed at once, and for all requests 
       {"stream_options", "unrecognized request argument: stream_options"},
       {"response_format", "response_format is not available"},
       {"logprobs", "logprobs are not supported"}};
-  for (const auto& [field, message] : lessons) {
+  for (const auto& lesson : lessons) {
+    const auto* const field = lesson.first;
+    const auto* const message = lesson.second;
     CAPTURE(field);
     int refusals = 0;
     auto options = endpoint(std::string(field) == "max_tokens" ? "vllm" : "openai");

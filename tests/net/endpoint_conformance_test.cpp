@@ -443,10 +443,10 @@ TEST_CASE("a prompt that is too long is said to be, in every server's words") {
             R"("type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}})"},
       {400, R"({"error":{"message":"Requested tokens (5000) exceed context window of 4096",)"
             R"("type":"invalid_request_error","code":"context_length_exceeded"}})"}};
-  for (const auto& [status, body] : words) {
-    CAPTURE(body);
-    fake::Server server([status = status, &body = body](const fake::Request&, fake::Connection& connection) {
-      connection.answer(status, body);
+  for (const auto& told : words) {
+    CAPTURE(told.second);
+    fake::Server server([&told](const fake::Request&, fake::Connection& connection) {
+      connection.answer(told.first, told.second);
     });
     auto client = client_of(server.url("/v1"), "vllm");
     const auto answer = client.ask(full_question(false), whenever, {});
