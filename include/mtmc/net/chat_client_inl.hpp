@@ -189,11 +189,14 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
     const auto outcome =
         endpoint_.send("/chat/completions", std::move(body), deadline, stop, reader, request.label);
     tries += outcome.tries;
-    const auto& response = outcome.response;
+    auto response = outcome.response;
+    const bool whole = streams && response.ok() && streamed && !streamed->whole().empty();
+    if (whole) response.body = streamed->whole();
     // An answer that breaks off is one that was cut.
     const bool broken = streams && sent && !response.arrived() && streamed && streamed->bytes() > 0 &&
                         response.failure != TransportFailure::cancelled;
-    answer = (streams && response.ok()) || broken ? streamed->finish() : read_chat_answer(response);
+    answer =
+        !whole && ((streams && response.ok()) || broken) ? streamed->finish() : read_chat_answer(response);
     if (refused_by_cap) {
       answer = over_cap();
       break;

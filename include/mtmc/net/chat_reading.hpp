@@ -129,8 +129,12 @@ inline constexpr std::size_t most_choices = 128;
 class StreamedAnswer {
 public:
   void take(std::string_view bytes) {
+    if (empty_ && bytes.starts_with('{')) comes_whole_ = true;
     empty_ = empty_ && bytes.empty();
-    stream_.feed(bytes, [this](const std::string& data) { event(data); });
+    if (comes_whole_)
+      whole_ += bytes;
+    else
+      stream_.feed(bytes, [this](const std::string& data) { event(data); });
   }
   /// What has come, once there is no more.
   [[nodiscard]] ChatAnswer finish() {
@@ -144,6 +148,8 @@ public:
       return ChatAnswer::failed(ChatFailure::malformed, "the stream held no answer");
     return std::move(answer_);
   }
+  /// The body of a server that answers in one piece all the same; empty if it streams.
+  [[nodiscard]] const std::string& whole() const noexcept { return whole_; }
   /// Whether nothing at all has come.
   [[nodiscard]] bool empty() const noexcept { return empty_; }
   /// Bytes of all answers so far.
@@ -185,6 +191,8 @@ private:
   }
 
   EventStream stream_;
+  std::string whole_;
+  bool comes_whole_ = false;
   ChatAnswer answer_;
   std::optional<ChatAnswer> error_;
   std::size_t bytes_ = 0;
