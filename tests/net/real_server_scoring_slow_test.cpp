@@ -62,10 +62,10 @@ std::vector<double> sums(const Kind& kind, const std::string& context,
   return sums;
 }
 
-/// The scores of a scorer that was told this method, or none, against the library's.
-void check_scores(const Server& server, const Kind& kind, std::optional<ScoringMethod> told,
-                  ScoringMethod used, const std::string& context,
-                  const std::vector<std::string>& continuations) {
+/// The scores of a scorer that was told this method, or none, against the library's, which are returned.
+std::vector<double> check_scores(const Server& server, const Kind& kind, std::optional<ScoringMethod> told,
+                                 ScoringMethod used, const std::string& context,
+                                 const std::vector<std::string>& continuations) {
   ContinuationScorer scorer(real_server::endpoint(server), {.method = told, .wants_paris = false});
   CHECK(scorer.report().method == used);
   CHECK(scorer.report().server == (kind.own ? "llama.cpp" : "llama-cpp-python"));
@@ -84,16 +84,18 @@ void check_scores(const Server& server, const Kind& kind, std::optional<ScoringM
   MESSAGE(kind.name(), ", ", to_string(used), ": ", continuations.size(), " continuations of ",
           context.size(), " bytes, ", answer.requests, " requests, ", answer.usage.seconds,
           " s, largest difference ", largest);
+  return expected;
 }
 
 /// The policy's probabilities against the softmax of the library's sums, by their logarithms, as a random
 /// model finds one action all but certain: the shortest.
-void check_policy(const Server& server, const Kind& kind, const Question& question) {
+void check_policy(const Server& server, const Kind& kind, const Question& question,
+                  std::vector<double> expected) {
   HttpPolicy policy(real_server::endpoint(server),
                     {.card = paper_policy_card(), .scoring = {.wants_paris = false}});
   const auto answer = policy.distribution(question.seen, question.legal, {});
   CHECK(answer.exact);
-  const auto expected = sums(kind, question.prompt.context, question.prompt.continuations);
+  expected.resize(question.prompt.continuations.size());
   const double highest = *std::max_element(expected.begin(), expected.end());
   double sum = 0;
   for (const double one : expected) sum += std::exp(one - highest);
@@ -118,7 +120,8 @@ TEST_CASE("the echo of llama-cpp-python carries the log-probabilities that the l
   const Question question{.seen = real_server::observation("gemm")};
   auto continuations = question.continuations();
   continuations.emplace_back(" größer, 平铺");
-  check_scores(*server, kind, {}, ScoringMethod::completions_echo, question.prompt.context, continuations);
+  (void)check_scores(*server, kind, {}, ScoringMethod::completions_echo, question.prompt.context,
+                     continuations);
 }
 
 TEST_CASE("so does its grammar of tokens, also where a model has no begin token and the echo is wrong") {
@@ -128,12 +131,12 @@ TEST_CASE("so does its grammar of tokens, also where a model has no begin token 
     if (!server) return;
     const Question question;
     constexpr auto method = ScoringMethod::completions_forced;
-    check_scores(*server, kind, kind.begin_token ? std::optional(method) : std::nullopt, method,
-                 question.prompt.context, question.continuations());
+    const auto expected = check_scores(*server, kind, kind.begin_token ? std::optional(method) : std::nullopt,
+                                       method, question.prompt.context, question.continuations());
     // A token that spans the boundary.
-    check_scores(*server, kind, method, method, "for (int i = 0; i < N; +", {"+i) out[i]", "+j)"});
+    (void)check_scores(*server, kind, method, method, "for (int i = 0; i < N; +", {"+i) out[i]", "+j)"});
     if (kind.begin_token) continue;
-    check_policy(*server, kind, question);
+    check_policy(*server, kind, question, expected);
     const auto echo = [&] {
       (void)ContinuationScorer(real_server::endpoint(*server),
                                {.method = ScoringMethod::completions_echo, .wants_paris = false});
@@ -152,8 +155,8 @@ TEST_CASE("a grammar of tokens makes llama.cpp's own server score continuations 
     auto continuations = question.continuations();
     // Characters of several tokens.
     continuations.emplace_back(" größer, 平铺");
-    check_scores(*server, kind, {}, method, question.prompt.context, continuations);
-    check_scores(*server, kind, {}, method, "for (int i = 0; i < N; +", {"+i) out[i]", "+j)"});
-    check_policy(*server, kind, question);
+    const auto expected = check_scores(*server, kind, {}, method, question.prompt.context, continuations);
+    (void)check_scores(*server, kind, {}, method, "for (int i = 0; i < N; +", {"+i) out[i]", "+j)"});
+    check_policy(*server, kind, question, expected);
   }
 }
