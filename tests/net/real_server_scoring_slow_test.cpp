@@ -119,6 +119,7 @@ TEST_CASE("the echo of llama-cpp-python carries the log-probabilities that the l
   // The time of an echo grows with the square of the text.
   const Question question{.seen = real_server::observation("gemm")};
   auto continuations = question.continuations();
+  continuations.resize(20);
   continuations.emplace_back(" größer, 平铺");
   (void)check_scores(*server, kind, {}, ScoringMethod::completions_echo, question.prompt.context,
                      continuations);
