@@ -63,10 +63,10 @@ inline void read_models(ScoringSession& session, const Json& body) {
     bool names_model;
   };
   constexpr std::array<Sign, 5> places{{{"//info", "tgi", "model_id", true},
-                                         {"//version", "vllm", "version", false},
-                                         {"//get_model_info", "sglang", "model_path", true},
-                                         {"//props", "llama.cpp", "default_generation_settings", false},
-                                         {"//api/version", "ollama", "version", false}}};
+                                        {"//version", "vllm", "version", false},
+                                        {"//get_model_info", "sglang", "model_path", true},
+                                        {"//props", "llama.cpp", "default_generation_settings", false},
+                                        {"//api/version", "ollama", "version", false}}};
   for (const auto& [path, server, sign, names_model] : places) {
     // With a list of models all but TGI have said their name.
     if (!session.server.empty() || (models.ok() && server != "tgi")) continue;
