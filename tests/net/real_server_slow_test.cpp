@@ -1,254 +1,204 @@
-#include <mtmc/net/transport.hpp>
-#include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/coder/openai.hpp>
+#include <mtmc/core/json_fields.hpp>
+#include <mtmc/net/chat_client.hpp>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
-#include <arpa/inet.h>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <netinet/in.h>
-#include <poll.h>
+#include <algorithm>
 #include <string>
-#include <string_view>
-#include <sys/socket.h>
-#include <unistd.h>
-#include <utility>
+#include <thread>
 #include <vector>
 
+#include "real_server/endpoint.hpp"
 #include "real_server/real_server.hpp"
 
-using nlohmann::json;
+using namespace mtmc;
 using real_server::Server;
 
 namespace {
 
-/// Takes the framing off a chunked body.
-class Chunks {
-public:
-  /// The content of the chunks that `piece` completes.
-  std::string take(std::string_view piece) {
-    pending_ += piece;
-    std::string content;
-    for (auto line = pending_.find("\r\n"); line != std::string::npos; line = pending_.find("\r\n")) {
-      const std::size_t size = std::stoul(pending_, nullptr, 16);
-      if (pending_.size() < line + size + 4) break;
-      content += pending_.substr(line + 2, size);
-      pending_.erase(0, line + size + 4);
-    }
-    return content;
-  }
+constexpr auto whenever = Deadline::max();
 
-private:
-  std::string pending_;
-};
-
-/// As little of an HTTP client as these servers need: plain HTTP to 127.0.0.1, one connection a request. To
-/// be replaced by the transport under test in `transport()` below.
-class LoopbackTransport {
-public:
-  mtmc::HttpResponse send(const mtmc::HttpRequest& request, const mtmc::BodySink& sink,
-                          mtmc::Deadline deadline, std::stop_token) {
-    mtmc::HttpResponse response;
-    constexpr std::string_view scheme = "http://127.0.0.1:";
-    const auto slash = request.url.find('/', scheme.size());
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
-    address.sin_port = ::htons(static_cast<std::uint16_t>(std::stoi(request.url.substr(scheme.size()))));
-    const mtmc::FileDescriptor connection{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-      return failed(mtmc::TransportFailure::no_connection);
-
-    std::string text = request.method + ' ' + request.url.substr(slash) + " HTTP/1.1\r\n";
-    text += "Host: 127.0.0.1\r\nConnection: close\r\n";
-    for (const auto& header : request.headers) text += header.name + ": " + header.value + "\r\n";
-    text += "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" + request.body;
-    for (std::string_view rest = text; !rest.empty();) {
-      const ssize_t sent = ::send(connection.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return failed(mtmc::TransportFailure::dropped);
-      rest.remove_prefix(static_cast<std::size_t>(sent));
-    }
-
-    std::string head;
-    bool chunked = false;
-    Chunks chunks;
-    std::array<char, 4096> buffer;
-    pollfd readable{connection.get(), POLLIN, 0};
-    while (::poll(&readable, 1, mtmc::detail::poll_timeout(deadline)) == 1) {
-      const ssize_t got = ::read(connection.get(), buffer.data(), buffer.size());
-      if (got <= 0) return response;
-      std::string piece(buffer.data(), static_cast<std::size_t>(got));
-      if (response.status == 0) {
-        head += piece;
-        const auto end = head.find("\r\n\r\n");
-        if (end == std::string::npos) continue;
-        response.status = std::stoi(head.substr(head.find(' ')));
-        piece = head.substr(end + 4);
-        chunked = head.substr(0, end).find("Transfer-Encoding: chunked") != std::string::npos;
-      }
-      if (chunked) piece = chunks.take(piece);
-      if (!sink || !response.ok())
-        response.body += piece;
-      else if (!piece.empty() && !sink(piece))
-        return failed(mtmc::TransportFailure::cancelled);
-    }
-    return failed(mtmc::TransportFailure::timeout);
-  }
-
-private:
-  static mtmc::HttpResponse failed(mtmc::TransportFailure why) {
-    mtmc::HttpResponse response;
-    response.failure = why;
-    return response;
-  }
-};
-
-mtmc::AnyTransport transport() { return LoopbackTransport{}; }
-
-mtmc::HttpResponse post(const Server& server, const std::string& path, const json& body,
-                        const mtmc::BodySink& sink = {}) {
-  const mtmc::HttpRequest request{
-      .url = server.url() + path, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
-  auto response = transport().send(request, sink, mtmc::Deadline::clock::now() + std::chrono::minutes{2}, {});
-  INFO(response.body);
-  REQUIRE(response.ok());
-  return response;
+ChatRequest question(const std::string& text) {
+  ChatRequest request;
+  request.messages = {{"user", text}};
+  request.max_tokens = 24;
+  request.temperature = 0;
+  return request;
 }
 
-json chat_request(const std::string& text) {
-  return {{"model", "tiny-random"},
-          {"messages", {{{"role", "user"}, {"content", text}}}},
-          {"max_tokens", 24},
-          {"temperature", 0}};
-}
+/// One question, whole and streamed. `counts_streams`: the server tells the tokens of a stream.
+void check_chat(const Server& server, const std::string& profile, bool counts_streams) {
+  ChatClient client(real_server::endpoint(server, profile));
+  auto request = question("Which action is next?");
+  const auto whole = client.ask(request, whenever, {});
+  INFO(whole.message);
+  REQUIRE(whole.failure == ChatFailure::none);
+  CHECK_FALSE(whole.choices.at(0).content.empty());
+  CHECK(whole.counted);
+  CHECK(whole.usage.prompt_tokens > 0);
+  CHECK(whole.usage.completion_tokens > 0);
+  CHECK(whole.usage.completion_tokens <= 24);
+  CHECK(whole.tries == 1);
 
-/// The content and the reason for the end that the events of a stream add up to, and whether it was whole.
-struct Streamed {
-  std::string content;
-  std::string finish_reason;
-  bool done = false;
-};
-
-Streamed read_stream(const std::string& events) {
-  Streamed streamed;
-  constexpr std::string_view field = "data: ";
-  for (std::size_t at = events.find(field); at != std::string::npos; at = events.find(field, at)) {
-    at += field.size();
-    const std::string data = events.substr(at, events.find_first_of("\r\n", at) - at);
-    streamed.done = data == "[DONE]";
-    if (streamed.done) continue;
-    const json choice = json::parse(data)["choices"][0];
-    if (choice["delta"].contains("content") && choice["delta"]["content"].is_string())
-      streamed.content += choice["delta"]["content"];
-    if (choice["finish_reason"].is_string()) streamed.finish_reason = choice["finish_reason"];
+  request.stream = true;
+  const auto streamed = client.ask(request, whenever, {});
+  INFO(streamed.message);
+  REQUIRE(streamed.failure == ChatFailure::none);
+  CHECK(streamed.choices.at(0).content == whole.choices.at(0).content);
+  CHECK(streamed.choices.at(0).finish == whole.choices.at(0).finish);
+  CHECK(streamed.counted == counts_streams);
+  CHECK(streamed.usage.prompt_tokens > 0);
+  CHECK(streamed.usage.completion_tokens > 0);
+  if (counts_streams) {
+    CHECK(streamed.usage.prompt_tokens == whole.usage.prompt_tokens);
+    CHECK(streamed.usage.completion_tokens == whole.usage.completion_tokens);
   }
-  return streamed;
+  CHECK(streamed.tries == 1);
 }
 
-void check_chat(const Server& server) {
-  const json request = chat_request("Which action is next?");
-  const json answer = json::parse(post(server, "/v1/chat/completions", request).body);
-  const json& choice = answer["choices"][0];
-  CHECK(choice["message"]["role"] == "assistant");
-  CHECK_FALSE(choice["message"]["content"].get<std::string>().empty());
-  CHECK(answer["usage"]["prompt_tokens"] > 0);
-  CHECK(answer["usage"]["completion_tokens"] <= 24);
-
-  json streaming = request;
-  streaming["stream"] = true;
-  std::string events;
-  post(server, "/v1/chat/completions", streaming, [&](std::string_view piece) {
-    events += piece;
-    return true;
-  });
-  const Streamed streamed = read_stream(events);
-  CHECK(streamed.done);
-  CHECK(streamed.content == choice["message"]["content"]);
-  CHECK(streamed.finish_reason == choice["finish_reason"]);
+/// What is wrong with a request is told as such, at once.
+void check_refusals(const Server& server, const std::string& profile) {
+  ChatClient client(real_server::endpoint(server, profile));
+  std::string text;
+  for (int i = 0; i < 9000; ++i) text += "x ";
+  for (const bool stream : {false, true}) {
+    CAPTURE(stream);
+    auto request = question(text);
+    request.stream = stream;
+    const auto answer = client.ask(request, whenever, {});
+    CHECK(answer.failure == ChatFailure::too_long);
+    CHECK(answer.message.find("8192") != std::string::npos);
+    CHECK(answer.tries <= 2);
+  }
+  auto wrong = question("Which action is next?");
+  wrong.extra = R"({"messages": "none"})";
+  CHECK(client.ask(wrong, whenever, {}).failure == ChatFailure::bad_request);
 }
 
-const std::string context = "void kernel(const float* in, float* out, int N) Action:";
-const std::vector<std::string> continuations = {" tile the loop", " fuse the loops in line 15 to 20",
-                                                " stop"};
-
-void check_scores(const std::vector<double>& scores, const json& expected) {
-  const std::vector<double> wanted = expected["log_probabilities"];
-  REQUIRE(scores.size() == wanted.size());
-  REQUIRE_FALSE(scores.empty());
-  for (std::size_t token = 0; token < wanted.size(); ++token)
-    CHECK(std::abs(scores[token] - wanted[token]) < 1e-3);
+CodingRequest coding_request() {
+  CodingRequest request;
+  request.seen = real_server::observation("gemm");
+  request.action = real_server::legal_actions(request.seen).front();
+  return request;
 }
 
 } // namespace
 
-TEST_CASE("the server of llama-cpp-python answers a chat, whole and as a stream") {
+TEST_CASE("the server of llama-cpp-python answers a chat and coders") {
   const auto server = Server::start();
   if (!server) return;
-  check_chat(*server);
+  // It takes `stream_options` and does nothing about them.
+  check_chat(*server, "llama.cpp", false);
+  check_refusals(*server, "llama.cpp");
+  check_refusals(*server, "");
+
+  // Several drafts at once. A random model writes no kernel, and often nothing.
+  OpenAiCoderOptions options;
+  options.max_tokens = 64;
+  options.temperature = 1.0;
+  options.seed = 1;
+  OpenAiCoder coder(ChatClient(real_server::endpoint(*server, "llama.cpp")), options);
+  std::vector<Draft> drafts(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < drafts.size(); ++i)
+      threads.emplace_back([&coder, &draft = drafts[i], i] {
+        auto request = coding_request();
+        request.sample = static_cast<int>(i);
+        draft = coder.implement(request, {});
+      });
+  }
+  bool different = false;
+  for (const auto& draft : drafts) {
+    INFO(draft.message);
+    CHECK_FALSE(draft.kernel);
+    const bool came = draft.failure == DraftFailure::no_kernel || draft.failure == DraftFailure::truncated;
+    CHECK(came);
+    CHECK(draft.usage.prompt_tokens > 500);
+    CHECK(draft.usage.completion_tokens > 0);
+    CHECK(draft.usage.seconds > 0);
+    different = different || draft.raw_text != drafts.front().raw_text;
+  }
+  CHECK(different);
 }
 
-TEST_CASE("llama.cpp's own server answers a chat, whole and as a stream") {
+TEST_CASE("llama.cpp's own server understands all that its profile says") {
   const auto server = Server::start({"--own-server"});
   if (!server) return;
-  check_chat(*server);
-}
+  check_chat(*server, "llama.cpp", true);
+  check_refusals(*server, "llama.cpp");
 
-TEST_CASE("an echoed prompt carries the log-probabilities that the library computes") {
-  const auto server = Server::start();
-  if (!server) return;
-  const json expected =
-      real_server::expected_scores({{{"context", context}, {"continuations", continuations}}});
-
-  for (std::size_t i = 0; i < continuations.size(); ++i) {
-    CAPTURE(continuations[i]);
-    // This server takes max_tokens 0 for "as many as there is room for", so a token more is asked for.
-    const json answer = json::parse(post(*server, "/v1/completions",
-                                         {{"prompt", context + continuations[i]},
-                                          {"echo", true},
-                                          {"logprobs", 1},
-                                          {"max_tokens", 1},
-                                          {"temperature", 0}})
-                                        .body);
-    const json& echoed = answer["choices"][0]["logprobs"];
-    const std::size_t count = expected[0]["continuations"][i]["log_probabilities"].size();
-    // What the model added, nothing if it ended at once, is no part of the score.
-    const std::size_t end = echoed["tokens"].size() - answer["usage"]["completion_tokens"].get<std::size_t>();
-    REQUIRE(echoed["text_offset"][end - count] == context.size());
-    std::vector<double> scores;
-    for (std::size_t token = end - count; token < end; ++token)
-      scores.push_back(echoed["token_logprobs"][token]);
-    check_scores(scores, expected[0]["continuations"][i]);
+  ChatClient client(real_server::endpoint(*server, "llama.cpp"));
+  const auto profile = client.endpoint().profile();
+  auto request = question("Which action is next?");
+  request.temperature = 1.5;
+  request.top_p = 0.9;
+  request.seed = 7;
+  request.stop = {"never written"};
+  request.top_logprobs = 5;
+  for (const bool stream : {false, true}) {
+    CAPTURE(stream);
+    request.stream = stream;
+    const auto answer = client.ask(request, whenever, {});
+    INFO(answer.message);
+    REQUIRE(answer.failure == ChatFailure::none);
+    CHECK(answer.tries == 1);
+    CHECK(answer.choices.at(0).first_token.size() == 5);
+    CHECK(client.ask(request, whenever, {}).choices.at(0).content == answer.choices.at(0).content);
   }
+  request.stream = false;
+  request.top_logprobs = 0;
+  request.max_tokens = 200;
+  request.schema =
+      R"({"type": "object", "properties": {"action": {"enum": ["tile", "fuse"]}}, "required": ["action"]})";
+  const auto constrained = client.ask(request, whenever, {});
+  REQUIRE(constrained.failure == ChatFailure::none);
+  const auto object = detail::parse_text(constrained.choices.at(0).content, false);
+  REQUIRE(object.is_object());
+  const bool known = object["action"] == "tile" || object["action"] == "fuse";
+  CHECK(known);
+  // Nothing of the profile had to be unlearnt.
+  CHECK(client.endpoint().profile() == profile);
 }
 
-TEST_CASE("a grammar of tokens makes llama.cpp's own server score a continuation as the library does") {
+TEST_CASE("a cut answer of llama.cpp's own server is gone on with, and joined without a seam") {
   const auto server = Server::start({"--own-server"});
   if (!server) return;
-  const json expected =
-      real_server::expected_scores({{{"context", context}, {"continuations", continuations}}});
-  const auto tokens_of = [&](const std::string& text) -> json {
-    return json::parse(post(*server, "/tokenize", {{"content", text}, {"add_special", true}}).body)["tokens"];
-  };
-  const json prompt = tokens_of(context);
-
-  for (std::size_t i = 0; i < continuations.size(); ++i) {
-    CAPTURE(continuations[i]);
-    const json tokens = tokens_of(context + continuations[i]);
-    std::string grammar = "root ::=";
-    for (std::size_t token = prompt.size(); token < tokens.size(); ++token)
-      grammar += " <[" + tokens[token].dump() + "]>";
-    const json answer = json::parse(post(*server, "/completion",
-                                         {{"prompt", prompt},
-                                          {"n_predict", tokens.size() - prompt.size()},
-                                          {"n_probs", 1},
-                                          {"temperature", 0},
-                                          {"grammar", grammar}})
-                                        .body);
-    std::vector<double> scores;
-    for (const json& token : answer["completion_probabilities"]) scores.push_back(token["logprob"]);
-    check_scores(scores, expected[0]["continuations"][i]);
+  ChatClient client(real_server::endpoint(*server, "llama.cpp"));
+  int cut = 0;
+  for (int i = 0; i < 8; ++i) {
+    auto request = question("Which action is next after step " + std::to_string(i) + "?");
+    const auto first = client.ask(request, whenever, {});
+    REQUIRE(first.failure == ChatFailure::none);
+    if (first.choices.at(0).finish != FinishReason::length) continue;
+    ++cut;
+    const auto text = first.choices.at(0).content;
+    request.messages.push_back({"assistant", text});
+    request.continues = true;
+    const auto rest = client.ask(request, whenever, {});
+    REQUIRE(rest.failure == ChatFailure::none);
+    CHECK(rest.choices.at(0).content.starts_with(text));
+    CHECK(join_continuation(text, rest.choices.at(0).content) == rest.choices.at(0).content);
+    CHECK(rest.usage.completion_tokens <= 24);
   }
+  CHECK(cut > 0);
+
+  // A coder does so by itself.
+  OpenAiCoderOptions options;
+  options.max_tokens = 24;
+  options.temperature = 0.0;
+  OpenAiCoder coder(client, options);
+  const auto draft = coder.implement(coding_request(), {});
+  CHECK(draft.failure == DraftFailure::truncated);
+  auto request = question("");
+  request.messages = coder.prompt(coding_request()).messages();
+  const auto first = client.ask(request, whenever, {});
+  REQUIRE(first.failure == ChatFailure::none);
+  request.messages.push_back({"assistant", first.choices.at(0).content});
+  request.continues = true;
+  const auto rest = client.ask(request, whenever, {});
+  REQUIRE(rest.failure == ChatFailure::none);
+  CHECK(draft.raw_text == rest.choices.at(0).content);
+  CHECK(draft.usage.completion_tokens == first.usage.completion_tokens + rest.usage.completion_tokens);
 }

@@ -262,6 +262,13 @@ TEST_CASE("the probe goes one row down at each failure, and says why") {
     CHECK(scorer.report().exact);
     CHECK(contains(scorer.report().rejected[2].reason, "shifted"));
     check_scores(place, context, scorer.score(context, actions, {}), actions);
+    // It shows in the answer only where something was generated.
+    const toy_scoring::Place other("vllm");
+    other.state->shifted = true;
+    CHECK_THROWS_WITH_AS((void)other.scorer({.method = ScoringMethod::completions_echo}),
+                         doctest::Contains("the tokens are shifted"), Error);
+    place.state->ends_at_once = true;
+    CHECK(place.scorer().report().method == ScoringMethod::completions_forced);
     place.state->no_grammar = true;
     CHECK(contains(scorer.score(context, actions, {}).message, "the grammar was not kept"));
     CHECK(place.scorer().report().method == ScoringMethod::labels);

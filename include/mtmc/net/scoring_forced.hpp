@@ -96,7 +96,7 @@ struct TextTokens {
   question["n_predict"] = end - first;
   question["n_probs"] = 1;
   question["grammar"] = token_grammar(ids.subspan(first, end - first));
-  const auto answer = ask_llama_cpp(session, ids.first(first), std::move(question));
+  auto answer = ask_llama_cpp(session, ids.first(first), std::move(question));
   if (!answer.ok()) return answer;
   if (answer.body.size() != end - first) return {{}, ChatFailure::malformed, "the grammar was not kept"};
   for (std::size_t i = first; i < end; ++i) {
@@ -121,7 +121,7 @@ struct TextTokens {
   question["n_predict"] = 1;
   question["n_probs"] = more_than_any_vocabulary;
   question["logit_bias"] = Json::array({Json::array({plain, certain})});
-  const auto answer = ask_llama_cpp(session, std::span(whole.ids).first(at), std::move(question));
+  auto answer = ask_llama_cpp(session, std::span(whole.ids).first(at), std::move(question));
   if (!answer.ok()) return answer;
   const auto* const alternatives = member(answer.body.front(), "top_logprobs");
   if (alternatives != nullptr && alternatives->is_array())
