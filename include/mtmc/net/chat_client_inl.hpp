@@ -7,8 +7,10 @@
 #include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,25 @@ namespace detail {
   std::size_t bytes = 0;
   for (const auto& message : request.messages) bytes += message.role.size() + message.content.size() + marks;
   return bytes;
+}
+
+/// Why a request is not sent: what it could take, what is spent, and the caps.
+[[nodiscard]] inline std::string over_cap_text(const Usage& most, const Usage& spent,
+                                               const SpendingCaps& caps) {
+  const auto money = [](double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.4g", value);
+    return std::string(text.data());
+  };
+  std::string text = "asking could take " + std::to_string(most.tokens()) + " tokens";
+  if (most.cost > 0) text += " and cost " + money(most.cost);
+  text += "; so far it was " + std::to_string(spent.tokens()) + " tokens";
+  if (most.cost > 0) text += " and " + money(spent.cost);
+  text += "; the cap is ";
+  if (caps.tokens > 0) text += std::to_string(caps.tokens) + " tokens";
+  if (caps.tokens > 0 && caps.cost > 0) text += " and ";
+  if (caps.cost > 0) text += money(caps.cost);
+  return text;
 }
 
 /// Changes the profile by what a refusal (400, 422) says. False if it says nothing that can be mended.
@@ -143,9 +164,9 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
   if (request.max_tokens <= 0 && (caps.tokens > 0 || caps.cost > 0))
     request.max_tokens = options_.answer_tokens;
   const auto most = most_of(request);
-  const auto over_cap = [&most] {
-    return ChatAnswer::failed(ChatFailure::budget, "asking could take " + std::to_string(most.tokens()) +
-                                                       " tokens, and a cap on spending could be passed");
+  const auto over_cap = [&] {
+    return ChatAnswer::failed(ChatFailure::budget,
+                              detail::over_cap_text(most, options_.spending.spent(), caps));
   };
   // What tries that were lost on the way may have cost.
   Usage lost;
@@ -211,7 +232,8 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
     }
     if (answer.failure != ChatFailure::none) answer.usage += charge(response);
     answer.usage.cost = cost_of(price, answer.usage);
-    reservation->settle(answer.usage);
+    // What waits for its answer will be paid: its part of the caps stays set aside.
+    if (answer.failure != ChatFailure::pending) reservation->settle(answer.usage);
     if (answer.failure != ChatFailure::bad_request || lesson == most_lessons) break;
     const auto error = read_endpoint_error(response);
     bool learnt = false;
