@@ -107,7 +107,7 @@ TEST_CASE("a plain prompt is the same on every machine and in every run of the s
   here.seen.history.front().speed_up = SpeedUp{.value = 2.5, .low = 2.4, .high = 2.6};
   here.repair = RepairContext{here.seen.kernel, {}};
   here.repair->evaluation.verdict = Verdict::wrong_result;
-  here.repair->evaluation.diagnostics = {{.message = "y[3] is 1.25, not 2.5"}};
+  here.repair->evaluation.diagnostics.emplace_back().message = "y[3] is 1.25, not 2.5";
   auto there = here;
   there.seen.device.name = "Another GPU";
   there.seen.evaluation->seconds = 5e-3;
