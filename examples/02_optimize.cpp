@@ -426,8 +426,11 @@ int run(const Arguments& arguments) {
   if (results.size() > 1 && !arguments.json) print_table(results);
   if (models.batch()) close_round(*models.batch(), arguments.models.batch);
   if (models.replay() && models.replay()->left() > 0)
-    std::fprintf(stderr, "note: %zu answers of %s were not asked for\n", models.replay()->left(),
-                 arguments.models.play.c_str());
+    std::fprintf(stderr, "note: %zu answers of %s were not asked for%s\n", models.replay()->left(),
+                 arguments.models.play.c_str(),
+                 arguments.models.options.prompt.plain
+                     ? ""
+                     : "; without --plain-prompt, then and now, questions are seldom the same twice");
   if (interrupt.token().stop_requested() && !options.output.empty())
     std::fprintf(stderr, "interrupted; the same command with --resume goes on\n");
   return code;

@@ -162,6 +162,38 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(shown(done.error) == Contains("See whether the server runs"));
 }
 
+TEST_CASE("what was recorded is played without the server, as long as the same is asked") {
+  const auto tasks = one_task();
+  const auto cassette = tasks.path("cassette.jsonl");
+  std::string url;
+  mtmc::ProcessResult recorded;
+  {
+    fake::Server server(
+        [](const fake::Request&, fake::Connection& connection) { connection.answer(200, says("No idea.")); });
+    url = server.url("/v1");
+    recorded = ask(tasks, url,
+                   {"--steps", "3", "--json", "--quiet", "--plain-prompt", "--record", cassette,
+                    "--key-variable", "THE_KEY"});
+    REQUIRE(recorded.code == 0);
+    CHECK(server.request_count() == 6);
+  }
+  CHECK(shown(mtmc::read_file(cassette)) != Contains("sk-secret"));
+  auto done =
+      ask(tasks, nowhere, {"--steps", "3", "--json", "--quiet", "--plain-prompt", "--play", cassette});
+  CHECK(done.code == 0);
+  CHECK(done.error.empty());
+  const auto then = json_lines(recorded.output).at(0);
+  const auto now = json_lines(done.output).at(0);
+  for (const char* const field : {"tokens", "cost", "steps", "best_id", "stop_reason"})
+    CHECK(now[field] == then[field]);
+
+  done = ask(tasks, nowhere, {"--steps", "3", "--quiet", "--play", cassette});
+  CHECK(done.code == 3);
+  CHECK(shown(done.error) == Contains("The nearest is"));
+  CHECK(shown(done.error) == Contains("6 answers of"));
+  CHECK(shown(done.error) == Contains("without --plain-prompt"));
+}
+
 TEST_CASE("--most-cost ends the run before it could be passed, with what was found and exit code 0") {
   auto tasks = one_task();
   const auto prices = tasks.add_text("prices.json", R"([{"model": "*", "prompt": 1, "completion": 1000}])");

@@ -18,51 +18,64 @@ namespace played {
 
 // ---- kernels: each new best is several times faster than the one before it
 
-/// Rows of B in order, so that the inner loop is one of vectors.
-inline const std::string gemm_rows =
-    R"cpp(void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
-  for (int i = 0; i < M; ++i) {
-    for (int j = 0; j < N; ++j) C[i * N + j] = 0.0f;
-    for (int k = 0; k < K; ++k) {
-      const float a = A[i * K + k];
-      for (int j = 0; j < N; ++j) C[i * N + j] += a * B[k * N + j];
-    }
+/// The four launches as one, and the exponential by a polynomial.
+inline const std::string chain_fused = R"cpp(#include <bit>
+#include <cstdint>
+
+static inline float exponential(float x) {
+  const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  std::int32_t exponent = static_cast<std::int32_t>(n) + 127;
+  exponent = exponent < 0 ? 0 : exponent;
+  exponent = exponent > 254 ? 254 : exponent;
+  return p * std::bit_cast<float>(exponent << 23);
+}
+
+void gate(const float* x, const float* bias, const float* up, float factor, float* y, int n) {
+#pragma omp simd
+  for (int i = 0; i < n; ++i) {
+    const float v = x[i] + bias[i];
+    y[i] = factor * (v / (1.0f + exponential(-v)) * up[i]);
   }
 }
-//@ launch gemm(A, B, C, M, N, K)
+//@ launch gate(x, bias, up, factor, y, N)
 )cpp";
 
-/// The start kernel with its outer loops exchanged: correct, and far slower than the best.
-inline const std::string gemm_columns =
-    R"cpp(void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
-  for (int j = 0; j < N; ++j)
-    for (int i = 0; i < M; ++i) {
-      float sum = 0.0f;
-      for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-      C[i * N + j] = sum;
-    }
-}
-//@ launch gemm(A, B, C, M, N, K)
-)cpp";
+/// One launch as well, but one element at a time and in double precision: correct, and far slower.
+inline const std::string chain_slow = R"cpp(#include <cmath>
 
-/// Forgets the last column.
-inline const std::string gemm_wrong =
-    R"cpp(void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
-  for (int i = 0; i < M; ++i) {
-    for (int j = 0; j < N; ++j) C[i * N + j] = 0.0f;
-    for (int k = 0; k < K; ++k)
-      for (int j = 0; j + 1 < N; ++j) C[i * N + j] += A[i * K + k] * B[k * N + j];
+void gate(const float* x, const float* bias, const float* up, float factor, float* y, int n) {
+  for (int i = 0; i < n; ++i) {
+    const float v = x[i] + bias[i];
+    const double e = std::exp(-static_cast<double>(v));
+    y[i] = factor * (static_cast<float>(v / (1.0 + e)) * up[i]);
   }
 }
-//@ launch gemm(A, B, C, M, N, K)
+//@ launch gate(x, bias, up, factor, y, N)
 )cpp";
 
-inline const std::string gemm_not_declared =
-    R"cpp(void gemm(const float* A, const float* B, float* C, int M, int N, int K) {
-  for (int i = 0; i < M; i += TILE)
-    for (int j = 0; j < N; ++j) C[i * N + j] = A[i * K] * B[j];
+/// Forgets the bias.
+inline const std::string chain_wrong = R"cpp(#include <cmath>
+
+void gate(const float* x, const float* up, float factor, float* y, int n) {
+  for (int i = 0; i < n; ++i) y[i] = factor * (x[i] / (1.0f + std::exp(-x[i])) * up[i]);
 }
-//@ launch gemm(A, B, C, M, N, K)
+//@ launch gate(x, up, factor, y, N)
+)cpp";
+
+inline const std::string chain_not_declared = R"cpp(#include <cmath>
+
+void gate(const float* x, const float* up, float factor, float* y, int n) {
+  for (int i = 0; i < n; i += TILE) y[i] = factor * (x[i] / (1.0f + std::exp(-x[i])) * up[i]);
+}
+//@ launch gate(x, up, factor, y, N)
 )cpp";
 
 /// The exponential by a polynomial, in loops that become vectors.
@@ -194,32 +207,29 @@ inline std::map<std::string, std::vector<Turn>> script() {
   const auto rows = fenced(stencil_rows);
   const auto vectors = fenced(softmax_vectors);
   return {
-      {"gemm",
+      {"elementwise_chain",
        {
-           fails(429, "slow down", {{"Retry-After", "1"}}), kernel(gemm_rows),
-           kernel(gemm_not_declared), // and its repair:
-           kernel(gemm_wrong), kernel(gemm_columns),
-           kernel(gemm_rows), // unchanged
-           refuses("I cannot help with that."),
-           says("Loop tiling is a transformation that improves locality. Would you like to see it?"),
-           says("There is nothing to be gained here."), // the repair
+           fails(429, "slow down", {{"Retry-After", "1"}}),
+           kernel(chain_fused),
+           kernel(chain_not_declared), // and its repair:
+           kernel(chain_wrong),
+           kernel(chain_slow),
        }},
       {"softmax",
        {
            says(vectors.substr(0, vectors.size() / 2), "length"),
            says(vectors.substr(vectors.size() / 2)), // the rest
-           never_answers(),
-           fails(500, "internal error"),
-           page(502),
+           never_answers(), fails(500, "internal error"), page(502),
            kernel("#include <cmath>\nvoid softmax(const float* in, float* out, int M, int N) {\n"
                   "  // ... rest of the kernel unchanged ...\n}\n//@ launch softmax(in, out, M, N)\n"),
            says("I have left nothing out."), // the repair
            says("```cpp\n#include <cmath>\nvoid softmax(", "length"),
            says("const float* in", "length"), // the rest, cut again
            says("I give up."),                // the repair
-           refuses("No."),
-           refuses("No."),
-           refuses("No."),
+           kernel(softmax_vectors),           // unchanged
+           refuses("I cannot help with that."),
+           says("Loop tiling improves locality. Would you like to see it?"),
+           says("There is nothing to be gained here."), // the repair
        }},
       {"stencil2d",
        {
