@@ -120,7 +120,8 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--show-prompt", arguments.show_prompt,
                "print exactly what would be sent to the coder for the first step, and end");
   app.add_flag("--dry-run", arguments.dry_run,
-               "print prompts and the most they could cost; nothing is sent or judged");
+               "print prompts, without the kernel's speed, and the most they could cost; nothing is sent or "
+               "judged");
   app.add_flag("--quiet", arguments.quiet, "no progress");
   command_line::add_language_model_options(app, arguments.models);
 }
@@ -196,10 +197,14 @@ mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& devi
 }
 
 /// The first request to the coder. Where choosing would ask a model, the rules choose.
-mtmc::CodingRequest first_request(const mtmc::Task& task, const mtmc::Device& device,
+mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& evaluator,
                                   const Arguments& arguments, Parts& parts) {
+  const auto& device = evaluator.device();
   mtmc::CodingRequest request;
   request.seen = observe_start(task, device, arguments.loop.max_steps);
+  // The prompt tells the start kernel's speed.
+  if (arguments.show_prompt && !arguments.models.options.prompt.plain)
+    request.seen.evaluation = evaluator.evaluate({.task = task, .candidate = task.kernel}, {});
   auto actions = parts.space.legal_actions(request.seen.structure, device);
   mtmc::AnyPolicy rules{mtmc::RulesPolicy{}};
   auto& policy = arguments.asks_policy() ? rules : parts.policy;
@@ -352,7 +357,8 @@ void close_round(mtmc::BatchTransport& batch, const std::string& folder) {
   for (const auto& file : batch.files())
     std::fprintf(stderr, "  %s (%zu of %zu answered)\n", file.path.c_str(), file.answered, file.requests);
   std::fprintf(stderr,
-               "have them answered (as a batch of OpenAI's, or by vllm run-batch), put the output into %s, "
+               "have them answered (as a batch of OpenAI's, or by vllm run-batch), put the output into "
+               "%s/answers, "
                "then type the same command with --resume\n",
                folder.c_str());
 }
@@ -386,8 +392,7 @@ int run(const Arguments& arguments) {
   if (arguments.show_prompt || arguments.dry_run) {
     const auto coder = models.coder();
     for (const auto& task : tasks)
-      show_first_request(first_request(task, evaluators.of(task).device(), arguments, parts), coder,
-                         arguments);
+      show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
     return code;
   }
   if (arguments.list_actions) {
@@ -420,6 +425,12 @@ int run(const Arguments& arguments) {
   }
   if (results.size() > 1 && !arguments.json) print_table(results);
   if (models.batch()) close_round(*models.batch(), arguments.models.batch);
+  if (models.replay() && models.replay()->left() > 0)
+    std::fprintf(stderr, "note: %zu answers of %s were not asked for%s\n", models.replay()->left(),
+                 arguments.models.play.c_str(),
+                 arguments.models.options.prompt.plain
+                     ? ""
+                     : "; without --plain-prompt, then and now, questions are seldom the same twice");
   if (interrupt.token().stop_requested() && !options.output.empty())
     std::fprintf(stderr, "interrupted; the same command with --resume goes on\n");
   return code;
@@ -449,6 +460,13 @@ int main(int argc, char** argv) {
   }
   if (!arguments.models.batch.empty() && arguments.asks_policy()) {
     std::fprintf(stderr, "error: --batch needs a policy that answers at once: --policy rules or random\n");
+    return command_line::bad_usage_or_task;
+  }
+  const auto& models = arguments.models;
+  if (!arguments.asks_coder() && !arguments.asks_policy() &&
+      !(models.record.empty() && models.play.empty() && models.batch.empty())) {
+    std::fprintf(stderr, "error: --record, --play and --batch need --coder openai, or a policy that asks a "
+                         "model: others ask nothing\n");
     return command_line::bad_usage_or_task;
   }
   if ((arguments.show_prompt || arguments.dry_run) && !arguments.asks_coder()) {

@@ -25,7 +25,7 @@ inline constexpr int interrupted_by_user = 130;
 /// surroundings'.
 inline int exit_code(const mtmc::Error& error) {
   for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.journal.003",
-                           "mtmc.evaluator.001"})
+                           "mtmc.evaluator.001", "mtmc.net.001"})
     if (error.id().starts_with(area)) return bad_usage_or_task;
   return surroundings_broken;
 }
@@ -36,6 +36,7 @@ inline std::string readable(const mtmc::Error& error) {
       {"`LoopOptions::resume`", "--resume"},
       {"CpuBackendOptions::compiler", "--compiler"},
       {"LoopOptions::output", "--output"},
+      {"EndpointOptions::base_url", "--endpoint"},
       {" (LoopOptions)", ""}};
   std::string text = error.what();
   for (const auto& [option, flag] : names)

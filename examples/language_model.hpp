@@ -79,9 +79,14 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
   option("--coder-temperature", arguments.options.temperature, "of the coder; 0.7 if not given");
   option("--coder-seed", arguments.options.seed, "of the first sample, for endpoints that heed it");
   option("--reasoning-effort", arguments.options.reasoning_effort, "low, medium, high, ...");
-  app.add_flag("--stream", arguments.options.stream, "have answers streamed")->group(group);
+  auto* const stream = app.add_flag("--stream", arguments.options.stream, "have answers streamed");
+  stream->group(group);
   app.add_flag("--edits", arguments.options.prompt.edits,
                "ask for search/replace edits instead of whole kernels")
+      ->group(group);
+  app.add_flag("--plain-prompt", arguments.options.prompt.plain,
+               "prompts without hardware, times and diagnostics: the same on every machine, so that --play "
+               "fits anywhere")
       ->group(group);
   option("--prompt-bytes", arguments.options.prompt.most_bytes, "largest prompt")->capture_default_str();
   auto* const examples =
@@ -93,17 +98,21 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
       "--prices", arguments.prices,
       R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)");
   option("--most-tokens", arguments.most_tokens,
-         "never use more tokens than this in the whole run; 0 = no cap");
-  option("--most-cost", arguments.most_cost, "never spend more money than this in the whole run; 0 = no cap");
+         "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
+  option("--most-cost", arguments.most_cost, "the same for money, by --prices");
   auto* const record =
       option("--record", arguments.record, "write all questions and answers to this cassette");
-  auto* const play = option("--play", arguments.play, "take all answers from this cassette; nothing is sent");
+  auto* const play =
+      option("--play", arguments.play,
+             "take all answers from this cassette; nothing is sent. Record and play with --plain-prompt: "
+             "other questions are seldom the same twice");
   auto* const batch =
       option("--batch", arguments.batch,
              "write questions to this folder instead of sending them; the run stops with exit "
              "code 75 and goes on with --resume once the answers are there");
   record->excludes(play)->excludes(batch);
   play->excludes(batch);
+  stream->excludes(batch);
 }
 
 /// Everything that asks, sharing one account and one way to the network.
@@ -133,11 +142,13 @@ public:
   }
   /// The requests that wait for their answers, if this is a batch run.
   [[nodiscard]] std::optional<mtmc::BatchTransport>& batch() noexcept { return batch_; }
+  /// The recording that answers, if there is one.
+  [[nodiscard]] std::optional<mtmc::ReplayTransport>& replay() noexcept { return replay_; }
   [[nodiscard]] mtmc::Usage spent() const { return spending_.spent(); }
 
 private:
   [[nodiscard]] mtmc::AnyTransport make_transport(const LanguageModelArguments& arguments) {
-    if (!arguments.play.empty()) return mtmc::ReplayTransport{arguments.play};
+    if (!arguments.play.empty()) return replay_.emplace(arguments.play);
     if (!arguments.batch.empty()) {
       batch_.emplace(mtmc::BatchOptions{.folder = arguments.batch});
       return *batch_;
@@ -203,6 +214,7 @@ private:
 
   const LanguageModelArguments& arguments_;
   std::optional<mtmc::BatchTransport> batch_;
+  std::optional<mtmc::ReplayTransport> replay_;
   mtmc::AnyTransport transport_;
   mtmc::Spending spending_;
   mtmc::PriceTable prices_;

@@ -1,9 +1,10 @@
 #pragma once
 /// Everything an engine needs: the loop, the concepts, and every default.
 ///
-/// `mtmc::optimize(task)` runs the offline defaults; only an endpoint you name is ever asked over a network. To
-/// compose your own loop, hand your parts to `mtmc::Loop`. JSON of the nouns (core/json.hpp), `KernelEvaluator` for a backend of your own
-/// (evaluator/kernel_evaluator.hpp) and the syntax tree (analysis/) have headers of their own.
+/// `mtmc::optimize(task)` runs the offline defaults; only an endpoint you name is ever asked over a network.
+/// To compose your own loop, hand your parts to `mtmc::Loop`. JSON of the nouns (core/json.hpp),
+/// `KernelEvaluator` for a backend of your own (evaluator/kernel_evaluator.hpp) and the syntax tree
+/// (analysis/) have headers of their own.
 
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>

@@ -101,6 +101,32 @@ TEST_CASE("equal requests give equal prompts; another sample is asked for other 
   CHECK(build_prompt(second, {}).find(prompt_part::action)->text.find("attempt 2") != std::string::npos);
 }
 
+TEST_CASE("a plain prompt is the same on every machine and in every run of the same steps") {
+  auto here = request();
+  here.seen.history.front().verdict = Verdict::correct;
+  here.seen.history.front().speed_up = SpeedUp{.value = 2.5, .low = 2.4, .high = 2.6};
+  here.repair = RepairContext{here.seen.kernel, {}};
+  here.repair->evaluation.verdict = Verdict::wrong_result;
+  here.repair->evaluation.diagnostics.emplace_back().message = "y[3] is 1.25, not 2.5";
+  auto there = here;
+  there.seen.device.name = "Another GPU";
+  there.seen.evaluation->seconds = 5e-3;
+  there.seen.history.front().speed_up = SpeedUp{.value = 3.5, .low = 3.4, .high = 3.6};
+  there.seen.history.front().message = "in other words";
+  there.repair->evaluation.diagnostics.front().message = "y[7] is 0.5, not 4";
+  const PromptOptions plain{.plain = true};
+  CHECK(build_prompt(here, {}) != build_prompt(there, {}));
+  CHECK(build_prompt(here, {}, plain) == build_prompt(there, {}, plain));
+  const auto text = build_prompt(here, {}, plain).text();
+  CHECK(text.find("tiling the threads -> correct\n") != std::string::npos);
+  CHECK(text.find("failed: wrong_result") != std::string::npos);
+
+  // What was wrong with an answer's form is said: it is the same everywhere.
+  here.repair->evaluation.rule = "answer";
+  here.repair->evaluation.diagnostics.front().message = "the answer was cut";
+  CHECK(build_prompt(here, {}, plain).text().find("the answer was cut") != std::string::npos);
+}
+
 TEST_CASE("for want of room pieces go in a stated order, and never what the answer depends on") {
   const std::vector<const Example*> shown{&example(), &example()};
   const auto whole = build_prompt(request(), shown);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "scripted_parts.hpp"
 #include "toy_game.hpp"
 
 using toy::count;
@@ -34,6 +35,25 @@ TEST_CASE("with and without a folder, and with any number of threads, a run is t
       CHECK(toy::text_of(game.play(folder.path())) == expected);
     }
   }
+}
+
+TEST_CASE(
+    "a resumed run sees the device as its first session measured it, or its questions would be others") {
+  const mtmc::TemporaryFolder folder;
+  const auto play = [&](double bandwidth, int steps) {
+    scripted::Stage stage;
+    stage.wants({"alpha", "beta", "gamma"});
+    stage.evaluator.machine.measured.read_bandwidth = bandwidth;
+    stage.options.max_steps = steps;
+    stage.options.output = folder.path();
+    stage.options.resume = true;
+    (void)stage.run();
+    REQUIRE(stage.coder.requests.size() == 1);
+    return stage.coder.requests.front().seen.device;
+  };
+  const auto first = play(1e9, 1);
+  CHECK(first.measured.read_bandwidth == 1e9);
+  CHECK(play(2e9, 2) == first);
 }
 
 TEST_CASE("different seeds draw differently, the same seed the same") {

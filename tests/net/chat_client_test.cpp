@@ -400,6 +400,23 @@ TEST_CASE("what is not used of a reservation comes free, and what was lost on th
   CHECK(losing.client.spent().tokens() == answer.usage.tokens());
 }
 
+TEST_CASE("what waits for its answer stays within the cap, for it will be paid") {
+  auto waits = lost(TransportFailure::pending, "mtmc-1");
+  ChatClientOptions money;
+  money.prices = {{.model = "*", .prompt = 0, .completion = 1e6}};
+  money.spending = Spending({.cost = 250});
+  Desk desk(ScriptedTransport({waits}), endpoint(), money);
+  CHECK(desk.ask(question()).failure == ChatFailure::pending);
+  const auto second = desk.ask(question());
+  CHECK(second.failure == ChatFailure::pending);
+  CHECK(second.usage.tokens() == 0);
+  const auto third = desk.ask(question());
+  CHECK(third.failure == ChatFailure::budget);
+  CHECK(third.message.find("cost 100; so far it was") != std::string::npos);
+  CHECK(third.message.find("the cap is 250") != std::string::npos);
+  CHECK(desk.transport.asked().size() == 2);
+}
+
 TEST_CASE("a stop ends a question at once, also between its tries") {
   auto options = endpoint();
   options.retries.first_wait = 100;

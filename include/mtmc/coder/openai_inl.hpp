@@ -145,6 +145,7 @@ MTMC_INLINE std::string OpenAiCoder::identity() const {
   if (options_.temperature) text += ", temperature " + std::to_string(*options_.temperature);
   if (!options_.reasoning_effort.empty()) text += ", reasoning effort " + options_.reasoning_effort;
   if (options_.prompt.edits) text += ", edits";
+  if (options_.prompt.plain) text += ", plain prompts";
   return text;
 }
 

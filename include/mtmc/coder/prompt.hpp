@@ -85,6 +85,10 @@ struct PromptOptions {
   std::size_t history = 8;
   /// Ask for search/replace edits instead of the whole text; for kernels of several hundred lines.
   bool edits = false;
+  /// Leave out all that was measured or found on this machine: hardware, speed, ratios and messages in the
+  /// history, diagnostics of the failed attempt. Equal steps are then asked for in equal words wherever a run
+  /// takes place, so that recorded answers fit; but the model is told less.
+  bool plain = false;
 };
 
 /// The prompt for one request, with these examples; fits `options.most_bytes` as far as it can. Equal

@@ -147,6 +147,20 @@ namespace detail {
   return text + "Mend it, and keep the optimization.\n";
 }
 
+/// A request without what differs from machine to machine: see `PromptOptions::plain`.
+[[nodiscard]] inline CodingRequest plain_request(CodingRequest request) {
+  request.seen.evaluation.reset();
+  for (auto& entry : request.seen.history) {
+    entry.speed_up.reset();
+    entry.message.clear();
+  }
+  // What is wrong with an answer's form is the same everywhere. Compilers have their own words, and a wrong
+  // result is told with values that no other run has.
+  if (request.repair && request.repair->evaluation.rule != "answer")
+    request.repair->evaluation.diagnostics.clear();
+  return request;
+}
+
 [[nodiscard]] inline Prompt common_prompt(const CodingRequest& request, const PromptOptions& options) {
   const auto& seen = request.seen;
   const auto& language = seen.kernel.language;
@@ -158,7 +172,7 @@ namespace detail {
       part(prompt_part::role, role_text(language), 0, true),
       part(prompt_part::rules, rules_text(language), 0, true),
       part(prompt_part::format, format_text(language, options.edits), 0, true),
-      part(prompt_part::hardware, "# Hardware\n" + describe(seen.device), 5),
+      part(prompt_part::hardware, options.plain ? std::string() : "# Hardware\n" + describe(seen.device), 5),
       part(prompt_part::task, "# Task\n" + describe(seen.task)),
       part(prompt_part::history,
            seen.history.empty() ? std::string()
@@ -213,8 +227,9 @@ MTMC_INLINE std::string Prompt::text() const {
   return text;
 }
 
-MTMC_INLINE Prompt build_prompt(const CodingRequest& request, std::span<const Example* const> examples,
+MTMC_INLINE Prompt build_prompt(const CodingRequest& asked, std::span<const Example* const> examples,
                                 const PromptOptions& options) {
+  const auto request = options.plain ? detail::plain_request(asked) : asked;
   auto prompt = detail::common_prompt(request, options);
   // The later ones are the first to be dropped.
   constexpr int first_to_go = 1;

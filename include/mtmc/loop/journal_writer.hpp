@@ -139,6 +139,8 @@ public:
   }
 
   [[nodiscard]] bool resumed() const noexcept { return resumed_; }
+  /// The device as the first session of the run found it. To be called after `begin`.
+  [[nodiscard]] const Device& device() const noexcept { return run_.header.device; }
   /// The run's folder; empty if it is in memory only.
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 

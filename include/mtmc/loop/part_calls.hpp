@@ -79,6 +79,9 @@ public:
     set_up.region_finder = parts_.finder_identity;
     set_up.evaluator = parts_.evaluator_identity;
     journal_->begin(std::move(header));
+    // What is measured of a device is never twice the same; a request must be, or its answer is lost.
+    if (journal_->resumed() && device_digest(journal_->device()) == device_digest_)
+      device_ = journal_->device();
   }
 
   [[nodiscard]] Journal& journal() noexcept { return *journal_; }

@@ -11,7 +11,9 @@
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,25 @@
 namespace mtmc {
 
 namespace detail {
+
+/// Why a request is not sent: what it could take, what is spent, and the caps.
+[[nodiscard]] inline std::string over_cap_text(const Usage& most, const Usage& spent,
+                                               const SpendingCaps& caps) {
+  const auto money = [](double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.4g", value);
+    return std::string(text.data());
+  };
+  std::string text = "asking could take " + std::to_string(most.tokens()) + " tokens";
+  if (most.cost > 0) text += " and cost " + money(most.cost);
+  text += "; so far it was " + std::to_string(spent.tokens()) + " tokens";
+  if (most.cost > 0) text += " and " + money(spent.cost);
+  text += "; the cap is ";
+  if (caps.tokens > 0) text += std::to_string(caps.tokens) + " tokens";
+  if (caps.tokens > 0 && caps.cost > 0) text += " and ";
+  if (caps.cost > 0) text += money(caps.cost);
+  return text;
+}
 
 /// Whether the server may have worked on a try that gave no answer, and be paid for it.
 [[nodiscard]] inline bool may_have_worked(const HttpResponse& response) {
@@ -128,9 +149,9 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
   if (request.max_tokens <= 0 && (caps.tokens > 0 || caps.cost > 0))
     request.max_tokens = options_.answer_tokens;
   const auto most = most_of(request);
-  const auto over_cap = [&most] {
-    return ChatAnswer::failed(ChatFailure::budget, "asking could take " + std::to_string(most.tokens()) +
-                                                       " tokens, and a cap on spending could be passed");
+  const auto over_cap = [&] {
+    return ChatAnswer::failed(ChatFailure::budget,
+                              detail::over_cap_text(most, options_.spending.spent(), caps));
   };
   // What tries that were lost on the way may have cost.
   Usage lost;
@@ -201,6 +222,8 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
       answer = over_cap();
       break;
     }
+    // What waits for its answer will be paid: its part of the caps stays set aside.
+    if (answer.failure == ChatFailure::pending) break;
     if (answer.failure != ChatFailure::none) {
       answer.usage = settle_without_answer(response);
     } else {

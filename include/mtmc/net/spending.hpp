@@ -76,7 +76,7 @@ public:
   class Reservation {
   public:
     Reservation(Reservation&& other) noexcept
-        : state_(std::exchange(other.state_, nullptr)), held_(other.held_) {}
+        : state_(std::exchange(other.state_, nullptr)), held_(std::move(other.held_)) {}
     Reservation& operator=(Reservation&&) = delete;
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
