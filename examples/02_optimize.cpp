@@ -353,7 +353,10 @@ void close_round(mtmc::BatchTransport& batch, const std::string& folder) {
   for (const auto& problem : batch.problems()) std::fprintf(stderr, "warning: %s\n", problem.c_str());
   if (batch.waiting() == 0) return;
   batch.close_round();
-  std::fprintf(stderr, "%zu requests wait for their answers:\n", batch.waiting());
+  const auto waiting = batch.waiting();
+  std::fprintf(
+      stderr, waiting == 1 ? "%zu request waits for its answer:\n" : "%zu requests wait for their answers:\n",
+      waiting);
   for (const auto& file : batch.files())
     std::fprintf(stderr, "  %s (%zu of %zu answered)\n", file.path.c_str(), file.answered, file.requests);
   std::fprintf(stderr,
