@@ -1,5 +1,6 @@
 // Policies with actions of their own.
 #include <mtmc/core/any.hpp>
+#include <mtmc/loop/journal.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/temporary_folder.hpp>
