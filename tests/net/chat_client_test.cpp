@@ -1,5 +1,7 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/chat_client.hpp>
+#include <mtmc/net/chat_lessons.hpp>
+#include <mtmc/net/event_stream.hpp>
 
 #include <doctest/doctest.h>
 
