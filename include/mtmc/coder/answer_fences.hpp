@@ -321,7 +321,7 @@ private:
       inner = body.substr(0, end);
     block.body = inner;
     result.blocks.push_back(std::move(block));
-    if (!block.closed && result.open_end) return result;
+    if (result.open_end) return result;
     at += 1 + head + 1 + end + name->size() + 2;
     words = at + 1;
   }

@@ -80,7 +80,7 @@ struct Prompt {
 
 struct PromptOptions {
   /// Largest prompt in bytes (about three a token).
-  std::size_t most_bytes = 96 * 1024;
+  std::size_t most_bytes = std::size_t{96} << 10;
   /// Newest history entries shown.
   std::size_t history = 8;
   /// Ask for search/replace edits instead of the whole text; for kernels of several hundred lines.

@@ -20,7 +20,7 @@ namespace mtmc {
 namespace detail {
 
 /// Calls `visit(run, line)` for each line of a journal, as it stands there.
-template <class Visit> void for_each_line(const std::string& path, Visit&& visit) {
+template <class Visit> void for_each_journal_line(const std::string& path, Visit&& visit) {
   const auto content = read_run_file(path);
   int number = 0;
   for (const auto line : complete_lines(content)) visit(parse_line(line, path, ++number).run, line);
@@ -70,7 +70,7 @@ inline MergedJournals merge_journals(std::span<const std::string> journals, cons
   MergedJournals merged;
   for (std::size_t i = 0; i < journals.size(); ++i) {
     std::map<std::string, Source> here;
-    detail::for_each_line(journals[i], [&](const std::string& run, std::string_view line) {
+    detail::for_each_journal_line(journals[i], [&](const std::string& run, std::string_view line) {
       std::uint64_t hash = 0;
       Sha256 digest;
       digest.update(line);
@@ -101,7 +101,7 @@ inline MergedJournals merge_journals(std::span<const std::string> journals, cons
   for (std::size_t i = 0; i < journals.size(); ++i) {
     for (const char* texts : {"kernels", "texts"})
       detail::copy_texts(folder_of(journals[i]), folder_of(output), texts);
-    detail::for_each_line(journals[i], [&](const std::string& run, std::string_view line) {
+    detail::for_each_journal_line(journals[i], [&](const std::string& run, std::string_view line) {
       if (longest.at(run).journal == i) target.append(line);
     });
   }
