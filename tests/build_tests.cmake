@@ -18,7 +18,8 @@ if(CMAKE_GENERATOR MATCHES Ninja)
 endif()
 add_test(NAME headers_compile_alone
   COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target headers_alone -- ${keep_going})
-set_tests_properties(headers_compile_alone PROPERTIES LABELS build RUN_SERIAL ON TIMEOUT 2400)
+# Slow: a compilation for each header, six minutes and more on two cores.
+set_tests_properties(headers_compile_alone PROPERTIES LABELS "build;slow" RUN_SERIAL ON TIMEOUT 2400)
 
 # Two translation units that include everything link into one program.
 add_executable(two_tu two_tu/first.cpp two_tu/second.cpp)
