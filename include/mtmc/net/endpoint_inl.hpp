@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/net/endpoint.hpp>
+#include <mtmc/net/http_text.hpp>
 #include <mtmc/net/redact.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/support/os_random.hpp>
@@ -26,13 +27,6 @@
 namespace mtmc {
 
 namespace detail {
-
-/// Where the server's root ends: "http://host:8000" of "http://host:8000/v1".
-[[nodiscard]] inline std::string_view root_of_url(std::string_view url) {
-  const auto scheme = url.find("://");
-  if (scheme == std::string_view::npos) return {};
-  return url.substr(0, url.find('/', scheme + 3));
-}
 
 [[nodiscard]] inline std::string environment_value(const char* name) {
   const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe)
@@ -67,7 +61,7 @@ MTMC_INLINE Endpoint::Endpoint(AnyTransport transport, EndpointOptions options)
   auto& url = state_->options.base_url;
   while (url.ends_with('/')) url.pop_back();
   const bool web = url.starts_with("http://") || url.starts_with("https://");
-  if (!web || detail::root_of_url(url).ends_with("//"))
+  if (!web || detail::origin_of_url(url).ends_with("//"))
     throw Error(
         error_id::net_options, "\"" + url + "\" is no address of a server",
         "Give EndpointOptions::base_url with scheme, host and version, such as http://localhost:8000/v1");
@@ -101,7 +95,7 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
   HttpRequest request;
   request.method = body.empty() ? "GET" : "POST";
   request.url = path.starts_with("//")
-                    ? std::string(detail::root_of_url(options.base_url)) + std::string(path.substr(1))
+                    ? std::string(detail::origin_of_url(options.base_url)) + std::string(path.substr(1))
                     : options.base_url + std::string(path);
   if (!body.empty()) request.headers.push_back({"Content-Type", "application/json"});
   request.headers.push_back({"Accept", reader.take ? "text/event-stream" : "application/json"});
