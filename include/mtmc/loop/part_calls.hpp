@@ -8,10 +8,9 @@
 #include <mtmc/loop/options.hpp>
 #include <mtmc/loop/parts.hpp>
 #include <mtmc/loop/search_state.hpp>
+#include <mtmc/support/deadline.hpp>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -104,14 +103,8 @@ public:
         if (rest <= 0) {
           source_.request_stop();
         } else {
-          // Longer waits than a year would overflow the clock.
-          const auto wait = std::chrono::duration<double>(rest < 3e7 ? rest : 3e7);
-          timer_ = std::jthread([this, wait](std::stop_token stop) {
-            std::mutex mutex;
-            std::condition_variable_any never;
-            std::unique_lock timer_lock{mutex};
-            never.wait_for(timer_lock, stop, wait, [] { return false; });
-            if (!stop.stop_requested()) source_.request_stop();
+          timer_ = std::jthread([this, rest](const std::stop_token& stop) {
+            if (wait_unless_stopped(rest, stop)) source_.request_stop();
           });
         }
       }
