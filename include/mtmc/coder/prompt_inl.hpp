@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -229,7 +230,9 @@ MTMC_INLINE std::string Prompt::text() const {
 
 MTMC_INLINE Prompt build_prompt(const CodingRequest& asked, std::span<const Example* const> examples,
                                 const PromptOptions& options) {
-  const auto request = options.plain ? detail::plain_request(asked) : asked;
+  std::optional<CodingRequest> plain;
+  if (options.plain) plain = detail::plain_request(asked);
+  const auto& request = plain ? *plain : asked;
   auto prompt = detail::common_prompt(request, options);
   // The later ones are the first to be dropped.
   constexpr int first_to_go = 1;

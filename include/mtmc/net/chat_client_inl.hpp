@@ -207,10 +207,10 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
       if (next) reservation.emplace(std::move(*next));
       return !refused_by_cap;
     };
-    const auto outcome =
+    auto outcome =
         endpoint_.send("/chat/completions", std::move(body), deadline, stop, reader, request.label);
     tries += outcome.tries;
-    auto response = outcome.response;
+    auto& response = outcome.response;
     const bool whole = streams && response.ok() && streamed && !streamed->whole().empty();
     if (whole) response.body = streamed->whole();
     // An answer that breaks off is one that was cut.
