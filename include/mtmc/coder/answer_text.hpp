@@ -1,7 +1,6 @@
 #pragma once
 /// What every answer has, whatever it holds: reasoning before it, line ends, end markers, prose.
 
-#include <mtmc/support/nearest_name.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/enum_names.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -29,10 +30,9 @@ struct HttpHeader {
 
 namespace detail {
 [[nodiscard]] inline bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (lower(a[i]) != lower(b[i])) return false;
+    if (lower_case(a[i]) != lower_case(b[i])) return false;
   return true;
 }
 } // namespace detail

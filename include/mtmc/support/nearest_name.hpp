@@ -12,10 +12,6 @@ namespace mtmc {
 
 namespace detail {
 
-[[nodiscard]] inline char lower_case(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 /// Number of single-character insertions, deletions and replacements that turn one name into the other,
 /// without regard to the case of ASCII letters.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view left, std::string_view right) {

@@ -9,6 +9,11 @@ namespace mtmc {
 
 namespace detail {
 
+/// An ASCII letter as a small one; anything else as it is.
+[[nodiscard]] constexpr char lower_case(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 /// The texts one after the other: "M, N, K".
 template <class Texts>
 [[nodiscard]] std::string joined(const Texts& parts, std::string_view separator = ", ") {
