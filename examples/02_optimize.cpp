@@ -43,6 +43,8 @@ struct Arguments {
   command_line::LanguageModelArguments models;
 
   [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
+  /// Whether there is nothing to be sent, only to be shown.
+  [[nodiscard]] bool only_shows() const { return show_prompt || dry_run; }
   [[nodiscard]] bool asks_policy() const {
     return policy == "chat" || policy == "served" || policy == "free-form";
   }
@@ -153,6 +155,8 @@ struct Parts {
 
 mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::ActionSpace& space,
                             command_line::LanguageModels& models) {
+  // The served policy asks its server as soon as it is made.
+  if (arguments.only_shows() && arguments.asks_policy()) return mtmc::RulesPolicy{};
   if (arguments.policy == "random") return mtmc::RandomPolicy{};
   if (arguments.policy == "chat") return mtmc::ChatPolicy{models.policy_client()};
   if (arguments.policy == "free-form") return mtmc::FreeFormPolicy{models.policy_client()};
@@ -196,7 +200,7 @@ mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& devi
   return seen;
 }
 
-/// The first request to the coder. Where choosing would ask a model, the rules choose.
+/// The first request to the coder.
 mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& evaluator,
                                   const Arguments& arguments, Parts& parts) {
   const auto& device = evaluator.device();
@@ -206,10 +210,11 @@ mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& ev
   if (arguments.show_prompt && !arguments.models.options.prompt.plain)
     request.seen.evaluation = evaluator.evaluate({.task = task, .candidate = task.kernel}, {});
   auto actions = parts.space.legal_actions(request.seen.structure, device);
-  mtmc::AnyPolicy rules{mtmc::RulesPolicy{}};
-  auto& policy = arguments.asks_policy() ? rules : parts.policy;
-  if (policy.proposes_actions()) actions = policy.propose(request.seen, actions, {});
-  const auto distribution = policy.distribution(request.seen, actions, {});
+  if (parts.policy.proposes_actions()) {
+    actions = parts.policy.propose(request.seen, actions, {});
+    actions.push_back(mtmc::Action::stop());
+  }
+  const auto distribution = parts.policy.distribution(request.seen, actions, {});
   const auto best = std::max_element(distribution.probabilities.begin(), distribution.probabilities.end());
   request.action = actions.at(static_cast<std::size_t>(best - distribution.probabilities.begin()));
   if (const auto* const type = parts.space.find(request.action.optimization)) {
@@ -392,7 +397,7 @@ int run(const Arguments& arguments) {
   command_line::LanguageModels models(arguments.models);
   auto parts = make_parts(arguments, models);
   Evaluators evaluators(arguments);
-  if (arguments.show_prompt || arguments.dry_run) {
+  if (arguments.only_shows()) {
     const auto coder = models.coder();
     for (const auto& task : tasks)
       show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
@@ -472,7 +477,7 @@ int main(int argc, char** argv) {
                          "model: others ask nothing\n");
     return command_line::bad_usage_or_task;
   }
-  if ((arguments.show_prompt || arguments.dry_run) && !arguments.asks_coder()) {
+  if (arguments.only_shows() && !arguments.asks_coder()) {
     std::fprintf(stderr, "error: --show-prompt and --dry-run need --coder openai: others send nothing\n");
     return command_line::bad_usage_or_task;
   }
