@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,16 +22,7 @@ bool can_run_tls() { return can_run() && fake::has_openssl(); }
 class RudeListener {
 public:
   explicit RudeListener(bool ends, std::string word = {}) {
-    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::listen(listener_.get(), 8) != 0 ||
-        ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw std::runtime_error("cannot listen on 127.0.0.1");
-    port_ = ntohs(address.sin_port);
+    port_ = fake::listen_on_loopback(listener_);
     if (!ends) return;
     thread_ = std::jthread([this, word = std::move(word)] {
       while (true) {

@@ -252,20 +252,25 @@ private:
 /// What the server does with a request. Called in the thread of the connection, so several at once.
 using Script = std::function<void(const Request&, Connection&)>;
 
+/// Listens on 127.0.0.1, at a port of the system's choice, which is the answer.
+inline int listen_on_loopback(mtmc::FileDescriptor& listener) {
+  listener.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::listen(listener.get(), 512) != 0 ||
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::runtime_error("a fake server cannot listen on 127.0.0.1");
+  return ntohs(address.sin_port);
+}
+
 /// The server. A thread for each connection; all of them have ended when the destructor returns.
 class Server {
 public:
   explicit Server(Script script) : script_(std::move(script)) {
-    listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-        ::listen(listener_.get(), 512) != 0 ||
-        ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-      throw std::runtime_error("the fake server cannot listen on 127.0.0.1");
-    port_ = ntohs(address.sin_port);
+    port_ = listen_on_loopback(listener_);
     acceptor_ = std::thread([this] { accept_all(); });
   }
   Server(const Server&) = delete;
