@@ -35,7 +35,7 @@ TEST_CASE("every built-in example in CUDA is a task, and right after the step, o
   int judged = 0;
   for (const auto& example : example_tasks::built_in(languages::cuda)) {
     const auto name = example_tasks::name_of(example);
-    const auto task = example_tasks::task_of(example);
+    const auto task = example_tasks::at_small_sizes(example_tasks::task_of(example));
     const auto answer = evaluator.evaluate({task, example_tasks::after(example), {}}, {});
     CHECK_MESSAGE(answer.correct(), name, " is judged ", words_about(answer));
     CHECK_MESSAGE(answer.sizes.size() == task.sizes.size(), name);
@@ -52,8 +52,8 @@ TEST_CASE("the emulated GPU tells an example that forgets the remainder") {
     const auto at = example.after.find("for (; i < N; ++i)");
     REQUIRE(at != std::string::npos);
     example.after.replace(at, 18, "for (; i < N - 1; ++i)");
-    const auto answer =
-        evaluator.evaluate({example_tasks::task_of(example), example_tasks::after(example), {}}, {});
+    const auto task = example_tasks::at_small_sizes(example_tasks::task_of(example));
+    const auto answer = evaluator.evaluate({task, example_tasks::after(example), {}}, {});
     CHECK_MESSAGE(answer.verdict == Verdict::wrong_result, words_about(answer));
   }
 }

@@ -32,16 +32,5 @@ TEST_CASE("every built-in example in OpenCL is a task, and right after the step"
   options.explore_pairs = 14;
   options.locks.plausibility = false; // a ceiling measured on a busy machine would be too low
   KernelEvaluator<OpenClBackend> evaluator(std::move(*backend), options);
-  int judged = 0;
-  for (const auto& example : example_tasks::built_in(languages::opencl)) {
-    const auto name = example_tasks::name_of(example);
-    const auto task = example_tasks::task_of(example);
-    const auto answer = evaluator.evaluate({task, example_tasks::after(example), task.kernel}, {});
-    std::string words(to_string(answer.verdict));
-    for (const auto& diagnostic : answer.diagnostics) words += ", " + diagnostic.message;
-    CHECK_MESSAGE(answer.correct(), name, " is judged ", words);
-    if (answer.speed_up) MESSAGE(name, ": ", answer.speed_up->value, " times as fast");
-    ++judged;
-  }
-  CHECK(judged >= 2);
+  example_tasks::check_all(evaluator, languages::opencl, 2);
 }

@@ -54,7 +54,7 @@ does both and keeps the value in a register. The scratch buffer and one launch a
 through memory and the start of a kernel are saved. The grid and the guard for the last block stay as they were.</why>
 <task><![CDATA[
 {"arguments": [{"name": "re", "shape": ["N"]}, {"name": "im", "shape": ["N"]}, {"name": "level", "shape": ["N"]}],
- "sizes": [{"N": 100000}, {"N": 257, "weight": 0}, {"N": 1, "weight": 0}]}
+ "sizes": [{"N": 16000000}, {"N": 100000, "weight": 0}, {"N": 257, "weight": 0}, {"N": 1, "weight": 0}]}
 ]]></task>
 <before><![CDATA[
 //@ scratch power: f32[N]

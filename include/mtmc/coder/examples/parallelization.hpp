@@ -64,7 +64,8 @@ combines them, with a barrier after every halving. The launch line starts a bloc
 without a sample keep the record's first one, which changes no extreme.</why>
 <task><![CDATA[
 {"arguments": [{"name": "x", "shape": ["M", "N"]}, {"name": "span", "shape": ["M"]}],
- "sizes": [{"M": 100, "N": 1000}, {"M": 7, "N": 129, "weight": 0}, {"M": 3, "N": 1, "weight": 0}]}
+ "sizes": [{"M": 1000, "N": 10000},
+           {"M": 100, "N": 1000, "weight": 0}, {"M": 7, "N": 129, "weight": 0}, {"M": 3, "N": 1, "weight": 0}]}
 ]]></task>
 <before><![CDATA[
 //@ launch peak_to_peak<<<ceil_div(M, 128), 128>>>(x, span, M, N)

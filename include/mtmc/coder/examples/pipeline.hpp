@@ -60,7 +60,8 @@ left it. Behind the last site the loads are left out; their weight is zero.</why
 <task><![CDATA[
 {"arguments": [{"name": "x", "shape": ["N"], "domain": ["-2", "2"]}, {"name": "site", "shape": ["M"], "domain": ["-2", "2"]},
                {"name": "weight", "shape": ["M"]}, {"name": "out", "shape": ["N"]}],
- "sizes": [{"N": 512, "M": 600}, {"N": 131, "M": 257, "weight": 0}, {"N": 1, "M": 1, "weight": 0}],
+ "sizes": [{"N": 16384, "M": 16384},
+           {"N": 512, "M": 600, "weight": 0}, {"N": 131, "M": 257, "weight": 0}, {"N": 1, "M": 1, "weight": 0}],
  "flops": "4*N*M"}
 ]]></task>
 <before><![CDATA[

@@ -56,7 +56,8 @@ edges.</why>
 <task><![CDATA[
 {"arguments": [{"name": "in", "shape": ["C", "N"]}, {"name": "gain", "shape": ["C"]}, {"name": "offset", "shape": ["C"]},
                {"name": "out", "shape": ["C", "N"]}],
- "sizes": [{"C": 96, "N": 500}, {"C": 17, "N": 33, "weight": 0}, {"C": 1, "N": 1, "weight": 0}]}
+ "sizes": [{"C": 4000, "N": 4000},
+           {"C": 96, "N": 500, "weight": 0}, {"C": 17, "N": 33, "weight": 0}, {"C": 1, "N": 1, "weight": 0}]}
 ]]></task>
 <before><![CDATA[
 //@ launch calibrate<<<(ceil_div(C, 32), ceil_div(N, 8)), (32, 8)>>>(in, gain, offset, out, C, N)

@@ -76,7 +76,7 @@ only store nothing; in the last tile the inner loop ends at the last charge.</wh
 <task><![CDATA[
 {"arguments": [{"name": "x", "shape": ["N"], "domain": ["-1", "1"]}, {"name": "y", "shape": ["N"], "domain": ["-1", "1"]},
                {"name": "charge", "shape": ["N"]}, {"name": "v", "shape": ["N"]}],
- "sizes": [{"N": 640}, {"N": 131, "weight": 0}, {"N": 1, "weight": 0}],
+ "sizes": [{"N": 16384}, {"N": 640, "weight": 0}, {"N": 131, "weight": 0}, {"N": 1, "weight": 0}],
  "flops": "7*N*N"}
 ]]></task>
 <before><![CDATA[

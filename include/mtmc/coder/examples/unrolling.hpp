@@ -66,7 +66,8 @@ neighbouring: a tap is loaded once for the four, and four independent loads of t
 starts a quarter of the blocks. A thread whose four elements are not all below N takes them one by one.</why>
 <task><![CDATA[
 {"arguments": [{"name": "x", "shape": ["N + K - 1"]}, {"name": "h", "shape": ["K"]}, {"name": "y", "shape": ["N"]}],
- "sizes": [{"N": 6000, "K": 32}, {"N": 515, "K": 5, "weight": 0}, {"N": 1, "K": 1, "weight": 0}],
+ "sizes": [{"N": 4000000, "K": 32},
+           {"N": 6000, "K": 32, "weight": 0}, {"N": 515, "K": 5, "weight": 0}, {"N": 1, "K": 1, "weight": 0}],
  "flops": "2*N*K"}
 ]]></task>
 <before><![CDATA[

@@ -56,7 +56,7 @@ elements go the scalar way.</why>
 <task><![CDATA[
 {"arguments": [{"name": "front", "shape": ["N"]}, {"name": "alpha", "shape": ["N"], "domain": ["0", "1"]},
                {"name": "back", "shape": ["N"]}, {"name": "out", "shape": ["N"]}],
- "sizes": [{"N": 100000}, {"N": 1027, "weight": 0}, {"N": 1, "weight": 0}]}
+ "sizes": [{"N": 16000000}, {"N": 100000, "weight": 0}, {"N": 1027, "weight": 0}, {"N": 1, "weight": 0}]}
 ]]></task>
 <before><![CDATA[
 //@ launch composite<<<ceil_div(N, 256), 256>>>(front, alpha, back, out, N)
