@@ -4,8 +4,8 @@
 # and fails. With nothing missing it says nothing and is done in a moment.
 #
 # Usage: cmake/bootstrap.sh [--bench] [--clang] [--opencl] [--style] [--all]
-#   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples; libcurl and the
-#              openssl program, for the tests of networks
+#   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples; libcurl,
+#              certificates of authorities and the openssl program, for endpoints and their tests
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
@@ -66,6 +66,8 @@ missing_packages() {
   any_file /usr/lib/*/libcurl.so.4 /usr/lib/*/libcurl-gnutls.so.4 /usr/lib*/libcurl.so.4 \
     /usr/local/lib*/libcurl.so.4 || echo libcurl4
   have openssl || echo openssl
+  # Endpoints on the internet are trusted by what lies here.
+  any_file /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem || echo ca-certificates
   if [ "$clang" ]; then
     have clang++ || echo clang
     [ -z "$(absent_headers clang++ omp.h)" ] || echo libomp-dev

@@ -89,30 +89,37 @@ TEST_CASE("a ca_file that is not there or holds no certificate is a failure of t
   for (const auto& file : {certificate.file() + ".missing", certificate.key()}) {
     CAPTURE(file);
     auto transport = direct({.ca_file = file});
-    CHECK(send(transport, get(server.url())).failure == TransportFailure::tls);
+    const auto response = send(transport, get(server.url()));
+    CHECK(response.failure == TransportFailure::tls);
+    CHECK(contains(response.message, "ca-certificates"));
   }
 }
 
 TEST_CASE("a server that falls silent in the handshake is given up") {
-  if (!can_run()) return;
+  if (!can_run_tls()) return;
+  const fake::Certificate certificate("DNS:localhost,IP:127.0.0.1");
   const RudeListener server(false);
-  auto transport = direct({.connect_seconds = 0.1});
+  auto transport = direct({.ca_file = certificate.file(), .connect_seconds = 0.1});
   const auto response = send(transport, get(server.url()));
   CHECK(response.failure == TransportFailure::timeout);
   CHECK(contains(response.message, "within 0.1 s"));
 }
 
 TEST_CASE("a server that answers something else than TLS is not trusted") {
-  if (!can_run()) return;
+  if (!can_run_tls()) return;
+  const fake::Certificate certificate("DNS:localhost,IP:127.0.0.1");
   const RudeListener server(true, "HTTP/1.1 400 Bad Request\r\n\r\n");
-  auto transport = direct();
-  CHECK(send(transport, get(server.url())).failure == TransportFailure::tls);
+  auto transport = direct({.ca_file = certificate.file()});
+  const auto response = send(transport, get(server.url()));
+  CHECK(response.failure == TransportFailure::tls);
+  CHECK(contains(response.message, "not trusted"));
 }
 
 TEST_CASE("a connection that ends in the handshake is dropped, not distrusted") {
-  if (!can_run()) return;
+  if (!can_run_tls()) return;
+  const fake::Certificate certificate("DNS:localhost,IP:127.0.0.1");
   const RudeListener server(true);
-  auto transport = direct();
+  auto transport = direct({.ca_file = certificate.file()});
   const auto response = send(transport, get(server.url()));
   CAPTURE(response.message);
   CHECK(response.failure == TransportFailure::dropped);

@@ -192,6 +192,9 @@ struct CurlEnd {
       return "the proxy opened no way to the server: it answered " + std::to_string(end.tunnel_status);
     return "there is no connection to be had" + words;
   case TransportFailure::tls:
+    if (end.code == curl_code::no_authorities)
+      return "no server can be trusted without certificates of authorities" + words +
+             "; install the system's (the package ca-certificates), or name a file in CurlOptions::ca_file";
     return "the server is not trusted" + words +
            "; if its certificate is your own, name its authority's in CurlOptions::ca_file";
   case TransportFailure::timeout:

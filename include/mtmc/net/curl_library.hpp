@@ -44,8 +44,11 @@ inline constexpr CurlCode recursive_call = 93;
 inline constexpr CurlCode file_too_large = 63;
 inline constexpr CurlCode too_large = 100;
 inline constexpr CurlCode proxy_handshake = 97;
+/// The authorities' certificates cannot be read.
+inline constexpr CurlCode no_authorities = 77;
 /// What is wrong with certificates, keys and their files.
-inline constexpr std::array<CurlCode, 13> trust{51, 53, 54, 58, 59, 60, 64, 66, 77, 82, 83, 90, 98};
+inline constexpr std::array<CurlCode, 13> trust{51, 53, 54, 58, 59, 60, 64, 66, no_authorities,
+                                                82, 83, 90, 98};
 } // namespace curl_code
 
 /// Options, numbered as in curl/curl.h: numbers (below 10000), pointers (from 10000), functions (from 20000)
