@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../described_kernel.hpp"
 #include "evaluations.hpp"
 
 namespace bench {
@@ -79,59 +80,16 @@ inline const std::vector<std::string> cuda_sequences{"gemm", "softmax", "gemm_bi
   }
 }
 
-/// A kernel at its task's main size as data: launches with evaluated extents and parameters as bits, buffers
-/// with what they hold, and the text. What a program needs that launches it by other means.
+/// A kernel at its task's main size as data (described_kernel.hpp), with its name and what it must move and
+/// compute.
 [[nodiscard]] inline nlohmann::json describe_kernel(const NamedKernel& named, int compute_units) {
-  const auto& task = named.task;
-  const auto* size = task.main_size();
-  if (size == nullptr) throw std::runtime_error("the task " + task.name + " has no size that is timed");
-  const auto plan = mtmc::plan_launches(named.kernel, task, *size, compute_units);
-  auto buffers = nlohmann::json::array();
-  for (const auto& argument : task.arguments) {
-    if (argument.role == mtmc::ArgumentRole::scalar) continue;
-    const auto extents =
-        mtmc::detail::evaluate_extents(argument.shape, argument.type, size->symbols, argument.name);
-    nlohmann::json buffer{{"name", argument.name},
-                          {"role", to_string(argument.role)},
-                          {"dtype", to_string(argument.type)},
-                          {"shape", extents}};
-    if (argument.domain)
-      buffer["domain"] = {mtmc::detail::evaluate_real(argument.domain->low, size->symbols, argument.name),
-                          mtmc::detail::evaluate_real(argument.domain->high, size->symbols, argument.name)};
-    buffers.push_back(std::move(buffer));
-  }
-  for (const auto& scratch : plan.scratch)
-    buffers.push_back({{"name", scratch.name},
-                       {"role", "scratch"},
-                       {"dtype", to_string(scratch.type)},
-                       {"shape", scratch.extents}});
-  auto launches = nlohmann::json::array();
-  for (const auto& launch : plan.launches) {
-    auto arguments = nlohmann::json::array();
-    for (const auto& argument : launch.arguments) {
-      if (argument.kind == mtmc::LaunchArgument::Kind::tensor_map)
-        throw std::runtime_error(named.name + " has a tensor map, which cannot be described");
-      if (argument.kind == mtmc::LaunchArgument::Kind::buffer)
-        arguments.push_back({{"buffer", argument.name}});
-      else if (mtmc::is_floating(argument.type))
-        arguments.push_back({{"value", argument.real}});
-      else
-        arguments.push_back({{"value", argument.integer}});
-    }
-    launches.push_back({{"entry", launch.entry},
-                        {"grid", launch.grid},
-                        {"block", launch.block},
-                        {"shared", launch.shared_bytes},
-                        {"arguments", std::move(arguments)}});
-  }
-  return {{"name", named.name},
-          {"task", task.name},
-          {"size", size->symbols},
-          {"source", named.kernel.source},
-          {"buffers", std::move(buffers)},
-          {"launches", std::move(launches)},
-          {"bytes", mtmc::least_bytes(task, *size)},
-          {"flops", mtmc::stated_flops(task, *size)}};
+  const auto* size = named.task.main_size();
+  if (size == nullptr) throw std::runtime_error("the task " + named.task.name + " has no size that is timed");
+  auto described = mtmc_test::describe_kernel(named.kernel, named.task, *size, compute_units);
+  described["name"] = named.name;
+  described["bytes"] = mtmc::least_bytes(named.task, *size);
+  described["flops"] = mtmc::stated_flops(named.task, *size);
+  return described;
 }
 
 /// The same with the kernel's binary, written to `<folder>/<file>`, and what its parameters take.

@@ -50,19 +50,20 @@ def torch_type(torch, name):
 
 
 def make_tensor(torch, buffer, generator):
-    """Content for a buffer: normal numbers, uniform ones in a domain, zeros where the kernel writes."""
+    """Content for a buffer, on the generator's device: normal numbers, uniform ones in a domain, zeros where the
+    kernel writes."""
     dtype = torch_type(torch, buffer["dtype"])
     shape = buffer["shape"]
+    made = {"device": generator.device, "generator": generator}
     if buffer["role"] in ("output", "scratch"):
-        return torch.zeros(shape, dtype=dtype, device="cuda")
+        return torch.zeros(shape, dtype=dtype, device=generator.device)
     if not dtype.is_floating_point:
         low, high = buffer.get("domain", (-100, 100))
-        return torch.randint(int(low), int(high) + 1, shape, device="cuda", generator=generator).to(dtype)
+        return torch.randint(int(low), int(high) + 1, shape, **made).to(dtype)
     if "domain" in buffer:
         low, high = buffer["domain"]
-        uniform = torch.rand(shape, dtype=torch.float32, device="cuda", generator=generator)
-        return (low + (high - low) * uniform).to(dtype)
-    return torch.randn(shape, dtype=torch.float32, device="cuda", generator=generator).to(dtype)
+        return (low + (high - low) * torch.rand(shape, dtype=torch.float32, **made)).to(dtype)
+    return torch.randn(shape, dtype=torch.float32, **made).to(dtype)
 
 
 def make_tensors(torch, kernel, seed):

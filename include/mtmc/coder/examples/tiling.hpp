@@ -193,8 +193,8 @@ __kernel void nearest(__global const float* px, __global const float* py, __glob
 <example optimization="tiling" language="triton">
 <title>Shortest two-leg routes: C[i][j] is the least A[i][k] + B[k][j]</title>
 <action>tiling the k loop of routes in line 11 to 14</action>
-<why>A program now computes 16 rows of the same 128 columns, so that each row of B that it loads serves 16 rows of C
-instead of one, and B is read 16 times less. The launch line starts a program for every 16 rows; masks keep the last,
+<why>A program now computes four rows of the same 128 columns, so that each row of B that it loads serves four rows of C
+instead of one, and B is read four times less. The launch line starts a program for every four rows; masks keep the last,
 incomplete tile in both directions from reading or writing beyond the arrays. Each element still takes the least over
 the same sums.</why>
 <task><![CDATA[
@@ -204,7 +204,8 @@ the same sums.</why>
                {"name": "M", "role": "scalar", "dtype": "i32", "value": "M"},
                {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"},
                {"name": "K", "role": "scalar", "dtype": "i32", "value": "K"}],
- "sizes": [{"M": 512, "N": 512, "K": 512}, {"M": 17, "N": 129, "K": 5, "weight": 0}, {"M": 1, "N": 1, "K": 1, "weight": 0}],
+ "sizes": [{"M": 2048, "N": 2048, "K": 2048},
+           {"M": 17, "N": 129, "K": 5, "weight": 0}, {"M": 1, "N": 1, "K": 1, "weight": 0}],
  "flops": "2*M*N*K"}
 ]]></task>
 <before><![CDATA[
@@ -229,12 +230,12 @@ import triton
 import triton.language as tl
 
 
-#@ launch routes<<<(ceil_div(N, 128), ceil_div(M, 16)), 128>>>(A, B, C, M, N, K)
+#@ launch routes<<<(ceil_div(N, 128), ceil_div(M, 4)), 128>>>(A, B, C, M, N, K)
 @triton.jit
 def routes(A, B, C, M, N, K):
-    i = tl.program_id(1) * 16 + tl.arange(0, 16)
+    i = tl.program_id(1) * 4 + tl.arange(0, 4)
     j = tl.program_id(0) * 128 + tl.arange(0, 128)
-    least = tl.full((16, 128), 1e30, tl.float32)
+    least = tl.full((4, 128), 1e30, tl.float32)
     for k in range(0, K):
         a = tl.load(A + i * K + k, mask=i < M, other=0.0)
         b = tl.load(B + k * N + j, mask=j < N, other=0.0)
