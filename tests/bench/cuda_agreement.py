@@ -2,14 +2,15 @@
 
     bench_cuda_agreement --output FOLDER && python3 tests/bench/cuda_agreement.py FOLDER
 
-Asked for: within 2 % for kernels above 20 us, within 5 % below. The judge times short calls in groups, each on buffers of its
-own, and leaves the L2 cache with nothing of them and nothing to be written back. The bounds are applied to PyTorch's
-events around as many such calls after such a flush. Beside them stand its times of a single call, which contain the start
-and the end of being alone (1 to 2 us), after the same flush and after one by writing, with a cache full of what must be
-written back. Exit code 1 if a kernel misses its bound.
+Asked for: within 2 % for kernels above 20 us, within 5 % below. The judge times short calls in groups, each on buffers of
+its own with red zones around them, and leaves the L2 cache with nothing of them and nothing to be written back. The
+bounds are applied to PyTorch's events around as many such calls, on buffers that lie so, after such a flush. Beside them
+stand its times of a single call, which contain the start and the end of being alone (1 to 2 us), after the same flush and
+after one by writing, with a cache full of what must be written back. Exit code 1 if a kernel misses its bound.
 """
 
 import argparse
+import math
 import pathlib
 import sys
 
@@ -20,7 +21,7 @@ import cuda_kernels  # noqa: E402
 def group_size(kernel, seconds, memory):
     """Calls that the judge times together: as long as KernelEvaluatorOptions::shortest_timing, with at most
     `largest_group` of them and `group_bytes` of buffers, which on a device of `memory` bytes is a 64th of it."""
-    return max(1, min(32, int(200e-6 / seconds), int(memory / 64 / max(kernel["bytes"], 1))))
+    return max(1, min(32, math.ceil(200e-6 / seconds), int(memory / 64 / max(kernel["bytes"], 1))))
 
 
 def main():
