@@ -193,6 +193,43 @@ TEST_CASE("drafts that were pending are asked for again, the others are not") {
   CHECK(toy::text_of(result) == toy::text_of(whole.optimize(toy::task())));
 }
 
+TEST_CASE("an endpoint that was down has used up no step, no action and no patience once the run is taken up "
+          "again") {
+  const mtmc::TemporaryFolder folder;
+  bool down = true;
+  int silent = 0;
+  int answered = 0;
+  const auto play = [&](const std::string& output) {
+    scripted::Stage stage;
+    stage.wants({"alpha", "beta", "gamma", "delta"});
+    stage.options.max_steps = 4;
+    stage.options.budget.patience = 4;
+    stage.options.output = output;
+    stage.options.resume = !output.empty();
+    stage.coder.answer = [&](const mtmc::CodingRequest& request, std::stop_token) {
+      if (!down || answered == 0) {
+        ++answered;
+        silent = 0;
+        return scripted::Coder::did(request, scripted::Coder::name_of(request));
+      }
+      if (++silent == 3) throw mtmc::Error(mtmc::error_id::net_endpoint, "nobody is there", "Wait");
+      return mtmc::Draft::failed(mtmc::DraftFailure::endpoint, "no connection");
+    };
+    return stage.run();
+  };
+  for (int session = 0; session < 3; ++session) {
+    const auto result = play(folder.path());
+    CHECK(result.stop_reason == mtmc::StopReason::failed);
+    CHECK(answered == 1);
+    silent = 0;
+  }
+  down = false;
+  const auto result = play(folder.path());
+  CHECK(result.stop_reason == mtmc::StopReason::step_limit);
+  CHECK(answered == 4);
+  CHECK(toy::text_of(result) == toy::text_of(play("")));
+}
+
 TEST_CASE("when the region finder has learnt something, the run goes on differently from there") {
   const mtmc::TemporaryFolder folder;
   Game whole{1};

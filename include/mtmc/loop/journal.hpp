@@ -350,6 +350,23 @@ namespace detail {
   }
 }
 
+/// How many of its lines a run is taken up with. One that ended with an error goes on before the steps at its
+/// end in which no draft was answered: an endpoint that was down has used up no step and no action.
+[[nodiscard]] inline std::size_t lines_to_resume(const std::vector<std::string_view>& lines,
+                                                 const JournalRun& run, const std::string& path) {
+  if (!run.finish || run.finish->stop_reason != StopReason::failed) return lines.size();
+  int answered = -1;
+  for (const auto& step : run.steps) {
+    const auto draft = run.drafts.find({step.draft, step.sample, step.repair});
+    if (draft != run.drafts.end() && is_answer(draft->second.draft)) answered = std::max(answered, step.step);
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto line = parse_line(lines[i], path, static_cast<int>(i) + 1);
+    if (line.kind == "decision" && line.body.value("step", 0) > answered) return i;
+  }
+  return lines.size();
+}
+
 } // namespace detail
 
 /// The steps of a run as the design's noun, in the order of the journal: every draft of every finished step,

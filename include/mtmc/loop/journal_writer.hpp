@@ -80,7 +80,7 @@ public:
     file_ = std::make_unique<JournalFile>(journal_path(folder), durable);
     store_ = std::make_unique<KernelStore>(folder, durable);
     const auto content = file_->take_content();
-    const auto lines = detail::complete_lines(content);
+    auto lines = detail::complete_lines(content);
     if (!lines.empty() && !resume)
       throw Error(error_id::journal_other_run, "the folder already holds a run",
                   "Resume it (`LoopOptions::resume`), or choose another output folder", file_->path());
@@ -88,6 +88,13 @@ public:
     if (runs.size() > 1)
       throw Error(error_id::journal_other_run, "the journal holds several runs: it was merged",
                   "Resume a run in its own folder", file_->path());
+    if (!runs.empty()) {
+      const auto kept = detail::lines_to_resume(lines, runs.front(), file_->path());
+      if (kept < lines.size()) {
+        lines.resize(kept);
+        runs = detail::read_runs(lines, file_->path(), *store_);
+      }
+    }
     std::size_t complete = 0;
     for (const auto line : lines) complete += line.size() + 1;
     file_->truncate(complete);
