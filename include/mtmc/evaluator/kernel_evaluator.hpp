@@ -259,9 +259,11 @@ private:
       costs.back().checked = locks.sizes || &task.task.sizes[i] == task.task.main_size();
     }
     const auto serial = task.book.next_check(candidate.id);
-    // One or two elements may be a little wrong by chance, so that more have to confirm a lower precision.
+    // One or two elements may be a little wrong by chance, so that more have to confirm a lower precision. If
+    // all larger results are right, it is something else that is wrong with the small ones.
     constexpr std::int64_t enough_elements = 16;
     std::optional<Refusal> unconfirmed;
+    bool confirmed_right = false;
     for (const auto& check : plan_checks(costs, locks)) {
       if (std::chrono::steady_clock::now() > until)
         return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
@@ -273,8 +275,14 @@ private:
       add_tally(evaluation.sizes[check.size], tally);
       const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;
       if (refusal && (confirms || refusal->verdict != Verdict::low_precision)) return refusal;
-      if (refusal) unconfirmed = std::move(refusal);
-      if (unconfirmed && confirms) return unconfirmed;
+      if (refusal && !unconfirmed) unconfirmed = std::move(refusal);
+      if (confirms) confirmed_right = true;
+    }
+    if (unconfirmed && confirmed_right) {
+      unconfirmed->verdict = Verdict::wrong_result;
+      unconfirmed->rule = refusal_rule::reference;
+      unconfirmed->diagnostics.front().remedy =
+          "Look at what the kernel does at this size; the results of larger ones are right";
     }
     return unconfirmed;
   }
