@@ -357,6 +357,18 @@ TEST_CASE("refused fields are left out or renamed at once, and for all requests 
   CHECK(refusals == 1);
 }
 
+TEST_CASE("a cap on money needs a price for the model: it could not be kept otherwise") {
+  ScriptedTransport transport([](const HttpRequest&) { return http(200, "{}"); });
+  ChatClientOptions money;
+  money.prices = {{.model = "another", .prompt = 1, .completion = 1}};
+  CHECK_NOTHROW(ChatClient(Endpoint(transport, endpoint()), money));
+  money.spending = Spending({.cost = 10});
+  CHECK_THROWS_WITH_AS(ChatClient(Endpoint(transport, endpoint()), money), doctest::Contains("no price fits"),
+                       mtmc::Error);
+  money.prices.push_back({.model = "*"}); // a model of one's own may cost nothing
+  CHECK_NOTHROW(ChatClient(Endpoint(transport, endpoint()), money));
+}
+
 TEST_CASE("a cap is never passed, however many ask at once") {
   std::atomic<int> sent{0};
   ChatClientOptions money;

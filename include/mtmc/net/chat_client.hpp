@@ -24,8 +24,12 @@ struct ChatClientOptions {
 /// endpoint and the account. May be used from several threads.
 class ChatClient {
 public:
+  /// Throws `Error` (`mtmc.net.001`) where the account has a cap on money and no price fits the model: such a
+  /// cap could not be kept.
   explicit ChatClient(Endpoint endpoint, ChatClientOptions options = {})
-      : endpoint_(std::move(endpoint)), options_(std::move(options)) {}
+      : endpoint_(std::move(endpoint)), options_(std::move(options)) {
+    demand_price();
+  }
 
   /// Asks, with all tries. What goes wrong is in the answer; nothing is thrown for it. A prompt that the
   /// endpoint has cut (`EndpointProfile::cuts_prompts`) is `too_long`.
@@ -40,6 +44,8 @@ public:
   [[nodiscard]] Usage most_of(const ChatRequest& request) const;
 
 private:
+  void demand_price() const;
+
   Endpoint endpoint_;
   ChatClientOptions options_;
 };

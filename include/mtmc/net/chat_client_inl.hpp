@@ -130,6 +130,13 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
   return answer;
 }
 
+MTMC_INLINE void ChatClient::demand_price() const {
+  const auto& model = endpoint_.options().model;
+  if (options_.spending.caps().cost <= 0 || find_price(options_.prices, model) != nullptr) return;
+  throw Error(error_id::net_options, "money has a cap, but no price fits the model \"" + model + "\"",
+              "Give its price in ChatClientOptions::prices (on the command line --prices), or cap tokens");
+}
+
 MTMC_INLINE Usage ChatClient::most_of(const ChatRequest& request) const {
   Usage most;
   most.prompt_tokens = detail::most_tokens_of(detail::prompt_bytes(request));
