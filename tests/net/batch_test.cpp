@@ -287,6 +287,21 @@ TEST_CASE("an endpoint does not ask a batch again for an error that came back") 
   CHECK(failed.tries == 1);
 }
 
+TEST_CASE("what met a limit of rates in a batch is asked again in the next round") {
+  const Batch batch;
+  const auto ask = [&] {
+    auto transport = batch.open();
+    return send(transport, chat_request("{}"));
+  };
+  const auto id = ask().message;
+  batch.write("answers/1.jsonl", output(id, "slow down", 429));
+  CHECK(ask().message == id + "-2");
+  batch.write("answers/2.jsonl", output_error(id + "-2", "rate_limit_exceeded"));
+  CHECK(ask().message == id + "-3");
+  batch.write("answers/3.jsonl", output(id + "-3", "here"));
+  CHECK(content_of(ask()) == "here");
+}
+
 TEST_CASE("what a batch did not get to is asked again in the next round, so often and no more") {
   const Batch batch;
   const auto request = chat_request(body_of("?"), "t-0");

@@ -151,9 +151,10 @@ struct BatchAnswer {
   const auto read = read_endpoint_error(told);
   const auto& inner = member_or_null(error, "error");
   if (told.status < 300) told.status = status_member(inner.is_object() ? inner : error, "code");
-  answer.unasked =
+  const bool never_begun =
       read.code == "batch_expired" || read.code == "batch_cancelled" || read.code == "request_timeout";
-  if (told.status < 300 || answer.unasked) told.status = status_of_batch_error(read);
+  if (told.status < 300 || never_begun) told.status = status_of_batch_error(read);
+  answer.unasked = never_begun || (told.status == 429 && read.code != "insufficient_quota");
   told.headers.push_back({"x-should-retry", "false"});
   return answer;
 }
