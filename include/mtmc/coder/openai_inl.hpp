@@ -64,7 +64,8 @@ namespace detail {
     throw Error(error_id::net_endpoint,
                 "the endpoint gave no usable answer to " + std::to_string(most_silent) +
                     " drafts in a row; the last time: " + answer.message,
-                "See whether the server runs; a run with a journal goes on from here when it is resumed",
+                "Mend what the message names (a server that is down, a limit of rates, an address that is "
+                "another's); a run with a journal goes on from here when it is resumed",
                 place);
   return Draft::failed(DraftFailure::endpoint, answer.message);
 }

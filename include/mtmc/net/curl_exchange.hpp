@@ -195,6 +195,9 @@ struct CurlEnd {
     if (end.code == curl_code::no_authorities)
       return "no server can be trusted without certificates of authorities" + words +
              "; install the system's (the package ca-certificates), or name a file in CurlOptions::ca_file";
+    if (end.words.find("wrong version number") != std::string::npos)
+      return "the server does not speak TLS" + words +
+             "; if it is meant to be without, write http:// in its address";
     return "the server is not trusted" + words +
            "; if its certificate is your own, name its authority's in CurlOptions::ca_file";
   case TransportFailure::timeout:
