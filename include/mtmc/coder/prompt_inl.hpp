@@ -43,10 +43,15 @@ namespace detail {
   return language.name;
 }
 
-[[nodiscard]] inline std::string role_text(const Language& language) {
-  return "You are an expert in performance engineering of compute kernels in " + readable_name(language) +
-         ". You get one kernel and one optimization, and you write the kernel with exactly that optimization "
-         "applied, and nothing else changed.\n";
+[[nodiscard]] inline std::string role_text(const CodingRequest& request) {
+  const auto role = "You are an expert in performance engineering of compute kernels in " +
+                    readable_name(request.seen.kernel.language) + ". ";
+  if (request.action.kind == Action::Kind::free_text)
+    return role +
+           "You get one kernel and what is to be done with it, and you write the kernel with that done, "
+           "and nothing else changed.\n";
+  return role + "You get one kernel and one optimization, and you write the kernel with exactly that "
+                "optimization applied, and nothing else changed.\n";
 }
 
 [[nodiscard]] inline std::string rules_text(const Language& language) {
@@ -170,7 +175,7 @@ namespace detail {
   };
   Prompt prompt;
   prompt.parts = {
-      part(prompt_part::role, role_text(language), 0, true),
+      part(prompt_part::role, role_text(request), 0, true),
       part(prompt_part::rules, rules_text(language), 0, true),
       part(prompt_part::format, format_text(language, options.edits), 0, true),
       part(prompt_part::hardware, options.plain ? std::string() : "# Hardware\n" + describe(seen.device), 5),

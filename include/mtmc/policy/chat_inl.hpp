@@ -139,7 +139,9 @@ MTMC_INLINE std::vector<Action> FreeFormPolicy::propose(const Observation& seen,
                                                         std::stop_token stop) {
   usage_ = {};
   const auto answer = detail::policy_answer(client_, question(seen), options_, stop, usage_);
-  const auto text = detail::shortened(detail::without_reasoning(answer), 600);
+  // One sentence was asked for, and it is repeated in each later prompt.
+  constexpr std::size_t longest_action = 300;
+  const auto text = detail::shortened(detail::without_reasoning(answer), longest_action);
   constexpr std::string_view word = "stop";
   const bool stops = text.empty() || (text.size() <= word.size() + 1 &&
                                       detail::equal_ignoring_case(text.substr(0, word.size()), word));
