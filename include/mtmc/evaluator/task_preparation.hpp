@@ -151,9 +151,11 @@ private:
           std::string(task().reference ? "the reference" : "the start kernel") +
               " is not reproducible: two runs on the same inputs differ in " + std::to_string(different) +
               " of " + std::to_string(layout.buffers[i].elements) + " elements of " + layout.buffers[i].name,
-          "Write every element of every output and set accumulators before adding to them; or, if sums "
-          "are combined in no fixed order on purpose, say \"atomics\": true; or, if the kernel only reads " +
-              layout.buffers[i].name + ", declare its parameter const or give it the role input",
+          "Write every element of every output and set accumulators before adding to them; if " +
+              layout.buffers[i].name +
+              " is changed in place, give it the role inout; if it is only read, declare its parameter const; "
+              "if an integer input is an index, give it a domain such as [\"0\", \"N - 1\"]; if sums are "
+              "combined in no fixed order on purpose, say \"atomics\": true",
           "task " + task().name + " at " + to_string(layout.size));
     }
   }
