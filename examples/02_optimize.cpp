@@ -276,6 +276,11 @@ void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyP
                 legal[i].text().c_str());
 }
 
+/// Kernels may hold bytes that are no UTF-8.
+std::string as_text(const nlohmann::json& summary, int indent = -1) {
+  return summary.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// Writes what a person or build system takes away: the kernel, a launcher that needs no library, and the
 /// numbers, which get the kernel's path. Nothing if no folder was asked for.
 void write_result(const mtmc::Result& result, nlohmann::json& summary) {
@@ -289,7 +294,7 @@ void write_result(const mtmc::Result& result, nlohmann::json& summary) {
     command_line::print_error(error);
   }
   summary["best"] = kernel_path;
-  mtmc::write_file_atomic(result.folder + "/result.json", summary.dump(2) + '\n');
+  mtmc::write_file_atomic(result.folder + "/result.json", as_text(summary, 2) + '\n');
 }
 
 nlohmann::json summarize(const mtmc::Result& result) {
@@ -301,6 +306,7 @@ nlohmann::json summarize(const mtmc::Result& result) {
           {"verdict", to_string(result.evaluation.verdict)},
           {"best", result.best.id()},
           {"best_id", result.best.id()},
+          {"source", result.best.source},
           {"stop_reason", to_string(result.stop_reason)},
           {"steps", result.steps},
           {"seconds", result.seconds},
@@ -330,7 +336,7 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
   }
   if ((result.folder.empty() || code == command_line::surroundings_broken) && !arguments.json)
     std::printf("\n%s\n", result.best.source.c_str());
-  if (arguments.json) std::printf("%s\n", summary.dump().c_str());
+  if (arguments.json) std::printf("%s\n", as_text(summary).c_str());
   std::fflush(stdout);
   return code;
 }

@@ -47,6 +47,7 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   CHECK(lines[0]["verified_sizes"].size() == 2);
   const std::string best = lines[0]["best"];
   CHECK(shown(mtmc::read_file(best)) == Contains("//@ launch"));
+  CHECK(lines[0]["source"] == mtmc::read_file(best));
   CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) == Contains("columns"));
   CHECK(nlohmann::json::parse(mtmc::read_file(tasks.path("runs/columns/result.json")))["task"] == "columns");
 
@@ -60,6 +61,13 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   const auto refused = optimize({task, "--output", tasks.path("runs")});
   CHECK(refused.code == 2);
   CHECK(shown(refused.error) == Contains("resume"));
+}
+
+TEST_CASE("mtmc-optimize: --json has the best kernel's text where no folder keeps it") {
+  Tasks tasks;
+  const auto done = optimize({tasks.add("columns", columns_task("columns")), "--json", "--steps", "0"});
+  REQUIRE(done.code == 0);
+  CHECK(json_lines(done.output).at(0)["source"] == programs::columns_kernel);
 }
 
 TEST_CASE("mtmc-optimize: several tasks end with a table") {
