@@ -88,9 +88,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--samples", arguments.loop.samples, "drafts per action")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--repairs", arguments.loop.repairs, "further drafts for one that failed")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app.add_option("--repairs", arguments.loop.repairs,
+                 "further drafts for one that failed; if not given 1 with --coder openai, else 0")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--beam", arguments.loop.beam, "kernels the search stands on")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

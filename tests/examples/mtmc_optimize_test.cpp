@@ -26,7 +26,10 @@ TEST_CASE("mtmc-optimize: bad usage is exit code 2, help is not") {
   CHECK(optimize({}).code == 2);
   CHECK(optimize({"x.json", "--policy", "nobody"}).code == 2);
   CHECK(optimize({"x.json", "--no-such-option"}).code == 2);
-  CHECK(optimize({"--help"}).code == 0);
+  const auto help = optimize({"--help"});
+  CHECK(help.code == 0);
+  CHECK(shown(help.output) == Contains("1 with --coder openai"));
+  CHECK(shown(help.output) != Contains("NONNEGATIVE=0"));
   CHECK(shown(optimize({"--version"}).output) == Contains("mtmc "));
 }
 
