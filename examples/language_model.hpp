@@ -172,13 +172,23 @@ private:
     if (arguments_.from_environment) options = mtmc::endpoint_from_environment();
     if (!model.url.empty()) options.base_url = model.url;
     if (!model.model.empty()) options.model = model.model;
-    if (const char* const key = std::getenv(model.key_variable.c_str()); key != nullptr)
-      options.api_key = key;
+    if (!model.key_variable.empty()) options.api_key = key_of(model.key_variable);
     if (options.base_url.empty() || options.model.empty())
       throw mtmc::Error(mtmc::error_id::net_options, "no language model is named",
                         std::string("Give ") + flags + ", or --from-environment");
     if (!model.profile.empty()) options.profile = mtmc::endpoint_profile(model.profile);
     return mtmc::Endpoint{transport_, std::move(options)};
+  }
+  /// The key in an environment variable that the user named. Where nothing is sent it may be missing.
+  [[nodiscard]] std::string key_of(const std::string& variable) const {
+    const char* const key = std::getenv(variable.c_str());
+    const bool missing = key == nullptr || *key == '\0';
+    if (missing && arguments_.play.empty() && arguments_.batch.empty())
+      throw mtmc::Error(mtmc::error_id::net_options,
+                        "the environment variable " + variable + (key == nullptr ? " is not set" : " is empty"),
+                        "Put the endpoint's key into it (export " + variable +
+                            "=...), or leave --key-variable out where no key is needed");
+    return missing ? std::string() : key;
   }
   [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const char* flags) const {
     return mtmc::ChatClient{endpoint(model, flags), {.prices = prices_, .spending = spending_}};

@@ -118,6 +118,9 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
     more.insert(more.begin(), asking.begin(), asking.end());
     return more;
   };
+  refused(asking_and({"--key-variable", "NOPE"}), "the environment variable NOPE is not set");
+  refused(asking_and({"--key-variable", "NOPE", "--dry-run"}), "leave --key-variable out");
+  refused(asking_and({"--key-variable", "OPENAI_MODEL"}), "the environment variable OPENAI_MODEL is empty");
   refused(asking_and({"--batch", tasks.path("batch")}), "--batch needs --output");
   refused(asking_and({"--batch", tasks.path("batch"), "--stream"}), "--stream");
   refused(asking_and({"--batch", tasks.path("batch"), "--play", task}), "--play");
