@@ -115,6 +115,13 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
   stream->excludes(batch);
 }
 
+/// What a model's URL and name are given with.
+struct ModelFlags {
+  const char* url;
+  const char* model;
+};
+inline constexpr ModelFlags policy_flags{"--policy-endpoint (or --endpoint)", "--policy-model (or --model)"};
+
 /// Everything that asks, sharing one account and one way to the network.
 class LanguageModels {
 public:
@@ -128,17 +135,13 @@ public:
     auto options = arguments_.options;
     if (arguments_.no_examples) options.examples = mtmc::ExampleLibrary{};
     if (!arguments_.examples.empty()) options.examples.add_folder(arguments_.examples);
-    return mtmc::OpenAiCoder{client(arguments_.coder, "--endpoint and --model"), std::move(options)};
+    return mtmc::OpenAiCoder{client(arguments_.coder, {"--endpoint", "--model"}), std::move(options)};
   }
-  [[nodiscard]] mtmc::ChatClient policy_client() const {
-    return client(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
-  }
+  [[nodiscard]] mtmc::ChatClient policy_client() const { return client(policy_arguments(), policy_flags); }
   [[nodiscard]] mtmc::HttpPolicy served_policy() const {
     mtmc::HttpPolicyOptions options;
     if (!arguments_.card.empty()) options.card = mtmc::load_policy_card(arguments_.card);
-    return mtmc::HttpPolicy{
-        endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model"),
-        std::move(options)};
+    return mtmc::HttpPolicy{endpoint(policy_arguments(), policy_flags), std::move(options)};
   }
   /// The requests that wait for their answers, if this is a batch run.
   [[nodiscard]] std::optional<mtmc::BatchTransport>& batch() noexcept { return batch_; }
@@ -167,17 +170,33 @@ private:
     return model;
   }
 
-  [[nodiscard]] mtmc::Endpoint endpoint(const ModelArguments& model, const char* flags) const {
+  [[nodiscard]] mtmc::Endpoint endpoint(const ModelArguments& model, const ModelFlags& flags) const {
     mtmc::EndpointOptions options;
     if (arguments_.from_environment) options = mtmc::endpoint_from_environment();
     if (!model.url.empty()) options.base_url = model.url;
     if (!model.model.empty()) options.model = model.model;
     if (!model.key_variable.empty()) options.api_key = key_of(model.key_variable);
-    if (options.base_url.empty() || options.model.empty())
-      throw mtmc::Error(mtmc::error_id::net_options, "no language model is named",
-                        std::string("Give ") + flags + ", or --from-environment");
+    check_named(options, flags);
     if (!model.profile.empty()) options.profile = mtmc::endpoint_profile(model.profile);
     return mtmc::Endpoint{transport_, std::move(options)};
+  }
+  /// Says which half of a model's name and place is missing.
+  void check_named(const mtmc::EndpointOptions& options, const ModelFlags& flags) const {
+    const auto refuse = [](const std::string& what, const std::string& remedy) {
+      throw mtmc::Error(mtmc::error_id::net_options, what, remedy);
+    };
+    if (!options.base_url.empty() && !options.model.empty()) return;
+    if (arguments_.from_environment) // has OpenAI's own URL where none is set
+      refuse("OPENAI_MODEL is not set, from which --from-environment takes the model's name",
+             std::string("Set it (export OPENAI_MODEL=...), or give ") + flags.model);
+    if (options.base_url.empty() && options.model.empty())
+      refuse("no language model is named",
+             std::string("Give ") + flags.url + " and " + flags.model + ", or --from-environment");
+    if (options.model.empty())
+      refuse(std::string(flags.model) + " is missing",
+             "Name the model that " + options.base_url + " is to answer with");
+    refuse(std::string(flags.url) + " is missing",
+           "Give the base URL of the server that has the model \"" + options.model + '"');
   }
   /// The key in an environment variable that the user named. Where nothing is sent it may be missing.
   [[nodiscard]] std::string key_of(const std::string& variable) const {
@@ -185,12 +204,13 @@ private:
     const bool missing = key == nullptr || *key == '\0';
     if (missing && arguments_.play.empty() && arguments_.batch.empty())
       throw mtmc::Error(mtmc::error_id::net_options,
-                        "the environment variable " + variable + (key == nullptr ? " is not set" : " is empty"),
+                        "the environment variable " + variable +
+                            (key == nullptr ? " is not set" : " is empty"),
                         "Put the endpoint's key into it (export " + variable +
                             "=...), or leave --key-variable out where no key is needed");
     return missing ? std::string() : key;
   }
-  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const char* flags) const {
+  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const ModelFlags& flags) const {
     return mtmc::ChatClient{endpoint(model, flags), {.prices = prices_, .spending = spending_}};
   }
 

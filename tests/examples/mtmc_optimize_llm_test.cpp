@@ -109,7 +109,10 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
     CHECK(shown(done.error) == Contains(reason));
   };
   refused({"--coder", "openai"}, "Give --endpoint and --model");
-  refused({"--coder", "openai", "--endpoint", nowhere}, "Give --endpoint and --model");
+  refused({"--coder", "openai", "--endpoint", nowhere}, "--model is missing");
+  refused({"--coder", "openai", "--model", "m"}, "--endpoint is missing");
+  refused({"--coder", "openai", "--from-environment"}, "OPENAI_MODEL is not set");
+  refused({"--policy", "chat", "--policy-endpoint", nowhere}, "--policy-model (or --model) is missing");
   refused({"--coder", "openai", "--endpoint", "localhost:9", "--model", "m"}, "Give --endpoint with scheme");
   refused({"--show-prompt"}, "need --coder openai");
   refused({"--play", task}, "need --coder openai");
