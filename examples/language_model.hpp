@@ -65,14 +65,16 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
          "what the endpoint understands; recognised by the URL where possible")
       ->check(CLI::IsMember(profiles));
   option("--key-variable", arguments.coder.key_variable, "environment variable that holds the key");
-  option("--ca-file", arguments.coder.ca_file, "certificates that are trusted, instead of the system's");
+  option("--ca-file", arguments.coder.ca_file, "certificates that are trusted, instead of the system's")
+      ->check(readable_file());
   app.add_flag("--from-environment", arguments.from_environment,
                "take OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL from the environment")
       ->group(group)
       ->excludes(url);
   option("--policy-endpoint", arguments.policy.url, "the policy's endpoint; else the coder's");
   option("--policy-model", arguments.policy.model, "the policy's model; else the coder's");
-  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model");
+  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model")
+      ->check(readable_file());
   option("--answer-tokens", arguments.options.max_tokens, "largest answer, reasoning included")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -90,13 +92,15 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
       ->group(group);
   option("--prompt-bytes", arguments.options.prompt.most_bytes, "largest prompt")->capture_default_str();
   auto* const examples =
-      option("--examples", arguments.examples, "folder of examples, beside the built-in ones");
+      option("--examples", arguments.examples, "folder of examples, beside the built-in ones")
+          ->check(readable_file(true));
   app.add_flag("--no-examples", arguments.no_examples, "prompts without examples")
       ->group(group)
       ->excludes(examples);
   option(
       "--prices", arguments.prices,
-      R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)");
+      R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)")
+      ->check(readable_file());
   option("--most-tokens", arguments.most_tokens,
          "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
   option("--most-cost", arguments.most_cost, "the same for money, by --prices");
@@ -105,7 +109,8 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
   auto* const play =
       option("--play", arguments.play,
              "take all answers from this cassette; nothing is sent. Record and play with --plain-prompt: "
-             "other questions are seldom the same twice");
+             "other questions are seldom the same twice")
+          ->check(readable_file());
   auto* const batch =
       option("--batch", arguments.batch,
              "write questions to this folder instead of sending them; the run stops with exit "
@@ -216,7 +221,7 @@ private:
 
   static mtmc::PriceTable read_prices(const std::string& path) {
     mtmc::PriceTable table;
-    const auto wrong = [&](const char* what) {
+    const auto wrong = [&](const std::string& what) {
       return mtmc::Error(mtmc::error_id::json_malformed, what, "See --help for the form of the file", path);
     };
     const auto json = nlohmann::json::parse(mtmc::read_file(path), nullptr, false);
@@ -227,15 +232,13 @@ private:
       mtmc::Price price{.model = entry["model"].get<std::string>()};
       for (const auto& [name, value] : entry.items()) {
         if (name == "model") continue;
-        if (!value.is_number() || value.get<double>() < 0) throw wrong("a price is no number of money");
-        if (name == "prompt")
-          price.prompt = value;
-        else if (name == "completion")
-          price.completion = value;
-        else if (name == "cached")
-          price.cached = value.get<double>();
-        else
-          throw wrong("a price has an unknown field");
+        if (name != "prompt" && name != "completion" && name != "cached")
+          throw wrong("the price of " + price.model + " has the unknown field \"" + name + '"');
+        if (!value.is_number() || value.get<double>() < 0)
+          throw wrong("the price of " + price.model + " has a \"" + name + "\" that is no amount of money");
+        if (name == "prompt") price.prompt = value;
+        if (name == "completion") price.completion = value;
+        if (name == "cached") price.cached = value.get<double>();
       }
       table.push_back(std::move(price));
     }

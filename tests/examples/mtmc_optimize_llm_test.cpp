@@ -131,6 +131,22 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
           "--policy rules or random");
 }
 
+TEST_CASE("a file that is named and cannot be read, or is malformed, is bad usage") {
+  auto tasks = one_task();
+  for (const char* const option : {"--prices", "--play", "--policy-card", "--ca-file", "--examples"}) {
+    CAPTURE(option);
+    const auto done = ask(tasks, nowhere, {option, tasks.path("nothere")});
+    CHECK(done.code == 2);
+    CHECK(shown(done.error) == Contains(option));
+    CHECK(shown(done.error) == Contains("nothere cannot be read: No such file or directory"));
+  }
+  CHECK(shown(ask(tasks, nowhere, {"--prices", tasks.folder()}).error) == Contains("is a folder"));
+  const auto prices = tasks.add_text("prices.json", R"([{"model": "m*", "promt": 1}])");
+  const auto done = ask(tasks, nowhere, {"--prices", prices});
+  CHECK(done.code == 2);
+  CHECK(shown(done.error) == Contains("the price of m* has the unknown field \"promt\""));
+}
+
 TEST_CASE("an endpoint that refuses the key, or the model, ends the run at once and says so") {
   const auto tasks = one_task();
   fake::Server server([](const fake::Request&, fake::Connection& connection) {
