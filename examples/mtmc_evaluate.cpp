@@ -112,9 +112,12 @@ int main(int argc, char** argv) {
                "surroundings.",
                "mtmc-evaluate"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
-  app.add_option("TASK", arguments.task, "the task file")->required();
-  app.add_option("CANDIDATE", arguments.candidates, "kernel files")->required();
-  app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own");
+  app.add_option("TASK", arguments.task, "the task file")->required()->check(command_line::readable_file());
+  app.add_option("CANDIDATE", arguments.candidates, "kernel files")
+      ->required()
+      ->check(command_line::readable_file());
+  app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own")
+      ->check(command_line::readable_file());
   app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
   app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
   app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");
