@@ -224,35 +224,54 @@ mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& ev
   return request;
 }
 
+/// One JSON object. Kernels, and prompts with them, may hold bytes that are no UTF-8.
+std::string as_text(const nlohmann::json& summary, int indent = -1) {
+  return summary.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// The most that a run could take.
+struct Estimate {
+  double drafts = 0;
+  double tokens = 0;
+  double cost = 0;
+};
+
+/// "6 drafts: 1.2e+05 tokens, 0.3 of money"
+void print_estimate(const Estimate& most) {
+  std::printf("%.0f drafts: %.3g tokens", most.drafts, most.tokens);
+  if (most.cost > 0) std::printf(", %.4g of money", most.cost);
+}
+
 /// What would be sent, and what it could cost.
-void show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
-                        const Arguments& arguments) {
+Estimate show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
+                            const Arguments& arguments) {
   const auto prompt = coder.prompt(request).text();
   const auto most = coder.most_of(request);
   const double drafts = static_cast<double>(arguments.loop.max_steps) * arguments.loop.samples *
                         arguments.loop.beam * (1 + arguments.loop.repairs);
-  const double tokens = drafts * static_cast<double>(most.tokens());
+  const Estimate estimate{drafts, drafts * static_cast<double>(most.tokens()), drafts * most.cost};
   if (arguments.json) {
     const nlohmann::json summary{{"task", request.seen.task.name},
                                  {"action", request.action.text()},
                                  {"prompt", prompt},
                                  {"most_tokens_a_draft", most.tokens()},
                                  {"most_cost_a_draft", most.cost},
-                                 {"most_drafts", drafts},
-                                 {"most_tokens", tokens},
-                                 {"most_cost", drafts * most.cost}};
-    std::printf("%s\n", summary.dump().c_str());
-    return;
+                                 {"most_drafts", estimate.drafts},
+                                 {"most_tokens", estimate.tokens},
+                                 {"most_cost", estimate.cost}};
+    std::printf("%s\n", as_text(summary).c_str());
+    return estimate;
   }
   std::printf("%s", prompt.c_str());
-  if (arguments.show_prompt) return;
+  if (arguments.show_prompt) return estimate;
   std::printf("----- %s: %s -----\na draft takes at most %lld tokens, %lld of them for the prompt",
               request.seen.task.name.c_str(), request.action.text().c_str(),
               static_cast<long long>(most.tokens()), static_cast<long long>(most.prompt_tokens));
   if (most.cost > 0) std::printf(", and %.4g of money", most.cost);
-  std::printf("\nthe run asks for at most %.0f drafts: %.3g tokens", drafts, tokens);
-  if (most.cost > 0) std::printf(", %.4g of money", drafts * most.cost);
+  std::printf("\nthe run asks for at most ");
+  print_estimate(estimate);
   std::printf("\n\n");
+  return estimate;
 }
 
 /// The legal actions of a task's start kernel, each with the probability that the policy gives it.
@@ -274,11 +293,6 @@ void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyP
   for (std::size_t i = 0; i < legal.size(); ++i)
     std::printf("  %5.1f %%  %-44s %s\n", 100 * distribution.probabilities[i], legal[i].key().c_str(),
                 legal[i].text().c_str());
-}
-
-/// Kernels may hold bytes that are no UTF-8.
-std::string as_text(const nlohmann::json& summary, int indent = -1) {
-  return summary.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 /// Writes what a person or build system takes away: the kernel, a launcher that needs no library, and the
@@ -377,6 +391,21 @@ void close_round(mtmc::BatchTransport& batch, const std::string& folder) {
                folder.c_str());
 }
 
+/// What every task would send first, and the most that all of them could take.
+void show_first_requests(const std::vector<mtmc::Task>& tasks, Evaluators& evaluators,
+                         const Arguments& arguments, Parts& parts, const mtmc::OpenAiCoder& coder) {
+  Estimate sum;
+  for (const auto& task : tasks) {
+    const auto one =
+        show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
+    sum = {sum.drafts + one.drafts, sum.tokens + one.tokens, sum.cost + one.cost};
+  }
+  if (tasks.size() < 2 || arguments.json || arguments.show_prompt) return;
+  std::printf("all %zu tasks together: at most ", tasks.size());
+  print_estimate(sum);
+  std::printf("\n");
+}
+
 int run(const Arguments& arguments) {
   int code = command_line::done;
   const auto remember = [&code](const mtmc::Error& error) {
@@ -402,11 +431,12 @@ int run(const Arguments& arguments) {
 
   command_line::LanguageModels models(arguments.models);
   auto parts = make_parts(arguments, models);
+  for (const auto& model : models.without_price())
+    std::fprintf(stderr, "warning: no price in %s fits %s: its tokens count as free\n",
+                 arguments.models.prices.c_str(), model.c_str());
   Evaluators evaluators(arguments);
   if (arguments.only_shows()) {
-    const auto coder = models.coder();
-    for (const auto& task : tasks)
-      show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
+    show_first_requests(tasks, evaluators, arguments, parts, models.coder());
     return code;
   }
   if (arguments.list_actions) {

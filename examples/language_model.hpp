@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -136,18 +137,20 @@ public:
     if (!arguments.prices.empty()) prices_ = read_prices(arguments.prices);
   }
 
-  [[nodiscard]] mtmc::OpenAiCoder coder() const {
+  [[nodiscard]] mtmc::OpenAiCoder coder() {
     auto options = arguments_.options;
     if (arguments_.no_examples) options.examples = mtmc::ExampleLibrary{};
     if (!arguments_.examples.empty()) options.examples.add_folder(arguments_.examples);
     return mtmc::OpenAiCoder{client(arguments_.coder, {"--endpoint", "--model"}), std::move(options)};
   }
-  [[nodiscard]] mtmc::ChatClient policy_client() const { return client(policy_arguments(), policy_flags); }
+  [[nodiscard]] mtmc::ChatClient policy_client() { return client(policy_arguments(), policy_flags); }
   [[nodiscard]] mtmc::HttpPolicy served_policy() const {
     mtmc::HttpPolicyOptions options;
     if (!arguments_.card.empty()) options.card = mtmc::load_policy_card(arguments_.card);
     return mtmc::HttpPolicy{endpoint(policy_arguments(), policy_flags), std::move(options)};
   }
+  /// The models for which the file of prices has none.
+  [[nodiscard]] const std::set<std::string>& without_price() const noexcept { return without_price_; }
   /// The requests that wait for their answers, if this is a batch run.
   [[nodiscard]] std::optional<mtmc::BatchTransport>& batch() noexcept { return batch_; }
   /// The recording that answers, if there is one.
@@ -215,8 +218,11 @@ private:
                             "=...), or leave --key-variable out where no key is needed");
     return missing ? std::string() : key;
   }
-  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const ModelFlags& flags) const {
-    return mtmc::ChatClient{endpoint(model, flags), {.prices = prices_, .spending = spending_}};
+  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const ModelFlags& flags) {
+    auto asked = endpoint(model, flags);
+    const auto& name = asked.options().model;
+    if (!arguments_.prices.empty() && mtmc::find_price(prices_, name) == nullptr) without_price_.insert(name);
+    return mtmc::ChatClient{std::move(asked), {.prices = prices_, .spending = spending_}};
   }
 
   static mtmc::PriceTable read_prices(const std::string& path) {
@@ -251,6 +257,7 @@ private:
   mtmc::AnyTransport transport_;
   mtmc::Spending spending_;
   mtmc::PriceTable prices_;
+  std::set<std::string> without_price_;
 };
 
 } // namespace command_line

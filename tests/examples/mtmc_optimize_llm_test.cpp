@@ -98,6 +98,31 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   CHECK(line["most_cost"].get<double>() == doctest::Approx(6 * line["most_cost_a_draft"].get<double>()));
 }
 
+TEST_CASE("--dry-run over several tasks ends with their sum, and says where no price fits") {
+  auto tasks = one_task();
+  const auto one = ask(tasks, nowhere, {"--dry-run"});
+  REQUIRE(one.code == 0);
+  CHECK(shown(one.output) != Contains("together"));
+  const auto second = tasks.add("second", columns_task("second"));
+  const auto prices =
+      tasks.add_text("prices.json", R"([{"model": "model-*", "prompt": 1, "completion": 10}])");
+  const std::vector<std::string> three_steps{second, "--dry-run", "--prices", prices, "--steps", "3"};
+  const auto both = ask(tasks, nowhere, three_steps);
+  REQUIRE(both.code == 0);
+  CHECK(both.error.empty());
+  const auto last = both.output.substr(both.output.rfind('\n', both.output.size() - 2) + 1);
+  CHECK(shown(last) == Contains("all 2 tasks together: at most 12 drafts: "));
+  CHECK(shown(last) == Contains("of money"));
+  auto arguments = three_steps;
+  arguments.push_back("--json");
+  CHECK(json_lines(ask(tasks, nowhere, arguments).output).size() == 2);
+
+  const auto others = tasks.add_text("others.json", R"([{"model": "else", "prompt": 1, "completion": 10}])");
+  const auto unpriced = ask(tasks, nowhere, {"--dry-run", "--prices", others});
+  CHECK(unpriced.code == 0);
+  CHECK(shown(unpriced.error) == Contains(("no price in " + others + " fits model-1").c_str()));
+}
+
 TEST_CASE("what is missing or contradicts itself is bad usage, and says what to type") {
   const auto tasks = one_task();
   const auto task = tasks.path("columns.json");
