@@ -184,8 +184,8 @@ TEST_CASE("what disturbed the timings is said once, at the end") {
   const auto text = plain(played);
   // Start, alpha, gamma, and best against start; alpha's second look is no draft of its own.
   CHECK(text.find(
-            "  disturbed 3 of 4 timings by others (0.9 processors busy on average), 1 by drift; ratios are "
-            "of pairs and stand, seconds are uncertain\n  ended by") != std::string::npos);
+            "  disturbed 3 of 4 timings by others (0.9 processors busy on average), 1 by drift; much of "
+            "it cancels in ratios, intervals and seconds are uncertain\n  ended by") != std::string::npos);
   played = stage();
   CHECK(plain(played).find("disturbed") == std::string::npos);
 }
