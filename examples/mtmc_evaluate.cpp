@@ -48,8 +48,8 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
   if (!evaluation.rule.empty()) std::printf(" (%s)", evaluation.rule.c_str());
   if (evaluation.seconds > 0) std::printf(", %s a call", mtmc::seconds_text(evaluation.seconds).c_str());
   if (evaluation.speed_up)
-    std::printf(", %s, %s", mtmc::speed_up_text(*evaluation.speed_up).c_str(),
-                std::string(to_string(evaluation.comparison)).c_str());
+    std::printf(", %s (%.3g %% interval), %s", mtmc::speed_up_text(*evaluation.speed_up).c_str(),
+                100 * evaluation.speed_up->confidence, std::string(to_string(evaluation.comparison)).c_str());
   std::printf("\n");
   for (const auto& diagnostic : evaluation.diagnostics) {
     std::printf("  %s", diagnostic.severity == mtmc::Severity::warning ? "warning: " : "");

@@ -64,6 +64,9 @@ TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
   CHECK(done.code == 0); // judged
   CHECK(shown(done.output) == Contains("broken.cpp: compile_error"));
   CHECK(shown(done.output) == Contains("line 2: 'nonsense' was not declared"));
+  const auto judged = programs::run("mtmc-evaluate", {task, tasks.path("columns.cpp")});
+  CHECK(shown(judged.output) == Contains("columns.cpp: correct"));
+  CHECK(shown(judged.output) == Contains(" % interval), "));
 }
 
 TEST_CASE("mtmc-evaluate: a missing file is found before anything is judged") {
