@@ -344,14 +344,15 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
     std::fprintf(stderr, "error: the result cannot be written: %s\n", error.what());
     code = command_line::surroundings_broken;
   }
-  if (result.error) {
-    command_line::print_error(*result.error);
-    code = command_line::surroundings_broken;
-  }
-  if ((result.folder.empty() || code == command_line::surroundings_broken) && !arguments.json)
+  if (result.error) code = command_line::surroundings_broken;
+  if (arguments.json)
+    std::printf("%s\n", as_text(summary).c_str());
+  else if (!result.improved() && arguments.quiet)
+    std::printf("%s: nothing faster than the start kernel was proven\n", result.task.name.c_str());
+  else if (result.improved() && (result.folder.empty() || code == command_line::surroundings_broken))
     std::printf("\n%s\n", result.best.source.c_str());
-  if (arguments.json) std::printf("%s\n", as_text(summary).c_str());
   std::fflush(stdout);
+  if (result.error) command_line::print_error(*result.error); // last, where it is seen
   return code;
 }
 
@@ -446,7 +447,7 @@ int run(const Arguments& arguments) {
   }
 
   // With --json, standard output belongs to the objects alone.
-  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout};
+  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout, {.errors = false}};
   auto options = arguments.loop;
   options.action_space = std::move(parts.space);
   if (!arguments.quiet) options.observer = terminal.observer();

@@ -209,6 +209,20 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(shown(done.error) == Contains("See whether the server runs"));
 }
 
+TEST_CASE("the error that ended a run is said once, last, and no kernel hides it that is not faster") {
+  const auto tasks = one_task();
+  fake::Server server([](const fake::Request&, fake::Connection& connection) {
+    connection.answer(401, R"({"error": {"message": "wrong key"}})");
+  });
+  const auto done = ask(tasks, server.url("/v1"), {"--key-variable", "THE_KEY"});
+  CHECK(done.code == 3);
+  CHECK(done.error.starts_with("error: "));
+  CHECK(shown(done.error) == Contains("HTTP 401: wrong key"));
+  CHECK(shown(done.output) == Contains("ended by  an error"));
+  CHECK(shown(done.output) != Contains("[mtmc."));
+  CHECK(shown(done.output) != Contains("void columns"));
+}
+
 TEST_CASE("what was recorded is played without the server, as long as the same is asked") {
   const auto tasks = one_task();
   const auto cassette = tasks.path("cassette.jsonl");

@@ -73,6 +73,13 @@ TEST_CASE("mtmc-optimize: --json has the best kernel's text where no folder keep
   CHECK(json_lines(done.output).at(0)["source"] == programs::columns_kernel);
 }
 
+TEST_CASE("mtmc-optimize: without --output the best kernel is printed, if it is faster") {
+  Tasks tasks;
+  const auto done = optimize({tasks.add("columns", columns_task("columns")), "--quiet", "--steps", "0"});
+  REQUIRE(done.code == 0);
+  CHECK(done.output == "columns: nothing faster than the start kernel was proven\n");
+}
+
 TEST_CASE("mtmc-optimize: several tasks end with a table") {
   Tasks tasks;
   const auto first = tasks.add("first", columns_task("first"));

@@ -170,6 +170,17 @@ TEST_CASE("a run without tokens, without success, with an error") {
         "\n");
 }
 
+TEST_CASE("a host that prints errors itself has none in the summary") {
+  auto played = stage();
+  played.wants({"alpha"});
+  played.coder.answer = [](const mtmc::CodingRequest&, std::stop_token) -> mtmc::Draft {
+    throw std::runtime_error("no more");
+  };
+  const auto text = plain(played, {.errors = false});
+  CHECK(text.find("ended by  an error") != std::string::npos);
+  CHECK(text.find("no more") == std::string::npos);
+}
+
 TEST_CASE("a gain that the comparison at the end does not confirm is told of") {
   // From so many deeds on a kernel is no faster than the start kernel when it is compared at the end.
   const std::pair<std::size_t, std::string> expected[] = {

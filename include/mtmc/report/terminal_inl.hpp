@@ -112,7 +112,7 @@ public:
     if (result.usage.tokens() > 0 || result.usage.cost > 0)
       text += label("spent") + spent_text(result.usage) + '\n';
     if (!result.folder.empty()) text += label("kept in") + result.folder + '\n';
-    if (result.error) text += label("error") + red(result.error->what()) + '\n';
+    if (result.error && options_.errors) text += label("error") + red(result.error->what()) + '\n';
     live_text_.clear();
     phase_ = Phase::preparing;
     say(text + '\n', true);
