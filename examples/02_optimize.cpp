@@ -347,7 +347,7 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
   if (result.error) code = command_line::surroundings_broken;
   if (arguments.json)
     std::printf("%s\n", as_text(summary).c_str());
-  else if (!result.improved() && arguments.quiet)
+  else if (!result.improved() && arguments.quiet && result.folder.empty())
     std::printf("%s: nothing faster than the start kernel was proven\n", result.task.name.c_str());
   else if (result.improved() && (result.folder.empty() || code == command_line::surroundings_broken))
     std::printf("\n%s\n", result.best.source.c_str());
