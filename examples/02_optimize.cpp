@@ -88,9 +88,9 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--samples", arguments.loop.samples, "drafts per action")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--repairs", arguments.loop.repairs, "further drafts for one that failed")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app.add_option("--repairs", arguments.loop.repairs,
+                 "further drafts for one that failed; if not given 1 with --coder openai, else 0")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--beam", arguments.loop.beam, "kernels the search stands on")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -224,35 +224,54 @@ mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& ev
   return request;
 }
 
+/// One JSON object. Kernels, and prompts with them, may hold bytes that are no UTF-8.
+std::string as_text(const nlohmann::json& summary, int indent = -1) {
+  return summary.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// The most that a run could take.
+struct Estimate {
+  double drafts = 0;
+  double tokens = 0;
+  double cost = 0;
+};
+
+/// "6 drafts: 1.2e+05 tokens, 0.3 of money"
+void print_estimate(const Estimate& most) {
+  std::printf("%.0f drafts: %.3g tokens", most.drafts, most.tokens);
+  if (most.cost > 0) std::printf(", %.4g of money", most.cost);
+}
+
 /// What would be sent, and what it could cost.
-void show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
-                        const Arguments& arguments) {
+Estimate show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
+                            const Arguments& arguments) {
   const auto prompt = coder.prompt(request).text();
   const auto most = coder.most_of(request);
   const double drafts = static_cast<double>(arguments.loop.max_steps) * arguments.loop.samples *
                         arguments.loop.beam * (1 + arguments.loop.repairs);
-  const double tokens = drafts * static_cast<double>(most.tokens());
+  const Estimate estimate{drafts, drafts * static_cast<double>(most.tokens()), drafts * most.cost};
   if (arguments.json) {
     const nlohmann::json summary{{"task", request.seen.task.name},
                                  {"action", request.action.text()},
                                  {"prompt", prompt},
                                  {"most_tokens_a_draft", most.tokens()},
                                  {"most_cost_a_draft", most.cost},
-                                 {"most_drafts", drafts},
-                                 {"most_tokens", tokens},
-                                 {"most_cost", drafts * most.cost}};
-    std::printf("%s\n", summary.dump().c_str());
-    return;
+                                 {"most_drafts", estimate.drafts},
+                                 {"most_tokens", estimate.tokens},
+                                 {"most_cost", estimate.cost}};
+    std::printf("%s\n", as_text(summary).c_str());
+    return estimate;
   }
   std::printf("%s", prompt.c_str());
-  if (arguments.show_prompt) return;
+  if (arguments.show_prompt) return estimate;
   std::printf("----- %s: %s -----\na draft takes at most %lld tokens, %lld of them for the prompt",
               request.seen.task.name.c_str(), request.action.text().c_str(),
               static_cast<long long>(most.tokens()), static_cast<long long>(most.prompt_tokens));
   if (most.cost > 0) std::printf(", and %.4g of money", most.cost);
-  std::printf("\nthe run asks for at most %.0f drafts: %.3g tokens", drafts, tokens);
-  if (most.cost > 0) std::printf(", %.4g of money", drafts * most.cost);
+  std::printf("\nthe run asks for at most ");
+  print_estimate(estimate);
   std::printf("\n\n");
+  return estimate;
 }
 
 /// The legal actions of a task's start kernel, each with the probability that the policy gives it.
@@ -289,7 +308,7 @@ void write_result(const mtmc::Result& result, nlohmann::json& summary) {
     command_line::print_error(error);
   }
   summary["best"] = kernel_path;
-  mtmc::write_file_atomic(result.folder + "/result.json", summary.dump(2) + '\n');
+  mtmc::write_file_atomic(result.folder + "/result.json", as_text(summary, 2) + '\n');
 }
 
 nlohmann::json summarize(const mtmc::Result& result) {
@@ -301,6 +320,7 @@ nlohmann::json summarize(const mtmc::Result& result) {
           {"verdict", to_string(result.evaluation.verdict)},
           {"best", result.best.id()},
           {"best_id", result.best.id()},
+          {"source", result.best.source},
           {"stop_reason", to_string(result.stop_reason)},
           {"steps", result.steps},
           {"seconds", result.seconds},
@@ -324,14 +344,15 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
     std::fprintf(stderr, "error: the result cannot be written: %s\n", error.what());
     code = command_line::surroundings_broken;
   }
-  if (result.error) {
-    command_line::print_error(*result.error);
-    code = command_line::surroundings_broken;
-  }
-  if ((result.folder.empty() || code == command_line::surroundings_broken) && !arguments.json)
+  if (result.error) code = command_line::surroundings_broken;
+  if (arguments.json)
+    std::printf("%s\n", as_text(summary).c_str());
+  else if (!result.improved() && arguments.quiet && result.folder.empty())
+    std::printf("%s: nothing faster than the start kernel was proven\n", result.task.name.c_str());
+  else if (result.improved() && (result.folder.empty() || code == command_line::surroundings_broken))
     std::printf("\n%s\n", result.best.source.c_str());
-  if (arguments.json) std::printf("%s\n", summary.dump().c_str());
   std::fflush(stdout);
+  if (result.error) command_line::print_error(*result.error); // last, where it is seen
   return code;
 }
 
@@ -371,6 +392,21 @@ void close_round(mtmc::BatchTransport& batch, const std::string& folder) {
                folder.c_str());
 }
 
+/// What every task would send first, and the most that all of them could take.
+void show_first_requests(const std::vector<mtmc::Task>& tasks, Evaluators& evaluators,
+                         const Arguments& arguments, Parts& parts, const mtmc::OpenAiCoder& coder) {
+  Estimate sum;
+  for (const auto& task : tasks) {
+    const auto one =
+        show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
+    sum = {sum.drafts + one.drafts, sum.tokens + one.tokens, sum.cost + one.cost};
+  }
+  if (tasks.size() < 2 || arguments.json || arguments.show_prompt) return;
+  std::printf("all %zu tasks together: at most ", tasks.size());
+  print_estimate(sum);
+  std::printf("\n");
+}
+
 int run(const Arguments& arguments) {
   int code = command_line::done;
   const auto remember = [&code](const mtmc::Error& error) {
@@ -396,11 +432,12 @@ int run(const Arguments& arguments) {
 
   command_line::LanguageModels models(arguments.models);
   auto parts = make_parts(arguments, models);
+  for (const auto& model : models.without_price())
+    std::fprintf(stderr, "warning: no price in %s fits %s: its tokens count as free\n",
+                 arguments.models.prices.c_str(), model.c_str());
   Evaluators evaluators(arguments);
   if (arguments.only_shows()) {
-    const auto coder = models.coder();
-    for (const auto& task : tasks)
-      show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
+    show_first_requests(tasks, evaluators, arguments, parts, models.coder());
     return code;
   }
   if (arguments.list_actions) {
@@ -410,7 +447,7 @@ int run(const Arguments& arguments) {
   }
 
   // With --json, standard output belongs to the objects alone.
-  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout};
+  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout, {.errors = false}};
   auto options = arguments.loop;
   options.action_space = std::move(parts.space);
   if (!arguments.quiet) options.observer = terminal.observer();

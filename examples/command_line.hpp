@@ -3,11 +3,17 @@
 
 #include <mtmc/mtmc.hpp>
 
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -25,7 +31,7 @@ inline constexpr int interrupted_by_user = 130;
 /// surroundings'.
 inline int exit_code(const mtmc::Error& error) {
   for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.journal.003",
-                           "mtmc.evaluator.001", "mtmc.net.001"})
+                           "mtmc.evaluator.001", "mtmc.net.001", "mtmc.policy.001"})
     if (error.id().starts_with(area)) return bad_usage_or_task;
   return surroundings_broken;
 }
@@ -54,6 +60,18 @@ inline mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const st
 
 inline void print_error(const mtmc::Error& error) {
   std::fprintf(stderr, "error: %s\n", readable(error).c_str());
+}
+
+/// For options that name a file to be read: a missing one is bad usage, before anything is done.
+inline CLI::Validator readable_file(bool folder = false) {
+  const auto problem = [folder](const std::string& path) -> std::string {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0 || ::access(path.c_str(), R_OK) != 0)
+      return path + " cannot be read: " + std::strerror(errno);
+    if (S_ISDIR(facts.st_mode) == folder) return {};
+    return path + (folder ? " is no folder" : " is a folder: name a file in it");
+  };
+  return {problem, folder ? "FOLDER" : "FILE"};
 }
 
 /// Exit codes of several tasks as one: the worst, where broken surroundings outweigh a bad task.

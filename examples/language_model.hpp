@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,14 +66,16 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
          "what the endpoint understands; recognised by the URL where possible")
       ->check(CLI::IsMember(profiles));
   option("--key-variable", arguments.coder.key_variable, "environment variable that holds the key");
-  option("--ca-file", arguments.coder.ca_file, "certificates that are trusted, instead of the system's");
+  option("--ca-file", arguments.coder.ca_file, "certificates that are trusted, instead of the system's")
+      ->check(readable_file());
   app.add_flag("--from-environment", arguments.from_environment,
                "take OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL from the environment")
       ->group(group)
       ->excludes(url);
   option("--policy-endpoint", arguments.policy.url, "the policy's endpoint; else the coder's");
   option("--policy-model", arguments.policy.model, "the policy's model; else the coder's");
-  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model");
+  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model")
+      ->check(readable_file());
   option("--answer-tokens", arguments.options.max_tokens, "largest answer, reasoning included")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -90,13 +93,15 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
       ->group(group);
   option("--prompt-bytes", arguments.options.prompt.most_bytes, "largest prompt")->capture_default_str();
   auto* const examples =
-      option("--examples", arguments.examples, "folder of examples, beside the built-in ones");
+      option("--examples", arguments.examples, "folder of examples, beside the built-in ones")
+          ->check(readable_file(true));
   app.add_flag("--no-examples", arguments.no_examples, "prompts without examples")
       ->group(group)
       ->excludes(examples);
   option(
       "--prices", arguments.prices,
-      R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)");
+      R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)")
+      ->check(readable_file());
   option("--most-tokens", arguments.most_tokens,
          "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
   option("--most-cost", arguments.most_cost, "the same for money, by --prices");
@@ -105,7 +110,8 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
   auto* const play =
       option("--play", arguments.play,
              "take all answers from this cassette; nothing is sent. Record and play with --plain-prompt: "
-             "other questions are seldom the same twice");
+             "other questions are seldom the same twice")
+          ->check(readable_file());
   auto* const batch =
       option("--batch", arguments.batch,
              "write questions to this folder instead of sending them; the run stops with exit "
@@ -114,6 +120,13 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
   play->excludes(batch);
   stream->excludes(batch);
 }
+
+/// What a model's URL and name are given with.
+struct ModelFlags {
+  const char* url;
+  const char* model;
+};
+inline constexpr ModelFlags policy_flags{"--policy-endpoint (or --endpoint)", "--policy-model (or --model)"};
 
 /// Everything that asks, sharing one account and one way to the network.
 class LanguageModels {
@@ -124,22 +137,20 @@ public:
     if (!arguments.prices.empty()) prices_ = read_prices(arguments.prices);
   }
 
-  [[nodiscard]] mtmc::OpenAiCoder coder() const {
+  [[nodiscard]] mtmc::OpenAiCoder coder() {
     auto options = arguments_.options;
     if (arguments_.no_examples) options.examples = mtmc::ExampleLibrary{};
     if (!arguments_.examples.empty()) options.examples.add_folder(arguments_.examples);
-    return mtmc::OpenAiCoder{client(arguments_.coder, "--endpoint and --model"), std::move(options)};
+    return mtmc::OpenAiCoder{client(arguments_.coder, {"--endpoint", "--model"}), std::move(options)};
   }
-  [[nodiscard]] mtmc::ChatClient policy_client() const {
-    return client(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model");
-  }
+  [[nodiscard]] mtmc::ChatClient policy_client() { return client(policy_arguments(), policy_flags); }
   [[nodiscard]] mtmc::HttpPolicy served_policy() const {
     mtmc::HttpPolicyOptions options;
     if (!arguments_.card.empty()) options.card = mtmc::load_policy_card(arguments_.card);
-    return mtmc::HttpPolicy{
-        endpoint(policy_arguments(), "--policy-endpoint and --policy-model, or --endpoint and --model"),
-        std::move(options)};
+    return mtmc::HttpPolicy{endpoint(policy_arguments(), policy_flags), std::move(options)};
   }
+  /// The models for which the file of prices has none.
+  [[nodiscard]] const std::set<std::string>& without_price() const noexcept { return without_price_; }
   /// The requests that wait for their answers, if this is a batch run.
   [[nodiscard]] std::optional<mtmc::BatchTransport>& batch() noexcept { return batch_; }
   /// The recording that answers, if there is one.
@@ -167,26 +178,56 @@ private:
     return model;
   }
 
-  [[nodiscard]] mtmc::Endpoint endpoint(const ModelArguments& model, const char* flags) const {
+  [[nodiscard]] mtmc::Endpoint endpoint(const ModelArguments& model, const ModelFlags& flags) const {
     mtmc::EndpointOptions options;
     if (arguments_.from_environment) options = mtmc::endpoint_from_environment();
     if (!model.url.empty()) options.base_url = model.url;
     if (!model.model.empty()) options.model = model.model;
-    if (const char* const key = std::getenv(model.key_variable.c_str()); key != nullptr)
-      options.api_key = key;
-    if (options.base_url.empty() || options.model.empty())
-      throw mtmc::Error(mtmc::error_id::net_options, "no language model is named",
-                        std::string("Give ") + flags + ", or --from-environment");
+    if (!model.key_variable.empty()) options.api_key = key_of(model.key_variable);
+    check_named(options, flags);
     if (!model.profile.empty()) options.profile = mtmc::endpoint_profile(model.profile);
     return mtmc::Endpoint{transport_, std::move(options)};
   }
-  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const char* flags) const {
-    return mtmc::ChatClient{endpoint(model, flags), {.prices = prices_, .spending = spending_}};
+  /// Says which half of a model's name and place is missing.
+  void check_named(const mtmc::EndpointOptions& options, const ModelFlags& flags) const {
+    const auto refuse = [](const std::string& what, const std::string& remedy) {
+      throw mtmc::Error(mtmc::error_id::net_options, what, remedy);
+    };
+    if (!options.base_url.empty() && !options.model.empty()) return;
+    if (arguments_.from_environment) // has OpenAI's own URL where none is set
+      refuse("OPENAI_MODEL is not set, from which --from-environment takes the model's name",
+             std::string("Set it (export OPENAI_MODEL=...), or give ") + flags.model);
+    if (options.base_url.empty() && options.model.empty())
+      refuse("no language model is named",
+             std::string("Give ") + flags.url + " and " + flags.model + ", or --from-environment");
+    if (options.model.empty())
+      refuse(std::string(flags.model) + " is missing",
+             "Name the model that " + options.base_url + " is to answer with");
+    refuse(std::string(flags.url) + " is missing",
+           "Give the base URL of the server that has the model \"" + options.model + '"');
+  }
+  /// The key in an environment variable that the user named. Where nothing is sent it may be missing.
+  [[nodiscard]] std::string key_of(const std::string& variable) const {
+    const char* const key = std::getenv(variable.c_str());
+    const bool missing = key == nullptr || *key == '\0';
+    if (missing && arguments_.play.empty() && arguments_.batch.empty())
+      throw mtmc::Error(mtmc::error_id::net_options,
+                        "the environment variable " + variable +
+                            (key == nullptr ? " is not set" : " is empty"),
+                        "Put the endpoint's key into it (export " + variable +
+                            "=...), or leave --key-variable out where no key is needed");
+    return missing ? std::string() : key;
+  }
+  [[nodiscard]] mtmc::ChatClient client(const ModelArguments& model, const ModelFlags& flags) {
+    auto asked = endpoint(model, flags);
+    const auto& name = asked.options().model;
+    if (!arguments_.prices.empty() && mtmc::find_price(prices_, name) == nullptr) without_price_.insert(name);
+    return mtmc::ChatClient{std::move(asked), {.prices = prices_, .spending = spending_}};
   }
 
   static mtmc::PriceTable read_prices(const std::string& path) {
     mtmc::PriceTable table;
-    const auto wrong = [&](const char* what) {
+    const auto wrong = [&](const std::string& what) {
       return mtmc::Error(mtmc::error_id::json_malformed, what, "See --help for the form of the file", path);
     };
     const auto json = nlohmann::json::parse(mtmc::read_file(path), nullptr, false);
@@ -197,15 +238,13 @@ private:
       mtmc::Price price{.model = entry["model"].get<std::string>()};
       for (const auto& [name, value] : entry.items()) {
         if (name == "model") continue;
-        if (!value.is_number() || value.get<double>() < 0) throw wrong("a price is no number of money");
-        if (name == "prompt")
-          price.prompt = value;
-        else if (name == "completion")
-          price.completion = value;
-        else if (name == "cached")
-          price.cached = value.get<double>();
-        else
-          throw wrong("a price has an unknown field");
+        if (name != "prompt" && name != "completion" && name != "cached")
+          throw wrong("the price of " + price.model + " has the unknown field \"" + name + '"');
+        if (!value.is_number() || value.get<double>() < 0)
+          throw wrong("the price of " + price.model + " has a \"" + name + "\" that is no amount of money");
+        if (name == "prompt") price.prompt = value;
+        if (name == "completion") price.completion = value;
+        if (name == "cached") price.cached = value.get<double>();
       }
       table.push_back(std::move(price));
     }
@@ -218,6 +257,7 @@ private:
   mtmc::AnyTransport transport_;
   mtmc::Spending spending_;
   mtmc::PriceTable prices_;
+  std::set<std::string> without_price_;
 };
 
 } // namespace command_line

@@ -48,8 +48,8 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
   if (!evaluation.rule.empty()) std::printf(" (%s)", evaluation.rule.c_str());
   if (evaluation.seconds > 0) std::printf(", %s a call", mtmc::seconds_text(evaluation.seconds).c_str());
   if (evaluation.speed_up)
-    std::printf(", %s, %s", mtmc::speed_up_text(*evaluation.speed_up).c_str(),
-                std::string(to_string(evaluation.comparison)).c_str());
+    std::printf(", %s (%.3g %% interval), %s", mtmc::speed_up_text(*evaluation.speed_up).c_str(),
+                100 * evaluation.speed_up->confidence, std::string(to_string(evaluation.comparison)).c_str());
   std::printf("\n");
   for (const auto& diagnostic : evaluation.diagnostics) {
     std::printf("  %s", diagnostic.severity == mtmc::Severity::warning ? "warning: " : "");
@@ -112,9 +112,12 @@ int main(int argc, char** argv) {
                "surroundings.",
                "mtmc-evaluate"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
-  app.add_option("TASK", arguments.task, "the task file")->required();
-  app.add_option("CANDIDATE", arguments.candidates, "kernel files")->required();
-  app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own");
+  app.add_option("TASK", arguments.task, "the task file")->required()->check(command_line::readable_file());
+  app.add_option("CANDIDATE", arguments.candidates, "kernel files")
+      ->required()
+      ->check(command_line::readable_file());
+  app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own")
+      ->check(command_line::readable_file());
   app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
   app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
   app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");

@@ -161,7 +161,7 @@ TEST_CASE("drift counts beyond five per cent and beyond the spread of the times"
   CHECK(several.drift == doctest::Approx(0.9)); // the size where it is furthest from 1
 }
 
-TEST_CASE("warnings say what happened, what stands, and what to do") {
+TEST_CASE("warnings say what happened, what is uncertain, and what to do") {
   TimingConditions met;
   met.drift = 1.08;
   met.processors = 2;
@@ -171,10 +171,10 @@ TEST_CASE("warnings say what happened, what stands, and what to do") {
   met.drifted = met.busy = met.stolen = true;
   const auto warnings = timing_warnings(met, true);
   REQUIRE(warnings.size() == 4);
-  CHECK(
-      warnings[0].message ==
-      "the machine got 8 % slower from the first half of the timing to the second; the speed-up is of pairs "
-      "taken one right after the other and stands, but the seconds are uncertain");
+  CHECK(warnings[0].message ==
+        "the machine got 8 % slower from the first half of the timing to the second; the speed-up compares "
+        "kernels "
+        "timed in turn, so what hits both mostly cancels, but its interval and the seconds are uncertain");
   CHECK(warnings[1].message.starts_with("others kept 1.0 of 2 processors busy while this was timed; "));
   CHECK(
       warnings[2].message.starts_with("the hypervisor gave 3.4 % of the processors' time to other machines"));

@@ -35,11 +35,10 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
       {with_body("endless.cpp", "  volatile int go = 1; while (go) {}"), "timeout"},
       {with_body("outside.cpp", sum + "  out[N + 8] = 1;"), "out_of_bounds"},
       {with_body("greedy.cpp", "  std::vector<char> all(20ull << 30, 1); out[0] = all[N];"), "crashed"}};
-  std::vector<std::string> arguments{task, "--json", tasks.path("missing.cpp")};
+  std::vector<std::string> arguments{task, "--json"};
   for (const auto& [path, verdict] : expected) arguments.push_back(path);
   const auto done = programs::run("mtmc-evaluate", arguments);
-  CHECK(done.code == 2); // of the missing one; the others are judged all the same
-  CHECK(shown(done.error) == Contains("missing.cpp"));
+  CHECK(done.code == 0); // judged, whatever the verdicts
   const auto lines = json_lines(done.output);
   REQUIRE(lines.size() == expected.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -65,6 +64,21 @@ TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
   CHECK(done.code == 0); // judged
   CHECK(shown(done.output) == Contains("broken.cpp: compile_error"));
   CHECK(shown(done.output) == Contains("line 2: 'nonsense' was not declared"));
+  const auto judged = programs::run("mtmc-evaluate", {task, tasks.path("columns.cpp")});
+  CHECK(shown(judged.output) == Contains("columns.cpp: correct"));
+  CHECK(shown(judged.output) == Contains(" % interval), "));
+}
+
+TEST_CASE("mtmc-evaluate: a missing file is found before anything is judged") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  for (const auto& arguments : {std::vector<std::string>{task, tasks.path("columns.cpp"), tasks.path("none")},
+                                {task, tasks.path("columns.cpp"), "--incumbent", tasks.path("none")}}) {
+    const auto done = programs::run("mtmc-evaluate", arguments);
+    CHECK(done.code == 2);
+    CHECK(shown(done.error) == Contains("none cannot be read: No such file or directory"));
+    CHECK(done.output.empty());
+  }
 }
 
 TEST_CASE("mtmc-evaluate: a bad task is exit code 2") {

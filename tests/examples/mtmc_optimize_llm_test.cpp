@@ -98,6 +98,31 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   CHECK(line["most_cost"].get<double>() == doctest::Approx(6 * line["most_cost_a_draft"].get<double>()));
 }
 
+TEST_CASE("--dry-run over several tasks ends with their sum, and says where no price fits") {
+  auto tasks = one_task();
+  const auto one = ask(tasks, nowhere, {"--dry-run"});
+  REQUIRE(one.code == 0);
+  CHECK(shown(one.output) != Contains("together"));
+  const auto second = tasks.add("second", columns_task("second"));
+  const auto prices =
+      tasks.add_text("prices.json", R"([{"model": "model-*", "prompt": 1, "completion": 10}])");
+  const std::vector<std::string> three_steps{second, "--dry-run", "--prices", prices, "--steps", "3"};
+  const auto both = ask(tasks, nowhere, three_steps);
+  REQUIRE(both.code == 0);
+  CHECK(both.error.empty());
+  const auto last = both.output.substr(both.output.rfind('\n', both.output.size() - 2) + 1);
+  CHECK(shown(last) == Contains("all 2 tasks together: at most 12 drafts: "));
+  CHECK(shown(last) == Contains("of money"));
+  auto arguments = three_steps;
+  arguments.push_back("--json");
+  CHECK(json_lines(ask(tasks, nowhere, arguments).output).size() == 2);
+
+  const auto others = tasks.add_text("others.json", R"([{"model": "else", "prompt": 1, "completion": 10}])");
+  const auto unpriced = ask(tasks, nowhere, {"--dry-run", "--prices", others});
+  CHECK(unpriced.code == 0);
+  CHECK(shown(unpriced.error) == Contains(("no price in " + others + " fits model-1").c_str()));
+}
+
 TEST_CASE("what is missing or contradicts itself is bad usage, and says what to type") {
   const auto tasks = one_task();
   const auto task = tasks.path("columns.json");
@@ -109,7 +134,10 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
     CHECK(shown(done.error) == Contains(reason));
   };
   refused({"--coder", "openai"}, "Give --endpoint and --model");
-  refused({"--coder", "openai", "--endpoint", nowhere}, "Give --endpoint and --model");
+  refused({"--coder", "openai", "--endpoint", nowhere}, "--model is missing");
+  refused({"--coder", "openai", "--model", "m"}, "--endpoint is missing");
+  refused({"--coder", "openai", "--from-environment"}, "OPENAI_MODEL is not set");
+  refused({"--policy", "chat", "--policy-endpoint", nowhere}, "--policy-model (or --model) is missing");
   refused({"--coder", "openai", "--endpoint", "localhost:9", "--model", "m"}, "Give --endpoint with scheme");
   refused({"--show-prompt"}, "need --coder openai");
   refused({"--play", task}, "need --coder openai");
@@ -118,11 +146,30 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
     more.insert(more.begin(), asking.begin(), asking.end());
     return more;
   };
+  refused(asking_and({"--key-variable", "NOPE"}), "the environment variable NOPE is not set");
+  refused(asking_and({"--key-variable", "NOPE", "--dry-run"}), "leave --key-variable out");
+  refused(asking_and({"--key-variable", "OPENAI_MODEL"}), "the environment variable OPENAI_MODEL is empty");
   refused(asking_and({"--batch", tasks.path("batch")}), "--batch needs --output");
   refused(asking_and({"--batch", tasks.path("batch"), "--stream"}), "--stream");
   refused(asking_and({"--batch", tasks.path("batch"), "--play", task}), "--play");
   refused(asking_and({"--batch", tasks.path("batch"), "--output", tasks.path("o"), "--policy", "chat"}),
           "--policy rules or random");
+}
+
+TEST_CASE("a file that is named and cannot be read, or is malformed, is bad usage") {
+  auto tasks = one_task();
+  for (const char* const option : {"--prices", "--play", "--policy-card", "--ca-file", "--examples"}) {
+    CAPTURE(option);
+    const auto done = ask(tasks, nowhere, {option, tasks.path("nothere")});
+    CHECK(done.code == 2);
+    CHECK(shown(done.error) == Contains(option));
+    CHECK(shown(done.error) == Contains("nothere cannot be read: No such file or directory"));
+  }
+  CHECK(shown(ask(tasks, nowhere, {"--prices", tasks.folder()}).error) == Contains("is a folder"));
+  const auto prices = tasks.add_text("prices.json", R"([{"model": "m*", "promt": 1}])");
+  const auto done = ask(tasks, nowhere, {"--prices", prices});
+  CHECK(done.code == 2);
+  CHECK(shown(done.error) == Contains("the price of m* has the unknown field \"promt\""));
 }
 
 TEST_CASE("an endpoint that refuses the key, or the model, ends the run at once and says so") {
@@ -160,6 +207,20 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(shown(done.error) == Contains("no usable answer to 3 drafts in a row"));
   CHECK(shown(done.error) == Contains("out of memory"));
   CHECK(shown(done.error) == Contains("See whether the server runs"));
+}
+
+TEST_CASE("the error that ended a run is said once, last, and no kernel hides it that is not faster") {
+  const auto tasks = one_task();
+  fake::Server server([](const fake::Request&, fake::Connection& connection) {
+    connection.answer(401, R"({"error": {"message": "wrong key"}})");
+  });
+  const auto done = ask(tasks, server.url("/v1"), {"--key-variable", "THE_KEY"});
+  CHECK(done.code == 3);
+  CHECK(done.error.starts_with("error: "));
+  CHECK(shown(done.error) == Contains("HTTP 401: wrong key"));
+  CHECK(shown(done.output) == Contains("ended by  an error"));
+  CHECK(shown(done.output) != Contains("[mtmc."));
+  CHECK(shown(done.output) != Contains("void columns"));
 }
 
 TEST_CASE("what was recorded is played without the server, as long as the same is asked") {

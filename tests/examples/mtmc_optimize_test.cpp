@@ -26,7 +26,10 @@ TEST_CASE("mtmc-optimize: bad usage is exit code 2, help is not") {
   CHECK(optimize({}).code == 2);
   CHECK(optimize({"x.json", "--policy", "nobody"}).code == 2);
   CHECK(optimize({"x.json", "--no-such-option"}).code == 2);
-  CHECK(optimize({"--help"}).code == 0);
+  const auto help = optimize({"--help"});
+  CHECK(help.code == 0);
+  CHECK(shown(help.output) == Contains("1 with --coder openai"));
+  CHECK(shown(help.output) != Contains("NONNEGATIVE=0"));
   CHECK(shown(optimize({"--version"}).output) == Contains("mtmc "));
 }
 
@@ -47,6 +50,7 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   CHECK(lines[0]["verified_sizes"].size() == 2);
   const std::string best = lines[0]["best"];
   CHECK(shown(mtmc::read_file(best)) == Contains("//@ launch"));
+  CHECK(lines[0]["source"] == mtmc::read_file(best));
   CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) == Contains("columns"));
   CHECK(nlohmann::json::parse(mtmc::read_file(tasks.path("runs/columns/result.json")))["task"] == "columns");
 
@@ -60,6 +64,20 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   const auto refused = optimize({task, "--output", tasks.path("runs")});
   CHECK(refused.code == 2);
   CHECK(shown(refused.error) == Contains("resume"));
+}
+
+TEST_CASE("mtmc-optimize: --json has the best kernel's text where no folder keeps it") {
+  Tasks tasks;
+  const auto done = optimize({tasks.add("columns", columns_task("columns")), "--json", "--steps", "0"});
+  REQUIRE(done.code == 0);
+  CHECK(json_lines(done.output).at(0)["source"] == programs::columns_kernel);
+}
+
+TEST_CASE("mtmc-optimize: without --output the best kernel is printed, if it is faster") {
+  Tasks tasks;
+  const auto done = optimize({tasks.add("columns", columns_task("columns")), "--quiet", "--steps", "0"});
+  REQUIRE(done.code == 0);
+  CHECK(done.output == "columns: nothing faster than the start kernel was proven\n");
 }
 
 TEST_CASE("mtmc-optimize: several tasks end with a table") {

@@ -170,6 +170,50 @@ TEST_CASE("a run without tokens, without success, with an error") {
         "\n");
 }
 
+TEST_CASE("a host that prints errors itself has none in the summary") {
+  auto played = stage();
+  played.wants({"alpha"});
+  played.coder.answer = [](const mtmc::CodingRequest&, std::stop_token) -> mtmc::Draft {
+    throw std::runtime_error("no more");
+  };
+  const auto text = plain(played, {.errors = false});
+  CHECK(text.find("ended by  an error") != std::string::npos);
+  CHECK(text.find("no more") == std::string::npos);
+}
+
+TEST_CASE("a gain that the comparison at the end does not confirm is told of") {
+  // From so many deeds on a kernel is no faster than the start kernel when it is compared at the end.
+  const std::pair<std::size_t, std::string> expected[] = {
+      {1,
+       "  dropped   the gains of steps 1 and 2 were not confirmed by the comparison with the start kernel at "
+       "the end\n"},
+      {2, "  dropped   step 2's gain was not confirmed by the comparison with the start kernel at the end\n"},
+      {3, ""}};
+  for (const auto& [deeds, line] : expected) {
+    CAPTURE(deeds);
+    scripted::Stage played;
+    played.wants({"alpha", "beta"});
+    played.options.max_steps = 2;
+    played.evaluator.speed = {{"alpha#0", 2}, {"beta#0", 3}};
+    played.evaluator.twist = [&, least = deeds](const mtmc::EvaluationRequest& request,
+                                                mtmc::Evaluation& evaluation) {
+      const auto done = toy::deeds(request.candidate);
+      if (request.purpose != mtmc::Purpose::promote || !toy::deeds(*request.incumbent).empty()) return;
+      if (done.size() == 1 && played.evaluator.asked(done, mtmc::Purpose::promote) == 1) return; // on the way
+      if (done.size() < least) return;
+      evaluation.speed_up = mtmc::SpeedUp{};
+      evaluation.comparison = mtmc::Comparison::undecided;
+    };
+    const auto text = plain(played);
+    CAPTURE(text);
+    if (line.empty())
+      CHECK(text.find("dropped") == std::string::npos);
+    else
+      CHECK(text.find(line) != std::string::npos);
+    CHECK((text.find("1.00x  the start kernel") != std::string::npos) == (deeds == 1));
+  }
+}
+
 TEST_CASE("what disturbed the timings is said once, at the end") {
   auto played = stage();
   int timings = 0;
@@ -184,8 +228,8 @@ TEST_CASE("what disturbed the timings is said once, at the end") {
   const auto text = plain(played);
   // Start, alpha, gamma, and best against start; alpha's second look is no draft of its own.
   CHECK(text.find(
-            "  disturbed 3 of 4 timings by others (0.9 processors busy on average), 1 by drift; ratios are "
-            "of pairs and stand, seconds are uncertain\n  ended by") != std::string::npos);
+            "  disturbed 3 of 4 timings by others (0.9 processors busy on average), 1 by drift; much of "
+            "it cancels in ratios, intervals and seconds are uncertain\n  ended by") != std::string::npos);
   played = stage();
   CHECK(plain(played).find("disturbed") == std::string::npos);
 }

@@ -140,35 +140,33 @@ namespace detail {
     warning.remedy = std::move(remedy);
     warnings.push_back(std::move(warning));
   };
-  // A pair is taken within moments, so both of its halves met the same.
-  const std::string stands = compared
-                                 ? "; the speed-up is of pairs taken one right after the other and stands, "
-                                   "but the seconds are uncertain"
+  // A pair is taken within moments: both of its halves met nearly the same.
+  const std::string effect = compared
+                                 ? "; the speed-up compares kernels timed in turn, so what hits both mostly "
+                                   "cancels, but its interval and the seconds are uncertain"
                                  : "; the seconds are uncertain";
   if (conditions.drifted)
     warn("the machine got " +
              detail::decimals(100 * std::abs(conditions.drift - 1),
                               conditions.drift > 1 ? "%.0f %% slower" : "%.0f %% faster") +
-             " from the first half of the timing to the second" + stands,
+             " from the first half of the timing to the second" + effect,
          "Where the seconds matter, time again on a machine with a fixed clock (governor `performance`, no "
          "boost) and nothing else to do");
   if (conditions.busy)
     warn("others kept " + detail::decimals(*conditions.others_busy, "%.1f") + " of " +
-             std::to_string(conditions.processors) + " processors busy while this was timed" + stands +
-             (compared ? ", the interval is wider, and a kernel that uses all processors looks slower than "
-                         "it is"
-                       : ""),
+             std::to_string(conditions.processors) + " processors busy while this was timed" + effect +
+             (compared ? ", and a kernel that uses all processors looks slower than it is" : ""),
          "Stop the other programs (top shows them) or give this one processors of its own (taskset, cpuset), "
          "and time again");
   if (conditions.stolen)
     warn("the hypervisor gave " + detail::decimals(100 * *conditions.steal, "%.1f %%") +
-             " of the processors' time to other machines while this was timed" + stands,
+             " of the processors' time to other machines while this was timed" + effect,
          "Time again later, or on a machine whose processors are not shared (a dedicated or a larger "
          "instance)");
   if (conditions.throttled.value_or(0) > 0)
     warn("the clock was lowered " + std::to_string(*conditions.throttled) +
              (*conditions.throttled == 1 ? " time" : " times") + " for heat or power" +
-             throttle_reasons(conditions) + " while this was timed" + stands,
+             throttle_reasons(conditions) + " while this was timed" + effect,
          "Let the machine cool, improve its cooling, or fix the clock at one it can hold");
   return warnings;
 }

@@ -31,8 +31,8 @@ namespace mtmc::detail {
   return timings;
 }
 
-/// "12 of 40 timings by others (0.9 processors busy on average), 2 by drift; ratios are of pairs and stand,
-/// seconds are uncertain". Empty if nothing was disturbed.
+/// "12 of 40 timings by others (0.9 processors busy on average), 2 by drift; much of it cancels in ratios,
+/// intervals and seconds are uncertain". Empty if nothing was disturbed.
 [[nodiscard]] inline std::string disturbances_text(const Result& result) {
   const auto timings = timings_of(result);
   std::string text;
@@ -62,7 +62,7 @@ namespace mtmc::detail {
   count(environment_key::steal, "the hypervisor");
   count(environment_key::throttled, "a lowered clock");
   count(environment_key::drift, "drift");
-  if (!text.empty()) text += "; ratios are of pairs and stand, seconds are uncertain";
+  if (!text.empty()) text += "; much of it cancels in ratios, intervals and seconds are uncertain";
   return text;
 }
 

@@ -21,6 +21,8 @@ struct TerminalReportOptions {
   int width = 0;
   /// Characters beyond ASCII for the bar and for separators.
   bool unicode = true;
+  /// Whether the summary has the error that ended a run; a host that prints it itself says no.
+  bool errors = true;
 };
 
 /// Writes runs to a stream as they go on: for each task what is to be done, a line a step with its action,

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace mtmc {
 
@@ -40,6 +41,7 @@ public:
   void run_started(const RunStarted& event) {
     const std::lock_guard lock{mutex_};
     phase_ = Phase::deciding;
+    gains_.clear();
     std::string title = event.task.name;
     if (!event.task.summary.empty()) title += dot() + event.task.summary;
     title = detail::one_line(title, room(0), options_.unicode);
@@ -79,8 +81,10 @@ public:
   void step_finished(const StepFinished& event) {
     const std::lock_guard lock{mutex_};
     std::string text;
-    for (const auto& outcome : event.outcomes)
+    for (const auto& outcome : event.outcomes) {
+      if (outcome.new_best) gains_.push_back(event.step);
       text += step_line(event, outcome, &outcome == &event.outcomes.front());
+    }
     say(text);
   }
 
@@ -99,6 +103,8 @@ public:
     } else {
       text += label("best") + bold("1.00x") + dim("  the start kernel: nothing faster was proven") + '\n';
     }
+    if (const auto dropped = unconfirmed_text(result); !dropped.empty())
+      text += label("dropped") + detail::one_line(dropped, room(label_width + 2), options_.unicode) + '\n';
     if (const auto disturbed = detail::disturbances_text(result); !disturbed.empty())
       text +=
           label("disturbed") + detail::one_line(disturbed, room(label_width + 2), options_.unicode) + '\n';
@@ -106,7 +112,7 @@ public:
     if (result.usage.tokens() > 0 || result.usage.cost > 0)
       text += label("spent") + spent_text(result.usage) + '\n';
     if (!result.folder.empty()) text += label("kept in") + result.folder + '\n';
-    if (result.error) text += label("error") + red(result.error->what()) + '\n';
+    if (result.error && options_.errors) text += label("error") + red(result.error->what()) + '\n';
     live_text_.clear();
     phase_ = Phase::preparing;
     say(text + '\n', true);
@@ -191,6 +197,30 @@ private:
     for (const auto& size : sizes) list += (list.empty() ? "" : "; ") + to_string(size);
     if (!list.empty()) text += ": " + list;
     return detail::one_line(text, room(label_width + 2), options_.unicode);
+  }
+
+  /// "step 1's gain was not confirmed ...": what was faster on the way, and was not when it was compared with
+  /// the start kernel at the end. Empty if there is no such step.
+  [[nodiscard]] std::string unconfirmed_text(const Result& result) const {
+    std::vector<int> steps;
+    for (const int step : gains_)
+      if (!result.improved() || (result.measured && step > step_of_best(result))) steps.push_back(step + 1);
+    if (steps.empty()) return {};
+    const char* const rest = " not confirmed by the comparison with the start kernel at the end";
+    if (steps.size() == 1) return "step " + std::to_string(steps.front()) + "'s gain was" + rest;
+    std::string list;
+    for (const int step : steps)
+      list += (list.empty() ? "" : step == steps.back() ? " and " : ", ") + std::to_string(step);
+    return "the gains of steps " + list + " were" + rest;
+  }
+
+  /// 0-based; the step after all others where it cannot be told.
+  [[nodiscard]] int step_of_best(const Result& result) const {
+    for (const auto& step : result.trajectory)
+      if (step.draft.kernel && step.draft.kernel->source == result.best.source &&
+          std::find(gains_.begin(), gains_.end(), step.step) != gains_.end())
+        return step.step;
+    return result.steps;
   }
 
   [[nodiscard]] static std::string ending_text(const Result& result) {
@@ -364,6 +394,8 @@ private:
   /// What the present step tries: one action's text, or how many there are.
   std::string action_;
   std::size_t actions_ = 0;
+  /// Steps of this run, 0-based, that had a new best kernel.
+  std::vector<int> gains_;
   /// What stands on the live line; empty if there is none.
   std::string live_text_;
   std::jthread clock_;
