@@ -246,9 +246,11 @@ void print_estimate(const Estimate& most) {
 Estimate show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
                             const Arguments& arguments) {
   const auto prompt = coder.prompt(request).text();
-  const auto most = coder.most_of(request);
-  const double drafts = static_cast<double>(arguments.loop.max_steps) * arguments.loop.samples *
-                        arguments.loop.beam * (1 + arguments.loop.repairs);
+  const auto usual = coder.most_of(request);
+  const auto most = coder.most_of_draft(request);
+  const int steps = arguments.policy == "single-pass" ? 1 : arguments.loop.max_steps;
+  const double drafts = static_cast<double>(steps) * arguments.loop.samples * arguments.loop.beam *
+                        (1 + arguments.loop.repairs);
   const Estimate estimate{drafts, drafts * static_cast<double>(most.tokens()), drafts * most.cost};
   if (arguments.json) {
     const nlohmann::json summary{{"task", request.seen.task.name},
@@ -264,13 +266,14 @@ Estimate show_first_request(const mtmc::CodingRequest& request, const mtmc::Open
   }
   std::printf("%s", prompt.c_str());
   if (arguments.show_prompt) return estimate;
-  std::printf("----- %s: %s -----\na draft takes at most %lld tokens, %lld of them for the prompt",
+  std::printf("----- %s: %s -----\na request takes at most %lld tokens, %lld of them for the prompt",
               request.seen.task.name.c_str(), request.action.text().c_str(),
-              static_cast<long long>(most.tokens()), static_cast<long long>(most.prompt_tokens));
-  if (most.cost > 0) std::printf(", and %.4g of money", most.cost);
-  std::printf("\nthe run asks for at most ");
+              static_cast<long long>(usual.tokens()), static_cast<long long>(usual.prompt_tokens));
+  if (usual.cost > 0) std::printf(", and %.4g of money", usual.cost);
+  std::printf("\nif all answers are cut and asked for again with more room, the run asks for at most ");
   print_estimate(estimate);
-  std::printf("\n\n");
+  std::printf("\nlater prompts also tell what was tried, and are that much longer%s\n\n",
+              arguments.asks_policy() ? "; what the policy asks comes on top" : "");
   return estimate;
 }
 
@@ -518,7 +521,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: --show-prompt and --dry-run need --coder openai: others send nothing\n");
     return command_line::bad_usage_or_task;
   }
-  if (arguments.sample) arguments.loop.selection = mtmc::Selection::sample;
+  // The likeliest of equally likely actions would be the first of the list, whatever the seed.
+  if (arguments.sample || arguments.policy == "random") arguments.loop.selection = mtmc::Selection::sample;
   try {
     return run(arguments);
   } catch (const mtmc::Error& error) {

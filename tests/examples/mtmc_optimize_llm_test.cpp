@@ -88,7 +88,7 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   const auto text = ask(tasks, nowhere, {"--dry-run", "--prices", prices, "--steps", "3"});
   CAPTURE(text.error);
   REQUIRE(text.code == 0);
-  CHECK(shown(text.output) == Contains("a draft takes at most "));
+  CHECK(shown(text.output) == Contains("a request takes at most "));
   CHECK(shown(text.output) == Contains("the run asks for at most 6 drafts"));
   CHECK(shown(text.output) == Contains("of money"));
   const auto json = ask(tasks, nowhere, {"--dry-run", "--prices", prices, "--steps", "3", "--json"});

@@ -90,6 +90,16 @@ TEST_CASE("an answer that names no legal action is asked for once more, and then
   }
 }
 
+TEST_CASE("a model that never names a legal action does not lead a run by chance") {
+  ScriptedTransport transport({says("I would tile it")});
+  ChatPolicy policy(client(transport));
+  const auto ask = [&] { return policy.distribution(observed::with_seconds(1e-3), legal_actions(), {}); };
+  CHECK_NOTHROW((void)ask());
+  CHECK_NOTHROW((void)ask());
+  CHECK_THROWS_WITH_AS((void)ask(),
+                       doctest::Contains("3 decisions in a row; its last answer: I would tile it"), Error);
+}
+
 TEST_CASE("a single legal action costs nothing, and an endpoint that does not answer is an error") {
   ScriptedTransport transport({http(500, "down")});
   ChatPolicy policy(client(transport));

@@ -60,6 +60,9 @@ public:
   [[nodiscard]] Prompt prompt(const CodingRequest& request) const;
   /// The most that asking it once could use.
   [[nodiscard]] Usage most_of(const CodingRequest& request) const;
+  /// The most that a draft of it could use: an answer that went into reasoning alone, asked for again with
+  /// twice the tokens, cut, and its rest asked for.
+  [[nodiscard]] Usage most_of_draft(const CodingRequest& request) const;
   /// Model and settings, for cache keys and reports.
   [[nodiscard]] std::string identity() const;
   [[nodiscard]] const ChatClient& client() const noexcept { return client_; }

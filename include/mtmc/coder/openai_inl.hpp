@@ -139,6 +139,20 @@ MTMC_INLINE Usage OpenAiCoder::most_of(const CodingRequest& request) const {
   return client_.most_of(chat_request(request, prompt(request)));
 }
 
+MTMC_INLINE Usage OpenAiCoder::most_of_draft(const CodingRequest& request) const {
+  auto chat = chat_request(request, prompt(request));
+  auto most = client_.most_of(chat);
+  if (chat.max_tokens > 0) {
+    chat.max_tokens *= 2;
+    most += client_.most_of(chat);
+  }
+  const auto answer = client_.most_of(chat).completion_tokens;
+  constexpr std::int64_t bytes_a_token = 2; // as `ChatClient::most_of` has it
+  const std::string text(static_cast<std::size_t>(bytes_a_token * answer), ' ');
+  most += client_.most_of(detail::continuation_of(chat, text, client_.endpoint().profile()));
+  return most;
+}
+
 MTMC_INLINE std::string OpenAiCoder::identity() const {
   const auto& endpoint = client_.endpoint().options();
   auto text = "openai, " + endpoint.model + " at " + endpoint.base_url + ", " +

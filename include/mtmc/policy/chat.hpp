@@ -25,12 +25,15 @@ struct ChatPolicyOptions {
   std::string reasoning_effort{};
   /// Longest time of one choice, in seconds.
   double seconds = 600;
+  /// After so many choices in a row in which the model named no legal action, the run ends with an error.
+  int most_unheard = 3;
 };
 
 /// Asks which legal action to take next. The distribution is made of votes (add one half each) and is not
 /// exact. An answer that names no legal action is asked for once more and then counts for none; with no vote
 /// at all the distribution is uniform, and the rationale says so. Throws `Error` (`mtmc.net.003`) where the
-/// endpoint does not answer.
+/// endpoint does not answer, or has not named an action `most_unheard` times in a row: a run that was said to
+/// be led by a model would be led by chance.
 class ChatPolicy {
 public:
   explicit ChatPolicy(ChatClient client, ChatPolicyOptions options = {})
@@ -45,6 +48,8 @@ public:
 private:
   ChatClient client_;
   ChatPolicyOptions options_;
+  /// Decisions in a row in which no legal action was named.
+  int unheard_ = 0;
 };
 
 /// The same without an action space: the model says in one sentence which optimisation to apply, or to stop.
