@@ -206,7 +206,7 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(server.request_count() == 3);
   CHECK(shown(done.error) == Contains("no usable answer to 3 drafts in a row"));
   CHECK(shown(done.error) == Contains("out of memory"));
-  CHECK(shown(done.error) == Contains("See whether the server runs"));
+  CHECK(shown(done.error) == Contains("Mend what the message names"));
 }
 
 TEST_CASE("the error that ended a run is said once, last, and no kernel hides it that is not faster") {
