@@ -336,6 +336,14 @@ nlohmann::json summarize(const mtmc::Result& result) {
           {"error", result.error ? nlohmann::json(result.error->what()) : nlohmann::json()}};
 }
 
+/// Whether the endpoint answered no draft at all; the run was too short to end with an error for it.
+bool nobody_answered(const mtmc::Result& result) {
+  const auto& steps = result.trajectory;
+  return !result.error && !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const auto& step) {
+    return step.draft.failure == mtmc::DraftFailure::endpoint;
+  });
+}
+
 int report(const mtmc::Result& result, const Arguments& arguments) {
   int code = command_line::done;
   if (result.stop_reason == mtmc::StopReason::waiting_for_answers) code = command_line::waiting_for_answers;
@@ -347,7 +355,8 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
     std::fprintf(stderr, "error: the result cannot be written: %s\n", error.what());
     code = command_line::surroundings_broken;
   }
-  if (result.error) code = command_line::surroundings_broken;
+  const bool unanswered = nobody_answered(result);
+  if (result.error || unanswered) code = command_line::surroundings_broken;
   if (arguments.json)
     std::printf("%s\n", as_text(summary).c_str());
   else if (!result.improved() && arguments.quiet && result.folder.empty())
@@ -356,6 +365,9 @@ int report(const mtmc::Result& result, const Arguments& arguments) {
     std::printf("\n%s\n", result.best.source.c_str());
   std::fflush(stdout);
   if (result.error) command_line::print_error(*result.error); // last, where it is seen
+  if (unanswered)
+    std::fprintf(stderr, "error: the endpoint answered no draft; the last time: %s\n",
+                 result.trajectory.back().draft.message.c_str());
   return code;
 }
 

@@ -207,6 +207,10 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(shown(done.error) == Contains("no usable answer to 3 drafts in a row"));
   CHECK(shown(done.error) == Contains("out of memory"));
   CHECK(shown(done.error) == Contains("Mend what the message names"));
+
+  const auto soon_over = ask(tasks, server.url("/v1"), {"--quiet", "--steps", "1"});
+  CHECK(soon_over.code == 3);
+  CHECK(shown(soon_over.error) == Contains("the endpoint answered no draft; the last time: HTTP 500"));
 }
 
 TEST_CASE("the error that ended a run is said once, last, and no kernel hides it that is not faster") {
