@@ -153,7 +153,8 @@ private:
               " of " + std::to_string(layout.buffers[i].elements) + " elements of " + layout.buffers[i].name,
           "Write every element of every output and set accumulators before adding to them; if " +
               layout.buffers[i].name +
-              " is changed in place, give it the role inout; if it is only read, declare its parameter const; "
+              " is changed in place, give it the role inout; if it is only read, declare its parameter "
+              "const; "
               "if an integer input is an index, give it a domain such as [\"0\", \"N - 1\"]; if sums are "
               "combined in no fixed order on purpose, say \"atomics\": true",
           "task " + task().name + " at " + to_string(layout.size));
