@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "scripted_parts.hpp"
 #include "toy_game.hpp"
 
@@ -217,17 +221,51 @@ TEST_CASE("an endpoint that was down has used up no step, no action and no patie
     };
     return stage.run();
   };
+  std::string journal;
   for (int session = 0; session < 3; ++session) {
     const auto result = play(folder.path());
     CHECK(result.stop_reason == mtmc::StopReason::failed);
     CHECK(answered == 1);
     silent = 0;
+    const auto before = std::exchange(journal, read(mtmc::journal_path(result.folder)));
+    CHECK(journal.starts_with(before)); // only ever appended to
   }
   down = false;
   const auto result = play(folder.path());
   CHECK(result.stop_reason == mtmc::StopReason::step_limit);
   CHECK(answered == 4);
   CHECK(toy::text_of(result) == toy::text_of(play("")));
+}
+
+TEST_CASE("answers of a step that an endpoint broke off are not paid for twice") {
+  const mtmc::TemporaryFolder folder;
+  bool down = true;
+  std::map<std::string, int> paid;
+  const auto play = [&] {
+    scripted::Stage stage;
+    stage.wants({"alpha", "beta", "gamma"});
+    stage.options.max_steps = 3;
+    stage.options.samples = 2;
+    stage.options.threads = 1;
+    stage.options.output = folder.path();
+    stage.options.resume = true;
+    stage.coder.answer = [&](const mtmc::CodingRequest& request, std::stop_token) {
+      const auto name = scripted::Coder::name_of(request);
+      if (down && request.action.optimization == "beta")
+        return mtmc::Draft::failed(mtmc::DraftFailure::endpoint, "no connection");
+      if (down && name == "gamma#1")
+        throw mtmc::Error(mtmc::error_id::net_endpoint, "nobody is there", "Wait");
+      ++paid[name];
+      return scripted::Coder::did(request, name);
+    };
+    return stage.run();
+  };
+  CHECK(play().stop_reason == mtmc::StopReason::failed);
+  CHECK(paid == std::map<std::string, int>{{"alpha#0", 1}, {"alpha#1", 1}, {"gamma#0", 1}});
+  down = false;
+  CHECK(play().stop_reason == mtmc::StopReason::step_limit);
+  for (const auto& [name, times] : paid) CHECK_MESSAGE(times == 1, name);
+  CHECK(paid.contains("gamma#1"));
 }
 
 TEST_CASE("when the region finder has learnt something, the run goes on differently from there") {

@@ -43,10 +43,12 @@
 #include <mtmc/loop/kernel_store.hpp>
 #include <mtmc/loop/run_folder.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -350,21 +352,29 @@ namespace detail {
   }
 }
 
-/// How many of its lines a run is taken up with. One that ended with an error goes on before the steps at its
-/// end in which no draft was answered: an endpoint that was down has used up no step and no action.
-[[nodiscard]] inline std::size_t lines_to_resume(const std::vector<std::string_view>& lines,
-                                                 const JournalRun& run, const std::string& path) {
-  if (!run.finish || run.finish->stop_reason != StopReason::failed) return lines.size();
+/// The names of the drafts that finished steps stand on.
+[[nodiscard]] inline std::set<DraftName> drafts_of_steps(const JournalRun& run) {
+  std::set<DraftName> names;
+  for (const auto& step : run.steps) names.insert({step.draft, step.sample, step.repair});
+  return names;
+}
+
+/// The first of the finished steps at the end of a run that an error ended in which no draft was answered: an
+/// endpoint that was down is to use up no step and no action. Nothing if there is none, or if the step that
+/// the error broke off has answers: they fit the history they were asked with.
+[[nodiscard]] inline std::optional<int> first_unanswered_step(const JournalRun& run) {
+  if (!run.finish || run.finish->stop_reason != StopReason::failed || run.steps.empty()) return std::nullopt;
+  const auto finished = drafts_of_steps(run);
+  for (const auto& [name, record] : run.drafts)
+    if (is_answer(record.draft) && !finished.contains(name)) return std::nullopt;
   int answered = -1;
+  int last = -1;
   for (const auto& step : run.steps) {
+    last = std::max(last, step.step);
     const auto draft = run.drafts.find({step.draft, step.sample, step.repair});
     if (draft != run.drafts.end() && is_answer(draft->second.draft)) answered = std::max(answered, step.step);
   }
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto line = parse_line(lines[i], path, static_cast<int>(i) + 1);
-    if (line.kind == "decision" && line.body.value("step", 0) > answered) return i;
-  }
-  return lines.size();
+  return last > answered ? std::optional(answered + 1) : std::nullopt;
 }
 
 } // namespace detail

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -80,7 +79,7 @@ public:
     file_ = std::make_unique<JournalFile>(journal_path(folder), durable);
     store_ = std::make_unique<KernelStore>(folder, durable);
     const auto content = file_->take_content();
-    auto lines = detail::complete_lines(content);
+    const auto lines = detail::complete_lines(content);
     if (!lines.empty() && !resume)
       throw Error(error_id::journal_other_run, "the folder already holds a run",
                   "Resume it (`LoopOptions::resume`), or choose another output folder", file_->path());
@@ -88,13 +87,6 @@ public:
     if (runs.size() > 1)
       throw Error(error_id::journal_other_run, "the journal holds several runs: it was merged",
                   "Resume a run in its own folder", file_->path());
-    if (!runs.empty()) {
-      const auto kept = detail::lines_to_resume(lines, runs.front(), file_->path());
-      if (kept < lines.size()) {
-        lines.resize(kept);
-        runs = detail::read_runs(lines, file_->path(), *store_);
-      }
-    }
     std::size_t complete = 0;
     for (const auto line : lines) complete += line.size() + 1;
     file_->truncate(complete);
@@ -102,13 +94,7 @@ public:
     run_ = std::move(runs.front());
     resumed_ = true;
     live_ = false;
-    // Broken endpoints and the like are answers only where a finished step stands on them.
-    std::set<DraftName> used;
-    for (const auto& step : run_.steps) used.insert({step.draft, step.sample, step.repair});
-    std::erase_if(run_.drafts, [&used](const auto& entry) {
-      return !detail::is_answer(entry.second.draft) &&
-             (!entry.second.draft.pending.empty() || !used.contains(entry.first));
-    });
+    forget_unanswered_drafts();
   }
 
   /// Writes the first record of a run, or of a session that takes one up; version, time, process and host are
@@ -143,6 +129,10 @@ public:
       refuse("the run was started with another set-up: " + text);
     write("resume", ResumeRecord{header.version, header.started, header.pid, header.host, header.max_steps,
                                  header.budget});
+    if (const auto step = detail::first_unanswered_step(run_)) {
+      rewind(*step, {});
+      forget_unanswered_drafts();
+    }
   }
 
   [[nodiscard]] bool resumed() const noexcept { return resumed_; }
@@ -319,6 +309,15 @@ private:
     run_.decisions.push_back(record);
     run_.decision_times.push_back(clock());
     return record;
+  }
+
+  /// Broken endpoints and the like are answers only where a finished step stands on them.
+  void forget_unanswered_drafts() {
+    const auto used = detail::drafts_of_steps(run_);
+    std::erase_if(run_.drafts, [&used](const auto& entry) {
+      return !detail::is_answer(entry.second.draft) &&
+             (!entry.second.draft.pending.empty() || !used.contains(entry.first));
+    });
   }
 
   void rewind(int step, const std::vector<DecisionRecord>& decisions) {
