@@ -240,10 +240,11 @@ TEST_CASE("an endpoint that was down has used up no step, no action and no patie
 TEST_CASE("answers of a step that an endpoint broke off are not paid for twice") {
   const mtmc::TemporaryFolder folder;
   bool down = true;
+  int asked = 0; // in the step that is broken off
   std::map<std::string, int> paid;
   const auto play = [&] {
     scripted::Stage stage;
-    stage.wants({"alpha", "beta", "gamma"});
+    stage.wants({"alpha", "beta"});
     stage.options.max_steps = 3;
     stage.options.samples = 2;
     stage.options.threads = 1;
@@ -251,9 +252,9 @@ TEST_CASE("answers of a step that an endpoint broke off are not paid for twice")
     stage.options.resume = true;
     stage.coder.answer = [&](const mtmc::CodingRequest& request, std::stop_token) {
       const auto name = scripted::Coder::name_of(request);
-      if (down && request.action.optimization == "beta")
+      if (down && request.seen.step == 1)
         return mtmc::Draft::failed(mtmc::DraftFailure::endpoint, "no connection");
-      if (down && name == "gamma#1")
+      if (down && request.seen.step == 2 && ++asked == 2)
         throw mtmc::Error(mtmc::error_id::net_endpoint, "nobody is there", "Wait");
       ++paid[name];
       return scripted::Coder::did(request, name);
@@ -261,11 +262,11 @@ TEST_CASE("answers of a step that an endpoint broke off are not paid for twice")
     return stage.run();
   };
   CHECK(play().stop_reason == mtmc::StopReason::failed);
-  CHECK(paid == std::map<std::string, int>{{"alpha#0", 1}, {"alpha#1", 1}, {"gamma#0", 1}});
+  CHECK(paid.size() == 3); // two of the first step, one of the step that was broken off
   down = false;
   CHECK(play().stop_reason == mtmc::StopReason::step_limit);
+  CHECK(paid.size() == 4);
   for (const auto& [name, times] : paid) CHECK_MESSAGE(times == 1, name);
-  CHECK(paid.contains("gamma#1"));
 }
 
 TEST_CASE("when the region finder has learnt something, the run goes on differently from there") {
