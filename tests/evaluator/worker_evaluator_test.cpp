@@ -307,6 +307,20 @@ TEST_CASE("kill -9 of a worker in the middle costs that candidate its verdict, a
   CHECK(settled(2).size() == 2);
 }
 
+TEST_CASE("a worker that ends before it took a candidate in costs that candidate nothing") {
+  WorkerEvaluator evaluator{fake_workers()};
+  evaluator.prepare(worker_tasks::rows(), {});
+  Evaluation answer;
+  {
+    const auto before = settled(2);
+    for (const auto pid : before) ::kill(pid, SIGSTOP);
+    std::jthread judging([&] { answer = judge(evaluator, "honest"); });
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    for (const auto pid : before) ::kill(pid, SIGKILL);
+  }
+  CHECK_MESSAGE(answer.correct(), (answer.diagnostics.empty() ? "" : answer.diagnostics[0].message));
+}
+
 TEST_CASE("a worker that says its process is spent is replaced without harm to a candidate") {
   auto options = fake_workers();
   options.backend_options = R"({"spent_after": 2})";

@@ -442,8 +442,8 @@ private:
     return worker_error(message.contains("error") ? message["error"] : Json());
   }
 
-  /// Judges a candidate. False if the worker had already ended, or said that it would. Throws the worker's
-  /// `Error`.
+  /// Judges a candidate. False if the worker ended before it took the request in, or said that it would.
+  /// Throws the worker's `Error`.
   [[nodiscard]] bool evaluate(Slot& slot, Job& job) {
     // The task is known by its name.
     EvaluationRequest request{
@@ -466,6 +466,7 @@ private:
                          time_after(limit), {job.stop, closing_.get()});
     const std::string words = slot.worker->last_words();
     const bool left = slot.worker->leaving();
+    const bool innocent = left || !slot.worker->has_read_request();
     switch (reply.kind) {
     case WorkerReply::Kind::answered:
       note_success();
@@ -477,10 +478,11 @@ private:
       job.answer = late_worker_verdict(duration_text(limit), words);
       return true;
     case WorkerReply::Kind::broken:
-      if (left) note_failure(slot, "it said bye and " + reply.reason);
+      if (innocent)
+        note_failure(slot, (left ? "it said bye and " : "before it took a request in it ") + reply.reason);
       lose(slot);
-      if (!left) job.answer = lost_worker_verdict(reply.reason, words);
-      return !left;
+      if (!innocent) job.answer = lost_worker_verdict(reply.reason, words);
+      return !innocent;
     default:
       lose(slot);
       throw_cancelled();

@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <string>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -94,6 +95,7 @@ public:
     message["type"] = type;
     if (type != worker_message::hello) message["request"] = request;
     if (type == worker_message::hello) message["token"] = token_;
+    before_request_ = delivered_ + outgoing_.size() - sent_;
     send(std::move(message));
     return wait_for(wanted, request, deadline, interrupts);
   }
@@ -115,6 +117,14 @@ public:
 
   /// Whether its process has not ended.
   [[nodiscard]] bool alive() { return child_.alive(); }
+
+  /// Whether it has taken in any of what it was last asked. One that had not when it ended did not end
+  /// because of that.
+  [[nodiscard]] bool has_read_request() const {
+    int unread = 0; // a pipe keeps what its reader left behind
+    if (!input_ || ::ioctl(input_.get(), FIONREAD, &unread) != 0) return true;
+    return delivered_ > before_request_ + static_cast<std::uint64_t>(unread);
+  }
 
   /// Says bye, and gives it a moment to clean up behind itself.
   void finish(std::chrono::milliseconds patience) {
@@ -233,7 +243,10 @@ private:
   }
   void write_input() {
     const ssize_t put = ::write(input_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
-    if (put > 0) sent_ += static_cast<std::size_t>(put);
+    if (put > 0) {
+      sent_ += static_cast<std::size_t>(put);
+      delivered_ += static_cast<std::uint64_t>(put);
+    }
     // A worker that does not listen any more is about to be seen to end.
     if (put < 0 && errno != EAGAIN && errno != EINTR) sent_ = outgoing_.size();
     if (sent_ < outgoing_.size()) return;
@@ -315,6 +328,9 @@ private:
   ChildProcess child_;
   std::string outgoing_;
   std::size_t sent_ = 0;
+  /// Bytes written into its input so far, and as many as lie before the last request.
+  std::uint64_t delivered_ = 0;
+  std::uint64_t before_request_ = 0;
   LineBuffer lines_;
   std::vector<char> block_;
   std::string words_;
