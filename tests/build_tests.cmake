@@ -83,8 +83,8 @@ foreach(compiler g++ clang++)
   endif()
 endforeach()
 
-# A host's own project that uses mtmc from its install tree (moved after the installation), as a subdirectory
-# and through pkg-config; and one whose engine is a shared library with mtmc::compiled inside, all of which is then
+# A host's own project that uses mtmc from its install tree (moved after the installation), as a subdirectory,
+# through pkg-config and by its own command lines; and one whose engine is a shared library with mtmc::compiled inside, all of which is then
 # built anew, as one source file, which is slow.
 set(consumer ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
 set(work ${CMAKE_CURRENT_BINARY_DIR}/consumer)
@@ -104,6 +104,9 @@ add_consumer_test(shared_add_subdirectory ${shared} -DMTMC_SOURCE_DIR=${PROJECT_
 add_test(NAME consumer/command_lines
   COMMAND ${command_lines} -DWORK=${work}/command_lines -P ${consumer}/command_lines.cmake)
 set_tests_properties(consumer/shared_add_subdirectory consumer/command_lines PROPERTIES LABELS "build;slow")
+add_test(NAME consumer/fetched COMMAND ${CMAKE_COMMAND} -S ${consumer}/fetched -B ${work}/fetched
+  -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR})
+set_tests_properties(consumer/fetched PROPERTIES LABELS build)
 if(MTMC_INSTALL)
   set(prefix ${work}/prefix)
   add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DFIRST=${work}/staging
@@ -141,3 +144,13 @@ string(JSON port_version GET "${port}" version)
 if(NOT port_version STREQUAL PROJECT_VERSION)
   message(FATAL_ERROR "vcpkg.json says version ${port_version}, include/mtmc/version.hpp ${PROJECT_VERSION}.")
 endif()
+
+# implementation.hpp has every definition that MTMC_COMPILED leaves out.
+file(GLOB_RECURSE definitions RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/mtmc/*_inl.hpp)
+file(STRINGS ${PROJECT_SOURCE_DIR}/include/mtmc/implementation.hpp implementation)
+foreach(header IN LISTS definitions)
+  if(NOT "#include <${header}>" IN_LIST implementation)
+    message(FATAL_ERROR "include/mtmc/implementation.hpp lacks #include <${header}>")
+  endif()
+endforeach()
