@@ -24,16 +24,18 @@ add_test(NAME headers_compile_alone
 set_tests_properties(headers_compile_alone PROPERTIES LABELS "build;slow" RUN_SERIAL ON TIMEOUT 2400)
 
 # Engines for two_engines/: shared libraries that mtmc::compiled is linked into, as it comes and hidden.
-foreach(name first second)
-  add_library(engine_${name} MODULE two_engines/engine.cpp)
-  add_library(engine_${name}_hidden MODULE two_engines/engine.cpp)
-  set_target_properties(engine_${name}_hidden PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_link_options(engine_${name}_hidden PRIVATE LINKER:--exclude-libs,ALL)
-  foreach(engine engine_${name} engine_${name}_hidden)
-    target_link_libraries(${engine} PRIVATE mtmc::compiled mtmc_warnings)
-    add_dependencies(test_two_engines ${engine})
+foreach(form "" _hidden)
+  add_library(engine${form} OBJECT two_engines/engine.cpp)
+  target_link_libraries(engine${form} PUBLIC mtmc::compiled PRIVATE mtmc_warnings)
+  set_target_properties(engine${form} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  foreach(name first second)
+    add_library(engine_${name}${form} MODULE)
+    target_link_libraries(engine_${name}${form} PRIVATE engine${form})
+    add_dependencies(test_two_engines engine_${name}${form})
   endforeach()
 endforeach()
+set_target_properties(engine_hidden PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_link_options(engine_hidden INTERFACE LINKER:--exclude-libs,ALL)
 
 # Two translation units that include everything link into one program.
 add_executable(two_tu two_tu/first.cpp two_tu/second.cpp)
