@@ -1,7 +1,7 @@
-#include "engine.hpp"
-
 #include <cstdio>
 #include <string>
+
+#include "engine.hpp"
 
 extern "C" engine::Optimize engine_optimize;
 
