@@ -16,12 +16,18 @@ macro(mtmc_find_or_fetch_json)
     d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d)
 endmacro()
 
-# Its package admits no newer major version than the one asked for, and 9 and all since will do.
+# Its package admits no newer major version than the one asked for, and 9 and all since will do. Built here it is a static
+# library, which must fit into a host's shared libraries, too.
 macro(mtmc_find_or_fetch_tinyxml2)
-  set(tinyxml2_BUILD_TESTING OFF)
-  mtmc_find_or_fetch(tinyxml2 tinyxml2::tinyxml2 ""
-    https://github.com/leethomason/tinyxml2/archive/refs/tags/10.0.0.tar.gz
-    3bdf15128ba16686e69bce256cc468e76c7b94ff2c7f391cc5ec09e40bff3839)
+  if(NOT TARGET tinyxml2::tinyxml2)
+    set(tinyxml2_BUILD_TESTING OFF)
+    mtmc_find_or_fetch(tinyxml2 tinyxml2::tinyxml2 ""
+      https://github.com/leethomason/tinyxml2/archive/refs/tags/10.0.0.tar.gz
+      3bdf15128ba16686e69bce256cc468e76c7b94ff2c7f391cc5ec09e40bff3839)
+    if(TARGET tinyxml2)
+      set_target_properties(tinyxml2 PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
+  endif()
 endmacro()
 
 macro(mtmc_find_or_fetch_doctest)

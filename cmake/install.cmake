@@ -1,4 +1,4 @@
-# Installs the headers, the CMake package (share/mtmc) and the pkg-config file. All of it can be moved.
+# Installs the headers, the CMake package (share/mtmc), the pkg-config files and the licence. All of it can be moved.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -25,5 +25,9 @@ install(FILES ${PROJECT_BINARY_DIR}/mtmcConfig.cmake ${PROJECT_BINARY_DIR}/mtmcC
 set(pkgconfig_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_DATADIR}/pkgconfig
   OUTPUT_VARIABLE pkgconfig_to_include)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/mtmc.pc.in ${PROJECT_BINARY_DIR}/mtmc.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/mtmc.pc DESTINATION ${pkgconfig_dir})
+foreach(form mtmc mtmc-compiled)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${form}.pc.in ${PROJECT_BINARY_DIR}/${form}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${form}.pc DESTINATION ${pkgconfig_dir})
+endforeach()
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/mtmc)

@@ -6,7 +6,9 @@ foreach(header IN LISTS headers)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/headers_alone/${header}.cpp)
   file(GENERATE OUTPUT ${source} CONTENT "#include <${header}>\n#include <${header}>\n")
   list(APPEND headers_alone ${source})
-  string(APPEND include_all "#include <${header}>\n")
+  if(NOT header STREQUAL mtmc/implementation.hpp) # has to come first
+    string(APPEND include_all "#include <${header}>\n")
+  endif()
 endforeach()
 add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${headers_alone})
 target_link_libraries(headers_alone PRIVATE mtmc::mtmc mtmc_warnings)
@@ -21,12 +23,43 @@ add_test(NAME headers_compile_alone
 # Slow: a compilation for each header, six minutes and more on two cores.
 set_tests_properties(headers_compile_alone PROPERTIES LABELS "build;slow" RUN_SERIAL ON TIMEOUT 2400)
 
+# Engines for two_engines/: shared libraries that mtmc::compiled is linked into, as it comes and hidden.
+foreach(form "" _hidden)
+  add_library(engine${form} OBJECT two_engines/engine.cpp)
+  target_link_libraries(engine${form} PUBLIC mtmc::compiled PRIVATE mtmc_warnings)
+  set_target_properties(engine${form} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  foreach(name first second)
+    add_library(engine_${name}${form} MODULE)
+    target_link_libraries(engine_${name}${form} PRIVATE engine${form})
+    add_dependencies(test_two_engines engine_${name}${form})
+  endforeach()
+endforeach()
+set_target_properties(engine_hidden PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_link_options(engine_hidden INTERFACE LINKER:--exclude-libs,ALL)
+
 # Two translation units that include everything link into one program.
 add_executable(two_tu two_tu/first.cpp two_tu/second.cpp)
 target_link_libraries(two_tu PRIVATE mtmc::mtmc mtmc_warnings)
 set_target_properties(two_tu PROPERTIES COMPILE_WARNING_AS_ERROR ON)
 add_test(NAME two_tu COMMAND two_tu)
 set_tests_properties(two_tu PROPERTIES LABELS build)
+
+# What each compiler at hand says where something is missing. Every header is tried with GCC, which stops at the first
+# error; Clang reads on in silence.
+foreach(compiler g++ clang++)
+  find_program(MTMC_TEST_${compiler} ${compiler})
+  if(MTMC_TEST_${compiler})
+    set(every OFF)
+    if(compiler STREQUAL g++)
+      set(every ON)
+    endif()
+    add_test(NAME requirements/${compiler}
+      COMMAND ${CMAKE_COMMAND} -DCOMPILER=${MTMC_TEST_${compiler}} -DINCLUDE=${PROJECT_SOURCE_DIR}/include
+        -DEVERY=${every} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/requirements/${compiler}
+        -P ${CMAKE_CURRENT_SOURCE_DIR}/requirements/check.cmake)
+    set_tests_properties(requirements/${compiler} PROPERTIES LABELS build)
+  endif()
+endforeach()
 
 # The include rules between the folders of include/mtmc, and proof that the check sees what breaks them.
 set(check_layering ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_SOURCE_DIR}/layering/check.cmake)
@@ -52,28 +85,60 @@ foreach(compiler g++ clang++)
   endif()
 endforeach()
 
-# A host's own project that uses mtmc from its install tree (moved after the installation), as a subdirectory
-# and through pkg-config.
+# A host's own project that uses mtmc from its install tree (moved after the installation), as a subdirectory,
+# through pkg-config and by its own command lines; and one whose engine is a shared library with mtmc::compiled inside, all of which is then
+# built anew, as one source file, which is slow.
 set(consumer ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
 set(work ${CMAKE_CURRENT_BINARY_DIR}/consumer)
-function(add_consumer_test name)
+function(add_consumer_test name project)
   add_test(NAME consumer/${name}
-    COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${consumer} ${work}/${name} --build-generator ${CMAKE_GENERATOR}
-      --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=Debug
+    COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${project} ${work}/${name} --build-generator ${CMAKE_GENERATOR}
+      --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0
         -DMTMC_VERSION=${PROJECT_VERSION} ${ARGN}
       --test-command consumer)
   set_tests_properties(consumer/${name} PROPERTIES LABELS build)
 endfunction()
-add_consumer_test(add_subdirectory -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR})
+set(shared ${consumer}/shared)
+set(one_source -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0)
+set(command_lines ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DVERSION=${PROJECT_VERSION})
+add_consumer_test(add_subdirectory ${consumer} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR})
+add_consumer_test(shared_add_subdirectory ${shared} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR} ${one_source})
+add_test(NAME consumer/command_lines
+  COMMAND ${command_lines} -DWORK=${work}/command_lines -P ${consumer}/command_lines.cmake)
+set_tests_properties(consumer/shared_add_subdirectory consumer/command_lines PROPERTIES LABELS "build;slow")
+add_test(NAME consumer/fetched COMMAND ${CMAKE_COMMAND} -S ${consumer}/fetched -B ${work}/fetched
+  -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR})
+set_tests_properties(consumer/fetched PROPERTIES LABELS build)
 if(MTMC_INSTALL)
+  set(prefix ${work}/prefix)
   add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DFIRST=${work}/staging
-    -DTHEN=${work}/prefix -P ${consumer}/install.cmake)
+    -DTHEN=${prefix} -P ${consumer}/install.cmake)
   set_tests_properties(consumer/install PROPERTIES LABELS build FIXTURES_SETUP mtmc_installed)
-  add_consumer_test(find_package -DCMAKE_PREFIX_PATH=${work}/prefix -DMTMC_WITH_WORKER=${MTMC_BUILD_EXAMPLES})
-  add_consumer_test(pkg_config -DMTMC_PKG_CONFIG_PATH=${work}/prefix/share/pkgconfig)
-  set_tests_properties(consumer/find_package consumer/pkg_config PROPERTIES FIXTURES_REQUIRED mtmc_installed
+  add_consumer_test(find_package ${consumer} -DCMAKE_PREFIX_PATH=${prefix} -DMTMC_WITH_WORKER=${MTMC_BUILD_EXAMPLES})
+  add_consumer_test(pkg_config ${consumer} -DMTMC_PKG_CONFIG_PATH=${prefix}/share/pkgconfig)
+  add_consumer_test(shared_find_package ${shared} -DCMAKE_PREFIX_PATH=${prefix} -DMTMC_COMPONENTS=compiled ${one_source})
+  add_test(NAME consumer/pkg_config_command_lines COMMAND ${command_lines} -DWORK=${work}/pkg_config_command_lines
+    -DPKG_CONFIG_PATH=${prefix}/share/pkgconfig -P ${consumer}/command_lines.cmake)
+  set_tests_properties(consumer/shared_find_package consumer/pkg_config_command_lines PROPERTIES LABELS "build;slow")
+  add_test(NAME consumer/unknown_component COMMAND ${CMAKE_COMMAND} -S ${shared} -B ${work}/unknown_component
+    -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_PREFIX_PATH=${prefix} -DMTMC_VERSION=${PROJECT_VERSION}
+    -DMTMC_COMPONENTS=trained)
+  string(REPLACE " " "[ \n]+" sentence
+    "mtmc has no component \"trained\"\\. Its only component is \"compiled\", with the target mtmc::compiled")
+  set_tests_properties(consumer/unknown_component PROPERTIES LABELS build PASS_REGULAR_EXPRESSION "${sentence}")
+  set_tests_properties(consumer/find_package consumer/pkg_config consumer/shared_find_package
+    consumer/pkg_config_command_lines consumer/unknown_component PROPERTIES FIXTURES_REQUIRED mtmc_installed)
+  set_tests_properties(consumer/pkg_config consumer/pkg_config_command_lines PROPERTIES
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endif()
+
+# The packages of vcpkg, whose functions are stood in for, and of Conan, which builds mtmc::compiled anew.
+foreach(package vcpkg conan)
+  add_test(NAME packages/${package} COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER}
+    -DWORK=${CMAKE_CURRENT_BINARY_DIR}/packages/${package} -P ${CMAKE_CURRENT_SOURCE_DIR}/packages/${package}.cmake)
+  set_tests_properties(packages/${package} PROPERTIES LABELS build SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+endforeach()
+set_tests_properties(packages/conan PROPERTIES LABELS "build;slow" TIMEOUT 2400)
 
 # The vcpkg port has to repeat the version.
 file(READ ${PROJECT_SOURCE_DIR}/cmake/packaging/vcpkg/ports/mtmc/vcpkg.json port)
@@ -81,3 +146,13 @@ string(JSON port_version GET "${port}" version)
 if(NOT port_version STREQUAL PROJECT_VERSION)
   message(FATAL_ERROR "vcpkg.json says version ${port_version}, include/mtmc/version.hpp ${PROJECT_VERSION}.")
 endif()
+
+# implementation.hpp has every definition that MTMC_COMPILED leaves out.
+file(GLOB_RECURSE definitions RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/mtmc/*_inl.hpp)
+file(STRINGS ${PROJECT_SOURCE_DIR}/include/mtmc/implementation.hpp implementation)
+foreach(header IN LISTS definitions)
+  if(NOT "#include <${header}>" IN_LIST implementation)
+    message(FATAL_ERROR "include/mtmc/implementation.hpp lacks #include <${header}>")
+  endif()
+endforeach()

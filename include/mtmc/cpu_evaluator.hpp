@@ -1,6 +1,8 @@
 #pragma once
 /// The evaluator for the processor this runs on.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>

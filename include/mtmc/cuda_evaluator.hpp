@@ -1,6 +1,8 @@
 #pragma once
 /// The evaluator for an NVIDIA GPU of this machine.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/worker_options.hpp>

@@ -1,6 +1,8 @@
 #pragma once
 /// How a program lets counters be read of its kernels: one line at the start of `main`.
 
+#include <mtmc/requirements.hpp>
+
 #include <optional>
 
 namespace mtmc {

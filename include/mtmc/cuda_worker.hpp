@@ -1,6 +1,8 @@
 #pragma once
 /// A worker that judges on an NVIDIA GPU of the machine it runs on.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/evaluator/worker_entry.hpp>
 
 #include <functional>

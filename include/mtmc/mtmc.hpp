@@ -6,6 +6,8 @@
 /// `KernelEvaluator` for a backend of your own (evaluator/kernel_evaluator.hpp) and the syntax tree
 /// (analysis/) have headers of their own.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/analysis/task_file.hpp>

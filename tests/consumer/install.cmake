@@ -2,3 +2,6 @@
 file(REMOVE_RECURSE ${FIRST} ${THEN})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${FIRST} COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME ${FIRST} ${THEN})
+if(NOT EXISTS ${THEN}/share/licenses/mtmc/LICENSE)
+  message(FATAL_ERROR "The licence is not installed.")
+endif()

@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 # Folder -> the folders it may include besides itself; an entry with a slash is the start of a header's name.
 # Headers directly in include/mtmc are umbrellas: they include what they like, and nothing includes them, the
 # leaves excepted.
-set(leaves version.hpp fwd.hpp compiled.hpp)
+set(leaves version.hpp requirements.hpp fwd.hpp compiled.hpp)
 set(may_include_support "")
 set(may_include_core support)
 set(may_include_analysis core support)

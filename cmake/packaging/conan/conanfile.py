@@ -1,6 +1,16 @@
 """Conan 2 recipe, run from the repository it lies in:
 
     conan create cmake/packaging/conan --build=missing -s compiler.cppstd=20
+
+Without a network, with the system's copies of the two libraries (Debian: nlohmann-json3-dev, libtinyxml2-dev), a profile
+says so, and is named when creating and when using the package (`-pr default -pr system.profile`):
+
+    [platform_requires]
+    nlohmann_json/3.11.3
+    tinyxml2/10.0.0
+
+The versions there are the ones that this recipe asks for, whatever the system's are: mtmc takes nlohmann/json from 3.11
+and tinyxml2 from 9 on.
 """
 
 import os
@@ -8,6 +18,7 @@ import re
 
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain
 from conan.tools.files import copy, load
 from conan.tools.layout import basic_layout
 
@@ -32,8 +43,8 @@ class MtmcConan(ConanFile):
         self.version = ".".join(re.findall(r"#define MTMC_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
 
     def export_sources(self):
-        copy(self, "LICENSE", self._repository, self.export_sources_folder)
-        copy(self, "include/*", self._repository, self.export_sources_folder)
+        for files in ("LICENSE", "CMakeLists.txt", "cmake/*.cmake", "cmake/*.in", "include/*"):
+            copy(self, files, self._repository, self.export_sources_folder)
 
     def layout(self):
         basic_layout(self)
@@ -48,15 +59,25 @@ class MtmcConan(ConanFile):
     def validate(self):
         check_min_cppstd(self, 20)
 
+    def generate(self):
+        CMakeDeps(self).generate()
+        toolchain = CMakeToolchain(self)
+        for option in ("TESTS", "EXAMPLES"):
+            toolchain.cache_variables["MTMC_BUILD_" + option] = False
+        toolchain.cache_variables["MTMC_INSTALL"] = True
+        toolchain.generate()
+
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
-        copy(self, "*.hpp", os.path.join(self.source_folder, "include"),
-             os.path.join(self.package_folder, "include"))
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.install()
 
     def package_info(self):
         self.cpp_info.bindirs = []
         self.cpp_info.libdirs = []
-        self.cpp_info.set_property("cmake_file_name", "mtmc")
-        self.cpp_info.set_property("cmake_target_name", "mtmc::mtmc")
-        self.cpp_info.set_property("pkg_config_name", "mtmc")
         self.cpp_info.system_libs = ["dl", "pthread"]
+        # CMake gets mtmc's own package, which alone has mtmc::compiled; other build systems what is said here.
+        self.cpp_info.builddirs = [os.path.join("share", "mtmc")]
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.set_property("pkg_config_name", "mtmc")

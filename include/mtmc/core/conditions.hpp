@@ -1,6 +1,8 @@
 #pragma once
 /// What a timing met on the machine, besides the kernel that was timed.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -1,6 +1,8 @@
 #pragma once
 /// Element types of buffers and scalars.
 
+#include <mtmc/requirements.hpp>
+
 #include <array>
 #include <cstddef>
 #include <optional>

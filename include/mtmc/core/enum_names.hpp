@@ -1,6 +1,8 @@
 #pragma once
 /// Names of the closed lists, for JSON, reports and messages.
 
+#include <mtmc/requirements.hpp>
+
 #include <optional>
 #include <span>
 #include <string_view>

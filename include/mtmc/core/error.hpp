@@ -1,6 +1,8 @@
 #pragma once
 /// The one exception of the library and the register of its ids.
 
+#include <mtmc/requirements.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <string_view>

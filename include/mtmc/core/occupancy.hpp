@@ -2,6 +2,8 @@
 /// Names under which a backend reports how full a kernel keeps a GPU's multiprocessors, and what keeps it
 /// from filling them.
 
+#include <mtmc/requirements.hpp>
+
 #include <array>
 #include <map>
 #include <string>

@@ -1,6 +1,8 @@
 #pragma once
 /// What a newer version or a host wrote into a JSON object and this version does not know.
 
+#include <mtmc/requirements.hpp>
+
 #include <map>
 #include <string>
 

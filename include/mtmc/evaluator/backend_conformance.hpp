@@ -7,6 +7,8 @@
 ///     std::fputs(report.to_text().c_str(), stdout);
 ///     return report.passed() ? 0 : 1;
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/evaluator/conformance/compile_checks.hpp>
 #include <mtmc/evaluator/conformance/evaluator_checks.hpp>

@@ -1,6 +1,8 @@
 #pragma once
 /// The two 16-bit floating-point formats in software, because the host's compiler need not have them.
 
+#include <mtmc/requirements.hpp>
+
 #include <bit>
 #include <cstdint>
 

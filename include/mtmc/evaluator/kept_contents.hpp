@@ -1,6 +1,8 @@
 #pragma once
 /// Results that the judge keeps for later: in its own memory, or on the device under a mask.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,8 @@
 #pragma once
 /// The trust protocol (design, section 5), written once for every backend.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/evaluator/environment_record.hpp>
 #include <mtmc/evaluator/judge.hpp>

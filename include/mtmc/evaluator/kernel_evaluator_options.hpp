@@ -1,6 +1,8 @@
 #pragma once
 /// Everything that can be set about `KernelEvaluator`.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -8,6 +8,8 @@
 /// distribution the noise has, as long as the pairs are independent (Conover, "Practical Nonparametric
 /// Statistics", section 3.2).
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

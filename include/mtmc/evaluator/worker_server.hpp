@@ -1,6 +1,8 @@
 #pragma once
 /// Workers for backends of one's own. `run_as_worker` itself is in evaluator/worker_entry.hpp.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>

@@ -1,6 +1,8 @@
 #pragma once
 /// What one kind of endpoint understands of a request, as data.
 
+#include <mtmc/requirements.hpp>
+
 #include <span>
 #include <string>
 #include <string_view>

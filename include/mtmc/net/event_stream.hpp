@@ -1,6 +1,8 @@
 #pragma once
 /// Server-sent events: how answers are streamed.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 #pragma once
 /// Messages between two processes of the same program: numbers and texts in a fixed order, as one string.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

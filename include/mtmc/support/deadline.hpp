@@ -1,6 +1,8 @@
 #pragma once
 /// Points in time from which on something is too late.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

@@ -1,6 +1,8 @@
 #pragma once
 /// Reading the tables of an ELF file: sections and symbols, as compilers for processors and GPUs write them.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,8 @@
 #pragma once
 /// Headers that NVRTC does not bring along.
 
+#include <mtmc/requirements.hpp>
+
 #include <utility>
 #include <vector>
 

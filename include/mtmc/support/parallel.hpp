@@ -1,6 +1,8 @@
 #pragma once
 /// The same work for many items, or for all parts of one long sequence, by several threads.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,8 @@
 #pragma once
 /// How a program becomes its own helper: started again with a role's name as its first argument.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <functional>
 #include <mutex>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/requirements.hpp>
+
 #include <dlfcn.h>
 #include <span>
 #include <stdexcept>

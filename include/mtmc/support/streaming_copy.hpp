@@ -1,6 +1,8 @@
 #pragma once
 /// Writing memory that this processor does not read again soon.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 #pragma once
 /// Small questions about text that several readers ask.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 #pragma once
 /// Loops compiled twice: for every processor of the architecture, and for the wider vectors that most have.
 
+#include <mtmc/requirements.hpp>
+
 #include <utility>
 
 namespace mtmc::detail {

@@ -1,6 +1,8 @@
 #pragma once
 /// Getting memory out of all caches.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

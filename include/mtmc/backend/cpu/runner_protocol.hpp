@@ -30,6 +30,8 @@
 /// numbers are never reused. The constants below are also the source of those in the runner's text, so that
 /// each is written once.
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,8 @@
 #pragma once
 /// What a multiprocessor of each architecture has, and does in a cycle.
 
+#include <mtmc/requirements.hpp>
+
 #include <array>
 #include <charconv>
 #include <map>

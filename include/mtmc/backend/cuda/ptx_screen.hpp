@@ -1,6 +1,8 @@
 #pragma once
 /// What a candidate's variables of the device are used for, read off its PTX.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <cstddef>

@@ -1,6 +1,8 @@
 #pragma once
 /// The library's own examples of unrolling (coder/example_library.hpp).
 
+#include <mtmc/requirements.hpp>
+
 #include <string_view>
 
 namespace mtmc::detail {

@@ -1,0 +1,47 @@
+# Runs the port's portfile.cmake as vcpkg does, with stand-ins for vcpkg's functions that do what its documentation
+# says of them, and looks at what lies in the package. WORK is a folder to write into.
+cmake_minimum_required(VERSION 3.25)
+
+set(PORT mtmc)
+set(CURRENT_PACKAGES_DIR ${WORK}/package)
+file(REMOVE_RECURSE ${WORK})
+
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(PARSE_ARGV 0 asked "" SOURCE_PATH OPTIONS)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${asked_SOURCE_PATH} -B ${WORK}/build -DCMAKE_BUILD_TYPE=Release
+      -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${asked_OPTIONS}
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+function(vcpkg_cmake_install)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --target install OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+function(expect_file path)
+  if(NOT EXISTS ${CURRENT_PACKAGES_DIR}/${path})
+    message(FATAL_ERROR "The package lacks ${path}.")
+  endif()
+endfunction()
+function(vcpkg_cmake_config_fixup) # without arguments it expects the package to lie there
+  expect_file(share/${PORT}/mtmcConfig.cmake)
+endfunction()
+function(vcpkg_fixup_pkgconfig)
+  expect_file(share/pkgconfig/mtmc.pc)
+  expect_file(share/pkgconfig/mtmc-compiled.pc)
+endfunction()
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(PARSE_ARGV 0 asked "" "" FILE_LIST)
+  file(COPY_FILE ${asked_FILE_LIST} ${CURRENT_PACKAGES_DIR}/share/${PORT}/copyright)
+endfunction()
+
+cmake_path(SET port NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../cmake/packaging/vcpkg/ports/mtmc)
+include(${port}/portfile.cmake)
+expect_file(share/mtmc/usage)
+expect_file(share/mtmc/copyright)
+expect_file(share/mtmc/compiled.cmake)
+expect_file(include/mtmc/mtmc.hpp)
+file(READ ${CURRENT_PACKAGES_DIR}/share/mtmc/usage usage)
+foreach(name "find_package(mtmc CONFIG REQUIRED COMPONENTS compiled)" mtmc::compiled mtmc::mtmc mtmc-compiled)
+  string(FIND "${usage}" "${name}" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "The port's usage does not say ${name}.")
+  endif()
+endforeach()
