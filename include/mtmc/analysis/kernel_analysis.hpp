@@ -30,26 +30,37 @@
 namespace mtmc {
 
 /// The data flow of all functions of a file.
+///
+/// Whatever the text, it ends in bounded time: walks are linear in the text, and proofs spend a budget. Where
+/// that is used up, dependences count as there and rewrites as not legal; `complete()` is then false.
 class KernelAnalysis {
 public:
   /// Analyses every function. The tree must outlive the analysis and must not change. The task, if given,
   /// lets more be proved: extents of its shapes are at least 1, so that `R` of an argument of shape
-  /// `[2*R + 1]` is known not to be negative. It is not kept.
-  explicit KernelAnalysis(const SyntaxNode& tree, const Task* task = nullptr)
-      : lines_(launch_texts(tree)), effects_(std::make_unique<CallEffects>(tree)) {
+  /// `[2*R + 1]` is known not to be negative. It is not kept. `budget`: what proofs may cost, now and for the
+  /// questions that are asked later.
+  explicit KernelAnalysis(const SyntaxNode& tree, const Task* task = nullptr,
+                          WorkBudget budget = WorkBudget())
+      : lines_(launch_texts(tree)), effects_(std::make_unique<CallEffects>(tree)),
+        budget_(std::make_shared<WorkBudget>(budget)) {
+    for (const LaunchText& launch : lines_.launches) launches_of_[launch.entry].push_back(launch);
     collect_constants(tree);
     collect(tree);
-    for (const auto& function : functions_) analyse(*function, lines_.launches, task);
+    for (const auto& function : functions_) analyse(*function, launches_of(function->name), task);
   }
+
+  /// False once the budget is used up: some answers are then "no" for want of time.
+  [[nodiscard]] bool complete() const noexcept { return !budget_->exhausted(); }
+  /// What is left to spend on further questions; they spend it themselves.
+  [[nodiscard]] WorkBudget& budget() const noexcept { return *budget_; }
 
   [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept {
     return functions_;
   }
   /// The first function of that name, or null.
   [[nodiscard]] const FunctionAnalysis* find_function(std::string_view name) const noexcept {
-    for (const auto& function : functions_)
-      if (function->name == name) return function.get();
-    return nullptr;
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
   }
   /// The loop of a path ("gemm/i/j"), or null.
   [[nodiscard]] const LoopInfo* find_loop(std::string_view path) const noexcept {
@@ -66,6 +77,11 @@ public:
       if (const LoopInfo* loop = function->find_loop(loop_node); loop != nullptr) return loop;
     return nullptr;
   }
+  /// The launch lines of that entry, in order.
+  [[nodiscard]] std::span<const LaunchText> launches_of(const std::string& entry) const noexcept {
+    const auto found = launches_of_.find(entry);
+    return found == launches_of_.end() ? std::span<const LaunchText>{} : std::span(found->second);
+  }
   /// The launch and scratch lines, in order.
   [[nodiscard]] const LaunchTexts& lines() const noexcept { return lines_; }
   /// Analyses a function that is not in the file (two merged ones, say) as if it were, called by `launch`. It
@@ -75,6 +91,7 @@ public:
     auto function = std::make_unique<FunctionAnalysis>();
     function->node = &function_node;
     function->name = function->path = function_node.text;
+    function->budget = budget_;
     analyse(*function, std::span(&launch, 1), task);
     return function;
   }
@@ -91,7 +108,9 @@ private:
       function->name = child.text;
       function->path = child.text;
       if (const int number = ++names_[child.text]; number > 1) function->path += '#' + std::to_string(number);
+      function->budget = budget_;
       functions_.push_back(std::move(function));
+      by_name_.emplace(functions_.back()->name, functions_.back().get());
     }
   }
 
@@ -204,7 +223,11 @@ private:
   std::unique_ptr<CallEffects> effects_;
   detail::FileConstants constants_;
   std::unordered_map<std::string, int> names_;
+  std::unordered_map<std::string, std::vector<LaunchText>> launches_of_;
+  std::shared_ptr<WorkBudget> budget_;
   std::vector<std::unique_ptr<FunctionAnalysis>> functions_;
+  /// The first function of each name; points at names in `functions_`.
+  std::unordered_map<std::string_view, const FunctionAnalysis*> by_name_;
 };
 
 } // namespace mtmc

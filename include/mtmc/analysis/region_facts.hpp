@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -262,8 +263,10 @@ private:
     return known == context_.elements.end() ? count : std::min(count, known->second);
   }
 
-  static void insert_once(std::vector<std::string>& list, const std::string& name) {
-    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+  /// Adds the name if it is new; `known`: what the list has.
+  using Names = std::unordered_set<std::string>;
+  static void insert_once(std::vector<std::string>& list, const std::string& name, Names& known) {
+    if (known.insert(name).second) list.push_back(name);
   }
 
   /// Calls `use(index)` for each access of the piece.
@@ -277,6 +280,7 @@ private:
   void add_accesses() {
     std::unordered_set<std::string> seen;
     std::vector<std::pair<const Array*, double>> touched;
+    std::unordered_map<const Array*, std::size_t> position; // in `touched`
     double requests = 0;
     double bytes = 0;
     for_accesses([&](std::size_t index) {
@@ -286,15 +290,16 @@ private:
           array.unknown && array.variable == nullptr ? std::string("*") : buffer_of(array);
       facts_.indirect = facts_.indirect || access.indirect;
       if (!array.local && array.place != ArrayPlace::block)
-        insert_once(access.write ? facts_.writes : facts_.reads, name);
+        insert_once(access.write ? facts_.writes : facts_.reads, name,
+                    access.write ? known_.writes : known_.reads);
       if (at_size_.grid() == nullptr || array.place == ArrayPlace::common) {
         const double executions = at_size_.executions(access.loop);
         requests += executions;
         bytes += executions * array.element_size;
-        auto entry = std::find_if(touched.begin(), touched.end(),
-                                  [&array](const auto& known) { return known.first == &array; });
-        if (entry == touched.end()) entry = touched.insert(touched.end(), {&array, 0.0});
-        entry->second = std::max(entry->second, elements_touched(access, index));
+        const auto [entry, fresh] = position.emplace(&array, touched.size());
+        if (fresh) touched.emplace_back(&array, 0.0);
+        double& count = touched[entry->second].second;
+        count = std::max(count, elements_touched(access, index));
       }
       if (facts_.accesses.size() >= most_accesses) return;
       const std::string& subscript = at_size_.movement(index).subscript;
@@ -340,7 +345,7 @@ private:
   void add_calls() {
     const auto add = [this](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
-        insert_once(facts_.calls, function_.calls[i].name);
+        insert_once(facts_.calls, function_.calls[i].name, known_.calls);
         facts_.transcendental = facts_.transcendental || function_.calls[i].transcendental;
       }
     };
@@ -351,7 +356,8 @@ private:
   /// Those of the piece and of the loops around it: what runs in parallel already need not be told again.
   void add_directives() {
     const auto add = [this](const LoopInfo& loop) {
-      for (const std::string& directive : loop.directives) insert_once(facts_.directives, directive);
+      for (const std::string& directive : loop.directives)
+        insert_once(facts_.directives, directive, known_.directives);
     };
     for (const LoopInfo* member : piece_.members)
       for (const LoopInfo* loop = member->parent; loop != nullptr; loop = loop->parent) add(*loop);
@@ -378,7 +384,8 @@ private:
       for (const ScalarFacts& scalar : classify_scalars(loop))
         if (scalar.role == ScalarRole::reduction)
           insert_once(facts_.reductions,
-                      scalar.variable->name + ' ' + std::string(to_string(scalar.operation)));
+                      scalar.variable->name + ' ' + std::string(to_string(scalar.operation)),
+                      known_.reductions);
     });
   }
 
@@ -484,6 +491,10 @@ private:
   LoopNest nest_;
   std::vector<const LoopInfo*> loops_;
   RegionFacts facts_;
+  /// What the lists of `facts_` have.
+  struct {
+    Names reads, writes, calls, directives, reductions;
+  } known_;
 };
 
 } // namespace detail

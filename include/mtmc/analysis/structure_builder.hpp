@@ -114,9 +114,8 @@ private:
   }
 
   [[nodiscard]] const LaunchText* first_launch(const FunctionAnalysis& function) const {
-    for (const LaunchText& launch : analysis_.lines().launches)
-      if (launch.entry == function.name) return &launch;
-    return nullptr;
+    const auto launches = analysis_.launches_of(function.name);
+    return launches.empty() ? nullptr : &launches.front();
   }
 
   // --- functions and loops
@@ -125,8 +124,7 @@ private:
     const LaunchText* launch = first_launch(function);
     CallContext context = context_of(function, launch);
     context.buffers.clear(); // inside a function, arrays are named as its text names them
-    double calls = 0;
-    for (const LaunchText& other : analysis_.lines().launches) calls += other.entry == function.name ? 1 : 0;
+    const auto calls = static_cast<double>(analysis_.launches_of(function.name).size());
     const FunctionAtSize at_size(function, context);
     Region whole;
     whole.kind = RegionKind::function;
@@ -142,7 +140,7 @@ private:
       for (Region& store : store_regions(function, at_size)) add(std::move(store), calls);
     }
     for (const LoopInfo& loop : function.loops) add_loop(loop, context, at_size, calls);
-    add_sequences(function, function_body(*function.node), nullptr, context, at_size, calls);
+    add_sequences(function, function_body(*function.node), context, at_size, calls);
   }
 
   void add(Region region, double calls) {
@@ -170,9 +168,9 @@ private:
 
   // --- neighbouring loops
 
-  /// Finds runs of neighbouring loops in all blocks of a statement. `parent`: the loop whose body it is in.
-  void add_sequences(const FunctionAnalysis& function, const SyntaxNode& node, const LoopInfo* parent,
-                     const CallContext& context, const FunctionAtSize& at_size, double calls) {
+  /// Finds runs of neighbouring loops in all blocks of a statement.
+  void add_sequences(const FunctionAnalysis& function, const SyntaxNode& node, const CallContext& context,
+                     const FunctionAtSize& at_size, double calls) {
     if (is_expression(node.kind)) return;
     if (node.kind == NodeKind::block) {
       std::vector<const LoopInfo*> run;
@@ -185,7 +183,7 @@ private:
       for (std::size_t i = 0; i < node.children.size(); ++i) {
         const SyntaxNode& child = node.children[i];
         if (is_loop(child.kind)) {
-          const LoopInfo* loop = loop_at(function, parent, child);
+          const LoopInfo* loop = function.find_loop(child);
           if (loop == nullptr) continue;
           run.push_back(loop);
           positions.push_back(i);
@@ -197,21 +195,7 @@ private:
       }
       close();
     }
-    for (const SyntaxNode& child : node.children)
-      add_sequences(function, child, is_loop(node.kind) ? loop_at(function, parent, node) : parent, context,
-                    at_size, calls);
-  }
-
-  [[nodiscard]] static const LoopInfo* loop_at(const FunctionAnalysis& function, const LoopInfo* parent,
-                                               const SyntaxNode& node) {
-    if (parent != nullptr) {
-      for (const LoopInfo* child : parent->children)
-        if (child->node == &node) return child;
-      return nullptr;
-    }
-    for (std::size_t i = 0; i < function.loops.size(); i = function.loops[i].last_inside)
-      if (function.loops[i].node == &node) return &function.loops[i];
-    return nullptr;
+    for (const SyntaxNode& child : node.children) add_sequences(function, child, context, at_size, calls);
   }
 
   void add_run(const SyntaxNode& block, const std::vector<const LoopInfo*>& run,
@@ -292,6 +276,13 @@ private:
     return result;
   }
 
+  /// Steps of the budget for the facts of a function, which are computed anew for each of its launches.
+  [[nodiscard]] static std::int64_t cost_of_facts(const FunctionAnalysis& function) noexcept {
+    constexpr std::int64_t each = 20;
+    return each * static_cast<std::int64_t>(function.accesses.size() + function.scalar_uses.size() +
+                                            function.symbols.size() + function.loops.size());
+  }
+
   [[nodiscard]] static std::string listed(const std::vector<std::string>& names) {
     std::string text;
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -310,7 +301,10 @@ private:
       region.label = "the launch of " + launch.entry;
       region.path = launch.path;
       region.first_line = region.last_line = launch.node->range.first_line;
-      if (const FunctionAnalysis* function = analysis_.find_function(launch.entry); function != nullptr) {
+      const FunctionAnalysis* function = analysis_.find_function(launch.entry);
+      if (function != nullptr && !analysis_.budget().spend(cost_of_facts(*function))) {
+        region.facts.opaque = true;
+      } else if (function != nullptr) {
         const CallContext context = context_of(*function, &launch);
         const FunctionAtSize at_size(*function, context);
         region.facts = region_facts(*function, {}, context, at_size);
@@ -423,6 +417,9 @@ private:
                               "; nothing is claimed of what is around it");
       }
     add_opaque_items(tree_);
+    if (!analysis_.complete())
+      note(0, "the text takes too long to analyse in full; what was not proved in time counts as not legal",
+           "Give large functions fewer accesses to one array, or spread them over several functions");
     try {
       (void)parse_launch_lines(kernel_);
     } catch (const Error& error) {

@@ -157,9 +157,12 @@ public:
 
 private:
   struct Macro {
-    /// Only numbers, operators and names that are such macros or none.
+    /// Only numbers, operators and names.
     bool simple = true;
     std::vector<std::string> names{};
+    /// Whether it stands for a number, once that was asked: `simple`, and so are the macros it names.
+    enum class Answer { unknown, asked, yes, no };
+    Answer is_number = Answer::unknown;
   };
 
   void name(const SourceToken& token) {
@@ -223,7 +226,7 @@ private:
       if (all[i].is("defined")) continue;
       const bool called = i + 1 < all.size() && all[i + 1].is("(");
       const bool asks_compiler = all[i].spelling.starts_with("__has_") && all[i].spelling.size() > 6;
-      if ((called && !asks_compiler) || !is_simple(all[i].spelling, 0))
+      if ((called && !asks_compiler) || !is_number(all[i].spelling))
         return found_.refuse(
             line, "the condition uses the macro `" + all[i].spelling + "`, which is more than a number",
             "Write the condition with numbers, comparison operators and defined(...)");
@@ -250,14 +253,25 @@ private:
     }
   }
 
-  [[nodiscard]] bool is_simple(const std::string& macro_name, int depth) const {
-    const auto found = macros_.find(macro_name);
+  /// Whether a name in a condition is no macro, or one that stands for a number. A macro of a macro of a
+  /// macro and so on, more than 16 deep, is not looked through; one that names itself is none within itself.
+  [[nodiscard]] bool is_number(const std::string& name, int depth = 0) {
+    const auto found = macros_.find(name);
     if (found == macros_.end()) return true;
+    Macro& macro = found->second;
     constexpr int deepest = 16;
-    if (!found->second.simple || depth > deepest) return false;
-    return std::all_of(found->second.names.begin(), found->second.names.end(), [&](const std::string& other) {
-      return other == macro_name || is_simple(other, depth + 1);
-    });
+    using Answer = Macro::Answer;
+    if (macro.is_number == Answer::unknown) {
+      if (!macro.simple || depth > deepest) {
+        macro.is_number = Answer::no;
+      } else {
+        macro.is_number = Answer::asked;
+        const bool all = std::all_of(macro.names.begin(), macro.names.end(),
+                                     [&](const std::string& other) { return is_number(other, depth + 1); });
+        macro.is_number = all ? Answer::yes : Answer::no;
+      }
+    }
+    return macro.is_number != Answer::no;
   }
 
   TextRules rules_;

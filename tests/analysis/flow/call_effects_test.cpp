@@ -90,3 +90,13 @@ TEST_CASE("call effects: everything else may do anything") {
   CHECK_FALSE(effect_of("void f(float* a) { float t[2]; float* p = t; p = a; *p = 1; }", "f").known);
   CHECK_FALSE(effect_of("float f(float x) { return x; } double f(double x) { return x; }", "f").known);
 }
+
+TEST_CASE("call effects: a chain of calls is followed some way, however long it is") {
+  std::string text;
+  constexpr int last = 30'000;
+  for (int i = 0; i < last; ++i)
+    text += "void f" + std::to_string(i) + "(float* a) { f" + std::to_string(i + 1) + "(a); }\n";
+  text += "void f" + std::to_string(last) + "(float* a) { a[0] = 1; }\n";
+  CHECK_FALSE(effect_of(text, "f0").known);
+  CHECK(effect_of(text, "f" + std::to_string(last - 20)).writes == std::vector<bool>{true});
+}

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <string>
 
 using mtmc::Polynomial;
 using mtmc::Symbol;
@@ -93,4 +95,32 @@ TEST_CASE("polynomial: what does not fit is undefined, and so is all that comes 
   CHECK_FALSE(power.defined());
   CHECK(power.text() == "?");
   CHECK_FALSE((huge * s.N).evaluate_at({{"N", 2}}).has_value());
+}
+
+TEST_CASE("polynomial: more terms than any subscript has are not followed") {
+  std::deque<Symbol> symbols;
+  Polynomial sum;
+  for (std::uint32_t i = 0; i < Polynomial::most_terms; ++i) {
+    symbols.push_back(symbol("x", i + 1));
+    sum += Polynomial(&symbols.back());
+  }
+  CHECK(sum.defined());
+  CHECK_FALSE((sum + 1).defined());
+  CHECK_FALSE((sum * sum).defined());
+  // Nor are they spelt out.
+  CHECK(sum.text().size() <= 303);
+  symbols.push_back(symbol("", 1000));
+  symbols.back().name = std::string(100'000, 'n');
+  CHECK(Polynomial(&symbols.back()).text().size() <= 303);
+}
+
+TEST_CASE("polynomial: a weight counts the definitions, however often they are used") {
+  const Names s;
+  Symbol half = symbol("half", 5);
+  half.kind = Symbol::Kind::derived;
+  half.operation = "/";
+  half.operands = {s.I * s.N, Polynomial(2)};
+  half.weight = 3;
+  CHECK((s.I * s.N + 1).weight() == 2);
+  CHECK((Polynomial(&half) * Polynomial(&half) + s.J).weight() == 7);
 }

@@ -145,3 +145,13 @@ TEST_CASE("scalars: invariants, control variables, and what may change behind on
                             " for (int i = 0; i < n; ++i) s += a[i]; b[0] = t; }");
   CHECK(role_of(text.loop("f/i"), "t") == "reduction +, live"); // through its reference
 }
+
+TEST_CASE(
+    "scalars: of a variable with thousands of uses nothing is claimed that takes a look at all of them") {
+  std::string uses;
+  for (int i = 0; i < 1500; ++i) uses += "s = a[" + std::to_string(i) + "]; b[0] = s;\n";
+  // Its value is never read behind the loop.
+  const std::string loop = "for (int i = 0; i < n; ++i) { s = a[i]; b[i] = s; }";
+  CHECK(role_in("float s = 0; " + loop) == "private");
+  CHECK(role_in("float s = 0; " + uses + loop) == "private, live");
+}

@@ -52,6 +52,20 @@ TEST_SUITE("CompilerReport") {
     CHECK(read("kernel.cpp:3:1: error: " + std::string(5000, 'x') + "\n").at(0).message.size() < 500);
   }
 
+  TEST_CASE("of thousands of remarks the first are compared, and an error behind them is not lost") {
+    std::string text;
+    for (int i = 0; i < 20'000; ++i)
+      text += "include/x" + std::to_string(i) + ".h:1:1: warning: w" + std::to_string(i) + '\n';
+    const auto all = read(text + "kernel.cpp:5:1: error: here\nkernel.cpp:6:1: note: because\n");
+    REQUIRE(all.size() == 20);
+    CHECK(all[0].message == "here");
+    CHECK(all[0].line == 5);
+    std::string missing;
+    for (int i = 0; i < 20'000; ++i) missing += "undefined reference to `f" + std::to_string(i) + "'\n";
+    CHECK(read(missing).size() == 20);
+    CHECK(read("undefined reference to `" + std::string(5000, 'x') + "'\n").at(0).message.size() < 500);
+  }
+
   TEST_CASE("paths of the private folder do not get out") {
     const auto all = read("/tmp/private/program.cpp:3:1: error: in /tmp/private/kernel.cpp\n");
     REQUIRE(all.size() == 1);

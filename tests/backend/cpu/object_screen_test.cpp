@@ -51,6 +51,19 @@ TEST_SUITE("object screen") {
                   "`hidden`"));
   }
 
+  TEST_CASE("a type that doubles with each level is not spelt out") {
+    // The mangled name grows by four bytes a level: written out, this one takes up gigabytes.
+    const std::string types =
+        "template <class A, class B> struct P {};\n"
+        "template <int n> struct D { using T = P<typename D<n - 1>::T, typename D<n - 1>::T>; };\n"
+        "template <> struct D<0> { using T = P<int, int>; };\n"
+        "template <class T> float count(T) { static float total; return total += 1; }\n";
+    CHECK(refuses(types + head + "y[0] = count(D<2>::T{}) + x[n - 1]; }\n", "P<int, int>"));
+    const auto deep = refused(types + head + "y[0] = count(D<28>::T{}) + x[n - 1]; }\n");
+    CHECK(deep.find("5total` is a variable that keeps state") != std::string::npos);
+    CHECK(deep.size() < 1000);
+  }
+
   TEST_CASE("code that runs unasked") {
     CHECK(refuses("struct S { S() { ++*(volatile int*)this; } int i; } s;\n" + head +
                       "y[0] = s.i + x[n - 1]; }\n",

@@ -71,6 +71,27 @@ TEST_SUITE("text screen") {
     CHECK(refuses("#define DO(x) _Pragma(#x)\n", "no string literal"));
   }
 
+  TEST_CASE("a condition's macros are looked through once, however often they name each other") {
+    // Ten of the macro before in each: written out, the last one has ten billion names.
+    std::string text = "#define A0 1\n";
+    for (int level = 1; level <= 10; ++level) {
+      text += "#define A" + std::to_string(level);
+      for (int i = 0; i < 10; ++i) text += " A" + std::to_string(level - 1) + (i < 9 ? " +" : "\n");
+    }
+    CHECK(found(text + "#if A10 > 1\n#endif\n").empty());
+    CHECK(refuses(text + "#define A0 b ## c\n#if A10 > 1\n#endif\n", "the macro `A10`"));
+    // Two that name each other, and both of them each other twice.
+    CHECK(found("#define A B + B\n#define B A + A\n#if A\n#endif\n").empty());
+    CHECK(refuses("#define A B + B\n#define B A + f(A)\n#if A\n#endif\n", "the macro `A`"));
+    // Deeper than anybody writes them, each in one other: not looked through to the end.
+    std::string chain = "#define C0 1\n";
+    for (int level = 1; level <= 1000; ++level)
+      chain += "#define C" + std::to_string(level) + " C" + std::to_string(level - 1) + " + C" +
+               std::to_string(level - 1) + '\n';
+    CHECK(found(chain + "#if C9\n#endif\n").empty());
+    CHECK(refuses(chain + "#if C1000\n#endif\n", "the macro `C1000`"));
+  }
+
   TEST_CASE("honest text passes") {
     CHECK(
         found(

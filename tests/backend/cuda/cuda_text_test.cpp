@@ -107,6 +107,15 @@ TEST_SUITE("log of the CUDA compiler") {
     CHECK(read(many).size() == 8);
   }
 
+  TEST_CASE("a message with the name of a type that takes up megabytes is cut") {
+    std::string name = "P";
+    for (int i = 0; i < 100'000; ++i) name += "<P";
+    const auto found = read("kernel.cu(2): error: no suitable conversion from \"" + name + "\"\n");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].message.size() < 500);
+    CHECK(found[0].message.starts_with("no suitable conversion"));
+  }
+
   TEST_CASE("the report of the assembler is read by function") {
     const auto report =
         read_ptxas_report("ptxas info    : 3 bytes gmem\n"
@@ -182,6 +191,27 @@ TEST_SUITE("variables of the device") {
     const PtxVariables read(head + "  ld.u32 %r1, [%rd1];\n  st.u32 [%rd2], %r1;\n}\n");
     CHECK_FALSE(read.may_change("seen"));
     CHECK_FALSE(read.may_change("where"));
+  }
+
+  TEST_CASE("an address is followed through statements in any order, each read once") {
+    // A hundred thousand registers, each made of the one behind it.
+    std::string chain;
+    for (int i = 0; i < 100'000; ++i)
+      chain += "mov.u64 %r" + std::to_string(i) + ", %r" + std::to_string(i + 1) + ";\n";
+    const std::string head = ".global .align 4 .u32 seen;\n.entry f()\n{\nbegin:\n";
+    const std::string end = "mov.u64 %r100000, seen;\nbra begin;\n}\n";
+    CHECK_FALSE(PtxVariables(head + chain + end).may_change("seen"));
+    CHECK(PtxVariables(head + "st.u32 [%r0], 1;\n" + chain + end).may_change("seen"));
+  }
+
+  TEST_CASE("of more addresses in more registers than can be followed, all may change") {
+    std::string text;
+    for (int i = 0; i < 4000; ++i) text += ".global .u32 table" + std::to_string(i) + ";\n";
+    text += ".entry f()\n{\n";
+    for (int i = 0; i < 4000; ++i)
+      text += "add.u64 %r" + std::to_string(i) + ", %r" + std::to_string(i + 1) + ", table" +
+              std::to_string(i) + ";\n";
+    CHECK(PtxVariables(text + "}\n").may_change("table7"));
   }
 
   TEST_CASE("constant memory can be written like any other") {

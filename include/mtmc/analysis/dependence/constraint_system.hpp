@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/requirements.hpp>
+#include <mtmc/analysis/flow/work_budget.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +18,8 @@ namespace mtmc {
 /// Linear equalities and inequalities over integer unknowns. `infeasible()` proves that there is no integer
 /// solution, by substitution of equalities, the test of greatest common divisors, and Fourier-Motzkin
 /// elimination with integer tightening. It never claims so wrongly; it may fail to find a proof, also because
-/// the system is too large (24 unknowns, 120 constraints on the way) or a number leaves 64 bits.
+/// the system is too large (24 unknowns, 120 constraints on the way), a number leaves 64 bits, or the budget
+/// is used up: a step for each row that is made and each that it is compared with.
 class ConstraintSystem {
 public:
   static constexpr std::size_t most_unknowns = 24;
@@ -35,9 +37,10 @@ public:
   void add_inequality(const Row& row) { add(inequalities_, row); }
 
   /// True if there is certainly no integer solution.
-  [[nodiscard]] bool infeasible() {
+  [[nodiscard]] bool infeasible(WorkBudget& budget) {
     if (overflow_) return false;
     while (!equalities_.empty()) {
+      if (!budget.spend(static_cast<std::int64_t>(equalities_.size() + inequalities_.size()))) return false;
       const Outcome outcome = use_equality();
       if (outcome == Outcome::contradiction) return true;
       if (outcome == Outcome::gave_up) return false;
@@ -46,7 +49,7 @@ public:
     while (true) {
       const std::size_t unknown = cheapest_unknown();
       if (unknown == most_unknowns) return false;
-      const Outcome outcome = eliminate(unknown);
+      const Outcome outcome = eliminate(unknown, budget);
       if (outcome == Outcome::contradiction) return true;
       if (outcome == Outcome::gave_up) return false;
     }
@@ -198,7 +201,7 @@ private:
     return best;
   }
 
-  [[nodiscard]] Outcome eliminate(std::size_t unknown) {
+  [[nodiscard]] Outcome eliminate(std::size_t unknown, WorkBudget& budget) {
     std::vector<Row> above;
     std::vector<Row> below;
     std::size_t kept = 0;
@@ -212,9 +215,11 @@ private:
       else
         inequalities_[kept++] = row;
     }
+    budget.spend(static_cast<std::int64_t>(inequalities_.size()));
     inequalities_.resize(kept);
     for (const Row& low : above)
       for (const Row& high : below) {
+        if (!budget.spend(static_cast<std::int64_t>(kept + 1))) return Outcome::gave_up;
         Row row = low;
         if (!combine(row, -high.coefficients[unknown], high, low.coefficients[unknown]))
           return Outcome::gave_up;

@@ -112,11 +112,12 @@ namespace mtmc::detail {
 /// Whether the part of a dimension provably lies in [0, extent), perhaps after one extent was moved from or
 /// to the next dimension: `i*M + (M - 1 - j)` is [i][M - 1 - j], not [i + 1][-1 - j].
 [[nodiscard]] inline bool bring_within(Polynomial& part, Polynomial& next, const Polynomial& extent,
-                                       const LoopInfo* loop, std::span<const Polynomial> assumptions) {
+                                       const LoopInfo* loop, std::span<const Polynomial> assumptions,
+                                       WorkBudget& budget) {
   for (const std::int64_t moved : {0, 1, -1}) {
     const Polynomial candidate = part + extent * Polynomial(moved);
-    if (!provably_nonnegative(candidate, loop, assumptions) ||
-        !provably_nonnegative(extent - candidate - Polynomial(1), loop, assumptions))
+    if (!provably_nonnegative(candidate, loop, assumptions, budget) ||
+        !provably_nonnegative(extent - candidate - Polynomial(1), loop, assumptions, budget))
       continue;
     part = candidate;
     next -= Polynomial(moved);
@@ -127,7 +128,7 @@ namespace mtmc::detail {
 
 /// Fills `Access::dimensions` of all accesses to one array (and the array's strides).
 inline void delinearize(Array& array, std::span<Access* const> accesses,
-                        std::span<const Polynomial> assumptions) {
+                        std::span<const Polynomial> assumptions, WorkBudget& budget) {
   if (!array.extents.empty()) {
     for (Access* access : accesses) access->dimensions = access->subscripts;
     return;
@@ -142,7 +143,7 @@ inline void delinearize(Array& array, std::span<Access* const> accesses,
     std::vector<Polynomial> parts = split_by_strides(access->subscripts.front(), array.strides);
     bool within = true;
     for (std::size_t d = 0; within && d < extents.size(); ++d)
-      within = bring_within(parts[d], parts[d + 1], extents[d], access->loop, assumptions);
+      within = bring_within(parts[d], parts[d + 1], extents[d], access->loop, assumptions, budget);
     if (!within) continue;
     std::reverse(parts.begin(), parts.end());
     access->dimensions = std::move(parts);

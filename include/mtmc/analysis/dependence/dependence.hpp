@@ -43,7 +43,8 @@ public:
     group();
     for (Group& group : groups_)
       if (group.array != nullptr)
-        delinearize(const_cast<Array&>(*group.array), group.accesses, function_.assumptions);
+        delinearize(const_cast<Array&>(*group.array), group.accesses, function_.assumptions,
+                    *function_.budget);
     for (const Group& group : groups_) within(group);
     between_unknown();
     std::stable_sort(function_.dependences.begin(), function_.dependences.end(),
@@ -58,6 +59,8 @@ private:
   };
   /// Beyond this many accesses to one array only a summary is made; unrolled register tiles stay below.
   static constexpr std::size_t most_accesses = 160;
+  /// The same for pairs of an access through a pointer of unknown origin and any other one.
+  static constexpr std::size_t most_unknown_pairs = 50'000;
 
   [[nodiscard]] static std::size_t rank(const Dependence& dependence) noexcept {
     return dependence.loops.empty() ? 0 : dependence.loops.back()->index + 1;
@@ -76,14 +79,8 @@ private:
 
   void within(const Group& group) {
     if (!group.written) return;
-    if (group.accesses.size() > most_accesses) {
-      // Every access depends on the first write in every way; legality then answers "no" everywhere.
-      for (const Access* access : group.accesses)
-        if (access->write) add_unknown(*access, *access);
-      for (std::size_t i = 0; i + 1 < group.accesses.size(); ++i)
-        add_unknown(*group.accesses[i], *group.accesses[i + 1]);
-      return;
-    }
+    if (group.accesses.size() > most_accesses || function_.budget->exhausted())
+      return summarize(group.accesses);
     for (std::size_t i = 0; i < group.accesses.size(); ++i)
       for (std::size_t j = i; j < group.accesses.size(); ++j) {
         const Access& a = *group.accesses[i];
@@ -94,12 +91,26 @@ private:
         if (group.array->unknown)
           add(a, b, common, anywhere(common.size()));
         else
-          add(a, b, common, PairTest(a, b, common, function_.assumptions, budget_).run());
+          add(a, b, common, PairTest(a, b, common, function_.assumptions, *function_.budget).run());
       }
+  }
+
+  /// Every access depends on the one before it in every way; legality then answers "no" everywhere.
+  void summarize(std::span<const Access* const> accesses) {
+    for (const Access* access : accesses)
+      if (access->write) add_unknown(*access, *access);
+    for (std::size_t i = 0; i + 1 < accesses.size(); ++i) add_unknown(*accesses[i], *accesses[i + 1]);
   }
 
   /// Pointers of unknown origin may point into any array that is not local.
   void between_unknown() {
+    std::vector<const Access*> shared;
+    std::size_t unknown_accesses = 0;
+    for (const Access& access : function_.accesses) {
+      if (!access.array->local) shared.push_back(&access);
+      if (access.array->unknown) ++unknown_accesses;
+    }
+    if (unknown_accesses * shared.size() > most_unknown_pairs) return summarize(shared);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       for (std::size_t j = 0; j < groups_.size(); ++j) {
         const Group& unknown = groups_[i];
@@ -107,11 +118,9 @@ private:
         if (!unknown.array->unknown || i == j || other.array->local || (other.array->unknown && j < i) ||
             (!unknown.written && !other.written))
           continue;
-        std::size_t left = most_accesses * most_accesses;
         for (const Access* a : unknown.accesses)
           for (const Access* b : other.accesses)
-            if ((a->write || b->write) && left-- > 0)
-              a->order <= b->order ? add_unknown(*a, *b) : add_unknown(*b, *a);
+            if (a->write || b->write) a->order <= b->order ? add_unknown(*a, *b) : add_unknown(*b, *a);
       }
   }
 
@@ -175,9 +184,6 @@ private:
 
   FunctionAnalysis& function_;
   std::vector<Group> groups_;
-  /// Constraint systems that may be solved for one function: a bound on the time, far above what kernels
-  /// need.
-  int budget_ = 4000;
 };
 
 } // namespace detail

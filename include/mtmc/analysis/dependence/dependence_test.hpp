@@ -34,9 +34,9 @@ struct PairVectors {
 /// Compares one pair of accesses.
 class PairTest {
 public:
-  /// `budget`: constraint systems that may still be solved; when it is used up, everything is dependent.
+  /// `budget`: what the comparison may cost; when it is used up, everything is dependent.
   PairTest(const Access& first, const Access& second, std::span<const CommonLoop> common,
-           std::span<const Polynomial> assumptions, int& budget)
+           std::span<const Polynomial> assumptions, WorkBudget& budget)
       : first_(first), second_(second), common_(common), assumptions_(assumptions), budget_(budget),
         directions_(common.size(), Directions::any) {}
 
@@ -48,7 +48,7 @@ public:
   [[nodiscard]] PairVectors run() {
     result_.distances.assign(common_.size(), std::nullopt);
     own_memory();
-    if (first_.array != second_.array || !read_equations()) {
+    if (first_.array != second_.array || !budget_.spend(comparing) || !read_equations()) {
       result_.vectors.push_back(directions_);
       return std::move(result_);
     }
@@ -65,6 +65,9 @@ public:
   }
 
 private:
+  /// Steps of the budget for a pair without constraint systems.
+  static constexpr std::int64_t comparing = 40;
+
   struct Equation {
     const Polynomial* first = nullptr;
     const Polynomial* second = nullptr;
@@ -257,13 +260,13 @@ private:
   }
 
   [[nodiscard]] bool feasible() {
-    if (--budget_ < 0) return true;
+    if (budget_.exhausted()) return true;
     IterationSystem system(common_, directions_, first_.loop, second_.loop, assumptions_);
     for (const Equation& equation : equations_) system.demand_equal(*equation.first, *equation.second);
     for (std::size_t p = 0; p < common_.size(); ++p)
       if (result_.distances[p] && *result_.distances[p] != 0)
         system.demand_distance(p, *result_.distances[p] * common_[p].first->step);
-    return !system.infeasible();
+    return !system.infeasible(budget_);
   }
 
   /// Tries every direction of the involved loops from `level` on, outermost first, leaving out what is
@@ -271,7 +274,7 @@ private:
   [[nodiscard]] std::vector<std::vector<Directions>> search(std::size_t level) {
     constexpr std::size_t most_involved = 5;
     std::vector<std::vector<Directions>> found;
-    if (budget_ < 0 || involved_.size() > most_involved || level == involved_.size()) {
+    if (budget_.exhausted() || involved_.size() > most_involved || level == involved_.size()) {
       if (level > 0 || feasible()) found.push_back(directions_);
       return found;
     }
@@ -295,7 +298,7 @@ private:
   const Access& second_;
   std::span<const CommonLoop> common_;
   std::span<const Polynomial> assumptions_;
-  int& budget_;
+  WorkBudget& budget_;
   std::vector<Equation> equations_;
   std::vector<Equation> hard_;
   std::vector<Directions> directions_;

@@ -69,9 +69,10 @@ public:
 
   /// Adds what the loops, the definitions of symbols and the assumptions say about the unknowns in use, and
   /// tries to prove that there is no solution.
-  [[nodiscard]] bool infeasible() {
+  [[nodiscard]] bool infeasible(WorkBudget& budget) {
+    if (!budget.spend(setting_up)) return false;
     close();
-    return !too_large_ && infeasible_in_all_cases(system_, 0);
+    return !too_large_ && infeasible_in_all_cases(system_, 0, budget);
   }
 
 private:
@@ -84,6 +85,8 @@ private:
   };
   /// Each doubles the work.
   static constexpr std::size_t most_cases = 2;
+  /// Steps of the budget for making a system, which is most of the work where it is small.
+  static constexpr std::int64_t setting_up = 100;
 
   struct Unknown {
     std::uint8_t degree = 0;
@@ -91,12 +94,13 @@ private:
     std::array<const Symbol*, Polynomial::largest_degree> factors{};
   };
 
-  [[nodiscard]] bool infeasible_in_all_cases(const ConstraintSystem& system, std::size_t position) const {
-    if (position == std::min(cases_.size(), most_cases)) return ConstraintSystem(system).infeasible();
+  [[nodiscard]] bool infeasible_in_all_cases(const ConstraintSystem& system, std::size_t position,
+                                             WorkBudget& budget) const {
+    if (position == std::min(cases_.size(), most_cases)) return ConstraintSystem(system).infeasible(budget);
     for (const auto& rows : {cases_[position].first, cases_[position].second}) {
       ConstraintSystem narrowed = system;
       for (const Row& row : rows) narrowed.add_inequality(row);
-      if (!infeasible_in_all_cases(narrowed, position + 1)) return false;
+      if (!infeasible_in_all_cases(narrowed, position + 1, budget)) return false;
     }
     return true;
   }
@@ -352,13 +356,13 @@ private:
 
 /// Whether the polynomial is provably never negative in any iteration of `loop` (null: outside all loops).
 [[nodiscard]] inline bool provably_nonnegative(const Polynomial& polynomial, const LoopInfo* loop,
-                                               std::span<const Polynomial> assumptions) {
+                                               std::span<const Polynomial> assumptions, WorkBudget& budget) {
   if (!polynomial.defined()) return false;
   if (const auto constant = polynomial.constant()) return *constant >= 0;
   if (extremes_nonnegative(polynomial)) return true;
   IterationSystem system({}, {}, loop, nullptr, assumptions);
   system.demand_nonnegative(-polynomial - Polynomial(1)); // the opposite: it is at most -1
-  return system.infeasible();
+  return system.infeasible(budget);
 }
 
 } // namespace mtmc::detail

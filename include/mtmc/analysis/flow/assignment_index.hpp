@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,7 @@ private:
   }
 
   void opaque_text(std::string_view text) {
+    std::unordered_set<std::string_view> seen; // it may be most of the text
     for (std::size_t i = 0; i < text.size();) {
       if (!is_name_start(text[i])) {
         ++i;
@@ -134,7 +136,7 @@ private:
       if (word == "goto" || word == "break" || word == "return" || word == "throw" || word == "continue" ||
           word == "co_return" || word == "asm" || word == "__asm__") {
         for (Part& loop : loops_) loop.leaves = loop.continues = true;
-      } else {
+      } else if (seen.insert(word).second) {
         entries_.push_back({word, false, true});
         entries_.push_back({word, true, true});
       }

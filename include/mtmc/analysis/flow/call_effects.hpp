@@ -206,16 +206,22 @@ public:
   /// Finds the functions of the file. The tree must outlive this object.
   explicit CallEffects(const SyntaxNode& tree) { collect(tree); }
 
-  /// The effect of calling the function of that name.
+  /// The effect of calling the function of that name. Calls within calls are followed 64 deep, so that no
+  /// chain of functions is too long for the stack; a function that needs more may do anything.
   [[nodiscard]] const CallEffect& of(const std::string& name) const {
+    constexpr int deepest = 64;
+    static const CallEffect anything;
     const auto found = effects_.find(name);
     if (found != effects_.end()) return found->second;
+    if (depth_ == deepest) return anything;
     CallEffect effect = definitions_.contains(name) ? CallEffect{} : detail::library_effect(name);
     // Entered as unknown first, so that a recursive function is one that may do anything.
     effects_.emplace(name, effect);
     if (const auto definition = definitions_.find(name);
         definition != definitions_.end() && definition->second != nullptr) {
+      ++depth_;
       effect = effect_of_definition(*definition->second);
+      --depth_;
       effects_[name] = effect;
     }
     return effects_.find(name)->second;
@@ -346,6 +352,8 @@ private:
   std::unordered_set<std::string> called_;
   std::unordered_set<std::string> mutable_;
   mutable std::unordered_map<std::string, CallEffect> effects_;
+  /// Definitions that are being looked at.
+  mutable int depth_ = 0;
 };
 
 } // namespace mtmc

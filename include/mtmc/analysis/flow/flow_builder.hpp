@@ -7,10 +7,13 @@
 #include <mtmc/analysis/region_path.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -88,7 +91,7 @@ private:
     for (const SyntaxNode& extent : declared)
       array.extents.push_back(extent.children.empty() || extent.children[0].kind == NodeKind::empty
                                   ? Polynomial::undefined()
-                                  : visit(extent.children[0], true).number);
+                                  : followed(visit(extent.children[0], true).number, array.name));
   }
 
   // --- statements
@@ -201,7 +204,7 @@ private:
     for (const SyntaxNode& extent : declared)
       sizes.push_back(extent.children.empty() || extent.children[0].kind == NodeKind::empty
                           ? Polynomial::undefined()
-                          : visit(extent.children[0], true).number);
+                          : followed(visit(extent.children[0], true).number, declarator.text));
     VariableState& state = declare(declarator.text, std::move(variable));
     state.changed_in = loop_;
     state.changed = true;
@@ -240,9 +243,11 @@ private:
     const SyntaxNode& then_part = then_branch(node);
     const SyntaxNode* else_part = else_branch(node);
     std::vector<std::pair<VariableState*, VariableState>> before;
+    std::unordered_set<const VariableState*> saved; // a branch may assign a variable in each of its lines
     if (else_part != nullptr)
       for (const auto& entry : assignments_.in(then_part))
-        if (VariableState* state = find(entry.name); state != nullptr && !entry.memory)
+        if (VariableState* state = find(entry.name);
+            state != nullptr && !entry.memory && saved.insert(state).second)
           before.emplace_back(state, *state);
     branch(then_part);
     for (std::size_t i = bounds; i < function_.guard_bounds.size(); ++i) {
@@ -252,8 +257,7 @@ private:
       else if (bound.last == open_end)
         bound.last = order_;
     }
-    for (auto saved = before.rbegin(); saved != before.rend(); ++saved)
-      *saved->first = std::move(saved->second);
+    for (auto& [state, value] : before) *state = std::move(value);
     if (else_part != nullptr) branch(*else_part);
     forget(assignments_.in(then_part), loop_);
     if (else_part != nullptr) forget(assignments_.in(*else_part), loop_);
@@ -314,6 +318,7 @@ private:
   void loop_statement(const SyntaxNode& node, std::vector<std::string> directives) {
     function_.loops.push_back({});
     LoopInfo& loop = function_.loops.back();
+    function_.loop_of.emplace(&node, &loop);
     loop.node = &node;
     loop.parent = loop_;
     loop.depth = loop_ == nullptr ? 0 : loop_->depth + 1;
@@ -355,6 +360,7 @@ private:
     guard_ = function_.guards.size() - 1;
     if (loop.canonical) {
       loop.symbol = new_symbol(Symbol::Kind::loop_variable, loop.variable, &loop);
+      function_.symbols.back().weight = weight_of_bounds(loop);
       loop.control = variable->variable;
       variable->number = Polynomial(loop.symbol);
       variable->indirect = false;
@@ -379,6 +385,13 @@ private:
     conditional_depth_ = outer_conditional;
     block_directives_ = outer_directives;
     close_scope(mark);
+  }
+
+  /// Of the loop's variable: the first value counts twice, as itself and in the number of iterations.
+  [[nodiscard]] static std::uint32_t weight_of_bounds(const LoopInfo& loop) {
+    std::size_t weight = 1 + 2 * loop.start.weight();
+    for (const Polynomial& limit : loop.limits) weight += limit.weight();
+    return static_cast<std::uint32_t>(weight);
   }
 
   [[nodiscard]] std::string path_of(const SyntaxNode& node) {
@@ -425,6 +438,9 @@ private:
   /// Nothing in the loop changes the value of a bound, and computing it has no effects.
   [[nodiscard]] bool keeps_value(const SyntaxNode& node, const Head& head);
 
+  /// The current for loop assigns the variable of that name, or memory behind it.
+  [[nodiscard]] bool assigned_in_current_for(std::string_view name);
+
   /// The operands of a `min` or `max`, or the number itself.
   [[nodiscard]] static std::vector<Polynomial> extremes(const Polynomial& number, std::string_view operation);
 
@@ -436,6 +452,8 @@ private:
   std::unordered_map<std::string, int> path_counts_;
   std::unordered_map<std::string_view, const Symbol*> parameter_symbols_;
   const SyntaxNode* current_for_ = nullptr;
+  /// Names that the current for loop assigns; made when they are first asked for.
+  std::optional<std::unordered_set<std::string_view>> assigned_in_for_;
 };
 
 } // namespace mtmc::detail

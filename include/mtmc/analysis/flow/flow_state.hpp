@@ -185,9 +185,17 @@ protected:
     return true;
   }
 
+  /// The number, or an unknown one in its place where its definition is too long to be followed.
+  [[nodiscard]] Polynomial followed(Polynomial number, std::string_view name) {
+    return number.weight() > Symbol::heaviest ? unknown_number(name) : number;
+  }
+
   /// The symbol for an operation on known operands: the same one whenever the operands are the same.
   [[nodiscard]] Polynomial derived(std::string operation, std::vector<Polynomial> operands,
                                    std::string_view name = {}) {
+    std::size_t weight = 1;
+    for (const Polynomial& operand : operands) weight += operand.weight();
+    if (weight > Symbol::heaviest) return unknown_number(name);
     std::string key = operation;
     const LoopInfo* deepest = nullptr;
     for (const Polynomial& operand : operands) {
@@ -212,6 +220,7 @@ protected:
       Symbol& made = function_.symbols.back();
       made.operation = std::move(operation);
       made.operands = std::move(operands);
+      made.weight = static_cast<std::uint32_t>(weight);
       entry->second = symbol;
     }
     return Polynomial(entry->second);
@@ -321,6 +330,8 @@ protected:
     access.statement = statement_;
     access.loop = loop_;
     access.subscripts = place.subscripts;
+    for (Polynomial& subscript : access.subscripts)
+      if (subscript.weight() > Symbol::heaviest) subscript = Polynomial::undefined();
     access.conditional = guard_ != 0 && function_.guards[guard_].loop == nullptr;
     access.indirect = place.indirect;
     access.update = update;

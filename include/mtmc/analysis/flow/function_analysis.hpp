@@ -4,6 +4,7 @@
 #include <mtmc/analysis/flow/call_effects.hpp>
 #include <mtmc/analysis/flow/loop_nest.hpp>
 #include <mtmc/analysis/flow/polynomial.hpp>
+#include <mtmc/analysis/flow/work_budget.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/core/structure.hpp>
 
@@ -15,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 /// \file
@@ -100,6 +102,8 @@ struct FunctionAnalysis {
   std::deque<Array> arrays{};
   /// All loops in the order of the text.
   std::deque<LoopInfo> loops{};
+  /// The same by statement.
+  std::unordered_map<const SyntaxNode*, const LoopInfo*> loop_of{};
   std::deque<Access> accesses{};
   std::vector<ScalarUse> scalar_uses{};
   std::vector<Guard> guards{};
@@ -118,6 +122,9 @@ struct FunctionAnalysis {
   /// Floating-point operations outside all loops.
   double flops = 0;
   bool branches = false;
+  /// What proofs about the function may still cost; questions asked later (legality.hpp) spend it, too. All
+  /// functions of a text share one.
+  std::shared_ptr<WorkBudget> budget = std::make_shared<WorkBudget>();
 
   FunctionAnalysis() = default;
   FunctionAnalysis(const FunctionAnalysis&) = delete;
@@ -125,9 +132,8 @@ struct FunctionAnalysis {
 
   /// The analysis of a loop statement, or null.
   [[nodiscard]] const LoopInfo* find_loop(const SyntaxNode& loop_node) const noexcept {
-    for (const LoopInfo& loop : loops)
-      if (loop.node == &loop_node) return &loop;
-    return nullptr;
+    const auto found = loop_of.find(&loop_node);
+    return found == loop_of.end() ? nullptr : found->second;
   }
 };
 

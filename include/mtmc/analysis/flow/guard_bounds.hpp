@@ -66,6 +66,7 @@ inline void FlowBuilder::note_bounds(const SyntaxNode& condition, bool negated) 
   Polynomial limit = quiet_number(right_operand(condition));
   if (swapped) std::swap(below, limit);
   if (!below.defined() || !limit.defined()) return;
+  if (below.weight() + limit.weight() > Symbol::heaviest) return;
   function_.guard_bounds.push_back({std::move(below), limit + (inclusive ? 1 : 0), order_, open_end});
 }
 
@@ -82,7 +83,7 @@ inline VariableState* FlowBuilder::read_stride(LoopInfo& loop) {
   const Polynomial stride = quiet_number(right_operand(step));
   const Polynomial limit = quiet_number(right_operand(condition));
   if (state == nullptr || !state->integer || state->unstable || !state->number || !stride.defined() ||
-      !limit.defined())
+      !limit.defined() || stride.weight() + limit.weight() + state->number->weight() > Symbol::heaviest)
     return nullptr;
   // Only what a launch is made of: anything else is an ordinary loop that is not canonical.
   bool of_launch = false;

@@ -18,6 +18,7 @@ namespace mtmc::detail {
 inline VariableState* FlowBuilder::enter_for(LoopInfo& loop, const AssignmentIndex::Part& part) {
   const SyntaxNode& node = *loop.node;
   current_for_ = &node;
+  assigned_in_for_.reset();
   Head head = read_init(loop);
   if (head.problem.empty()) read_step(loop, head);
   if (head.problem.empty() && part.leaves) head.problem = "break, return or a jump may leave it";
@@ -43,7 +44,7 @@ inline VariableState* FlowBuilder::enter_for(LoopInfo& loop, const AssignmentInd
   for (const Bound& bound : bounds) add_limits(loop, bound, visit(*bound.expression, true).number);
   loop.bound_expression = bounds.front().expression;
   if (bounds.size() == 1 && bounds.front().plain) loop.comparison = bounds.front().comparison;
-  loop.start = start.number.defined() ? start.number : unknown_number(loop.variable);
+  loop.start = start.number.defined() ? followed(start.number, loop.variable) : unknown_number(loop.variable);
   loop.origins = extremes(loop.start, loop.step > 0 ? "max" : "min");
   VariableState* state = nullptr;
   if (loop_init(node).kind == NodeKind::declaration) {
@@ -228,9 +229,7 @@ inline bool FlowBuilder::keeps_value(const SyntaxNode& node, const Head& head) {
     if (!effect.known && !is_integer_type_name(callee(node).text)) return false;
   }
   if (node.kind == NodeKind::name) {
-    const auto assigned = assignments_.in(*current_for_);
-    for (const auto& entry : assigned)
-      if (entry.name == node.text) return false;
+    if (assigned_in_current_for(node.text)) return false;
     if (const VariableState* state = find(node.text); state != nullptr && state->unstable) return false;
   }
   if (node.kind == NodeKind::subscript || (node.kind == NodeKind::unary && node.text == "*")) {
@@ -241,6 +240,14 @@ inline bool FlowBuilder::keeps_value(const SyntaxNode& node, const Head& head) {
   for (const SyntaxNode& child : node.children)
     if (!keeps_value(child, head)) return false;
   return true;
+}
+
+inline bool FlowBuilder::assigned_in_current_for(std::string_view name) {
+  if (!assigned_in_for_) {
+    assigned_in_for_.emplace();
+    for (const auto& entry : assignments_.in(*current_for_)) assigned_in_for_->insert(entry.name);
+  }
+  return assigned_in_for_->contains(name);
 }
 
 inline std::vector<Polynomial> FlowBuilder::extremes(const Polynomial& number, std::string_view operation) {
@@ -258,7 +265,7 @@ inline std::vector<Polynomial> FlowBuilder::extremes(const Polynomial& number, s
 }
 
 inline void FlowBuilder::add_limits(LoopInfo& loop, const Bound& bound, const Polynomial& number) {
-  const Polynomial known = number.defined() ? number : unknown_number("bound");
+  const Polynomial known = number.defined() ? followed(number, "bound") : unknown_number("bound");
   const bool inclusive = bound.comparison == "<=" || bound.comparison == ">=";
   const std::int64_t beyond = (inclusive ? (loop.step > 0 ? 1 : -1) : 0) - bound.shift;
   for (const Polynomial& limit : extremes(known, loop.step > 0 ? "min" : "max"))

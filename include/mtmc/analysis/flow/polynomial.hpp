@@ -22,12 +22,16 @@ struct Symbol;
 
 /// A polynomial with integer coefficients over symbols, as a sum of terms in a canonical order. A value type.
 ///
-/// It may be *undefined*: not representable (a coefficient beyond 64 bits, a term of degree above 6).
-/// Everything computed from an undefined polynomial is undefined, and nothing can be proved of it.
+/// It may be *undefined*: not representable (a coefficient beyond 64 bits, a term of degree above 6, more
+/// than 64 terms). Everything computed from an undefined polynomial is undefined, and nothing can be proved
+/// of it.
 class Polynomial {
 public:
   /// Largest degree of a term: enough for the flattened subscript of a six-dimensional tensor.
   static constexpr std::size_t largest_degree = 6;
+  /// Most terms. Subscripts have below ten; without a bound, sums that are assigned and used in turn grow
+  /// with the text, and so does each operation on them.
+  static constexpr std::size_t most_terms = 64;
 
   /// A product of symbols and a coefficient other than 0.
   struct Term {
@@ -103,8 +107,12 @@ public:
   /// Its value at a problem size, by the symbols' names; derived symbols are computed from their operands.
   [[nodiscard]] std::optional<std::int64_t> evaluate_at(const Symbols& symbols) const;
 
-  /// As people write it: `N*i + j - 1`.
+  /// As people write it: `N*i + j - 1`. What is longer than 300 bytes ends in "...".
   [[nodiscard]] std::string text() const;
+
+  /// How many symbols it has, those of their definitions and of the bounds of their loops counted in, however
+  /// often they occur: what a walk through all of it costs. See `Symbol::weight`.
+  [[nodiscard]] std::size_t weight() const noexcept;
 
   Polynomial& operator+=(const Polynomial& other) { return *this = combine(*this, other, 1); }
   Polynomial& operator-=(const Polynomial& other) { return *this = combine(*this, other, -1); }
@@ -127,6 +135,8 @@ private:
   [[nodiscard]] static Polynomial combine(const Polynomial& a, const Polynomial& b, std::int64_t sign);
   /// Puts terms into canonical order and adds those that are alike.
   void normalize();
+  /// Makes it undefined if it has too many terms.
+  void limit_terms();
 
   std::vector<Term> terms_;
   bool defined_ = true;
@@ -158,6 +168,13 @@ struct Symbol {
   /// unknown symbol: `iteration` if it is the number of the iteration of `loop`, counted from 0.
   std::string operation{};
   std::vector<Polynomial> operands{};
+  /// 1, and the weights of the operands, or of the bounds if it is a loop's variable. Definitions that use
+  /// others twice would double it with each level; what would weigh more than `heaviest` is an unknown symbol
+  /// instead, so that walks through definitions (values, expansions, names) stay short.
+  std::uint32_t weight = 1;
+
+  /// Index arithmetic of kernels weighs below 30.
+  static constexpr std::size_t heaviest = 256;
 };
 
 inline bool Polynomial::before(const Term& a, const Term& b) noexcept {
@@ -188,7 +205,19 @@ inline Polynomial Polynomial::combine(const Polynomial& a, const Polynomial& b, 
     i += from_a ? 1 : 0;
     j += from_b ? 1 : 0;
   }
+  result.limit_terms();
   return result;
+}
+
+inline void Polynomial::limit_terms() {
+  if (terms_.size() > most_terms) *this = undefined();
+}
+
+inline std::size_t Polynomial::weight() const noexcept {
+  std::size_t sum = 0;
+  for (const Term& term : terms_)
+    for (std::size_t i = 0; i < term.degree; ++i) sum += term.factors[i]->weight;
+  return sum;
 }
 
 inline void Polynomial::normalize() {
@@ -202,6 +231,7 @@ inline void Polynomial::normalize() {
   }
   terms_.resize(kept);
   if (!defined_) terms_.clear();
+  limit_terms();
 }
 
 inline Polynomial operator*(const Polynomial& a, const Polynomial& b) {
@@ -328,15 +358,17 @@ template <class ValueOf>
 /// number if their expansions are equal.
 [[nodiscard]] inline Polynomial expanded(const Polynomial& polynomial) {
   Polynomial result = polynomial;
-  // Definitions refer to earlier symbols only, so this ends.
-  for (bool again = result.defined(); again;) {
-    again = false;
-    for (const Symbol* symbol : result.symbols()) {
-      if (symbol->kind != Symbol::Kind::derived || symbol->operation != "=") continue;
-      result = result.substitute(symbol, symbol->operands[0]);
-      again = result.defined();
-      break;
-    }
+  while (result.defined()) {
+    // Definitions refer to earlier symbols only: from the last one on, each is replaced once.
+    const Symbol* last = nullptr;
+    for (const auto& term : result.terms())
+      for (std::size_t i = 0; i < term.degree; ++i) {
+        const Symbol* symbol = term.factors[i];
+        const bool is_name = symbol->kind == Symbol::Kind::derived && symbol->operation == "=";
+        if (is_name && (last == nullptr || symbol->index > last->index)) last = symbol;
+      }
+    if (last == nullptr) break;
+    result = result.substitute(last, last->operands[0]);
   }
   return result;
 }
@@ -357,8 +389,10 @@ inline std::optional<std::int64_t> Polynomial::evaluate_at(const Symbols& symbol
 inline std::string Polynomial::text() const {
   if (!defined_) return "?";
   if (terms_.empty()) return "0";
+  constexpr std::size_t longest = 300;
   std::string result;
   for (const Term& term : terms_) {
+    if (result.size() > longest) break;
     std::int64_t coefficient = term.coefficient;
     if (!result.empty()) {
       result += coefficient < 0 ? " - " : " + ";
@@ -370,9 +404,10 @@ inline std::string Polynomial::text() const {
       result += '-';
     for (std::size_t i = 0; i < term.degree; ++i) {
       if (i > 0) result += '*';
-      result += term.factors[i]->name;
+      result.append(term.factors[i]->name, 0, longest);
     }
   }
+  if (result.size() > longest) result.replace(longest, std::string::npos, "...");
   return result;
 }
 

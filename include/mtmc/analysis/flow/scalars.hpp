@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,25 +45,39 @@ struct ScalarFacts {
 
 namespace detail {
 
-/// `outer` is `inner` or around it.
-[[nodiscard]] inline bool guards(const FunctionAnalysis& function, std::size_t outer,
-                                 std::size_t inner) noexcept {
-  while (true) {
-    if (inner == outer) return true;
-    if (inner == 0) return false;
-    inner = function.guards[inner].parent;
+/// Writes that have happened on the way through the uses of a variable, by the branches they stand in.
+class WritesSoFar {
+public:
+  explicit WritesSoFar(const FunctionAnalysis& function) : function_(function) {}
+
+  void note(const ScalarUse& write) { guards_.insert(write.guard); }
+  /// One of them has certainly happened where the read does: its branch is the read's, or around it.
+  [[nodiscard]] bool define(const ScalarUse& read) const {
+    for (std::size_t guard = read.guard;; guard = function_.guards[guard].parent) {
+      if (guards_.contains(guard)) return true;
+      if (guard == 0) return false;
+    }
   }
-}
+
+private:
+  const FunctionAnalysis& function_;
+  std::unordered_set<std::size_t> guards_;
+};
 
 /// The uses of one variable.
 using VariableUses = std::vector<const ScalarUse*>;
 
-/// Whenever `read` happens, one of the writes from `first` on has happened before it in the same pass.
-[[nodiscard]] inline bool defined_before(const FunctionAnalysis& function, const VariableUses& uses,
-                                         const ScalarUse& read) {
-  return std::any_of(uses.begin(), uses.end(), [&](const ScalarUse* use) {
-    return use->write && use->order < read.order && guards(function, use->guard, read.guard);
-  });
+/// Whenever one of the reads happens, one of the writes has happened before it in the same pass. The uses
+/// stand in their order.
+[[nodiscard]] inline bool all_defined(const FunctionAnalysis& function, const VariableUses& uses) {
+  WritesSoFar writes(function);
+  for (const ScalarUse* use : uses) {
+    if (use->write)
+      writes.note(*use);
+    else if (!writes.define(*use))
+      return false;
+  }
+  return true;
 }
 
 /// The variable is moved exactly once in each iteration, by an amount that stays the same.
@@ -97,10 +112,7 @@ using VariableUses = std::vector<const ScalarUse*>;
   if (variable.persistent || variable.address_taken) return {ScalarRole::carried, ReductionOperation::none};
   if (variable.loop != nullptr && variable.loop->inside(&loop))
     return {ScalarRole::privatizable, ReductionOperation::none};
-  const bool defined = std::all_of(uses.begin(), uses.end(), [&](const ScalarUse* use) {
-    return use->write || defined_before(*loop.function, uses, *use);
-  });
-  if (defined) return {ScalarRole::privatizable, ReductionOperation::none};
+  if (all_defined(*loop.function, uses)) return {ScalarRole::privatizable, ReductionOperation::none};
   const ReductionOperation operation = uses.front()->update;
   const bool updates =
       std::all_of(uses.begin(), uses.end(), [&](const ScalarUse* use) { return use->update == operation; });
@@ -113,24 +125,23 @@ using VariableUses = std::vector<const ScalarUse*>;
 /// The value that the loop leaves in the variable may be read later: behind the loop, or in the next
 /// iteration of a loop around it.
 [[nodiscard]] inline bool read_after(const LoopInfo& loop, const Variable& variable) {
-  const auto& uses = loop.function->scalar_uses;
-  VariableUses outside;
-  for (const std::size_t use : variable.uses)
-    if (use < loop.scalar_uses.first || use >= loop.scalar_uses.last) outside.push_back(&uses[use]);
-  const std::size_t end = loop.scalar_uses.last;
-  for (const ScalarUse* use : outside) {
-    if (use->write) continue;
-    const auto redefines = [&](std::size_t from) {
-      return std::any_of(outside.begin(), outside.end(), [&](const ScalarUse* other) {
-        return other->write && other->order < use->order &&
-               static_cast<std::size_t>(other - uses.data()) >= from &&
-               guards(*loop.function, other->guard, use->guard);
-      });
-    };
-    const bool behind = static_cast<std::size_t>(use - uses.data()) >= end;
-    if (behind ? !redefines(end) : loop.parent != nullptr && !redefines(0)) return true;
+  if (variable.persistent || variable.address_taken) return true;
+  // Each loop that uses the variable looks at all of its uses, which a text may have in each of its lines.
+  constexpr std::size_t most_uses = 2000;
+  if (variable.uses.size() > most_uses) return true;
+  WritesSoFar before(*loop.function);
+  WritesSoFar behind(*loop.function);
+  for (const std::size_t position : variable.uses) {
+    const ScalarUse& use = loop.function->scalar_uses[position];
+    if (position >= loop.scalar_uses.first && position < loop.scalar_uses.last) continue;
+    const bool is_behind = position >= loop.scalar_uses.last;
+    WritesSoFar& writes = is_behind ? behind : before;
+    if (use.write)
+      writes.note(use);
+    else if ((is_behind || loop.parent != nullptr) && !writes.define(use))
+      return true;
   }
-  return variable.persistent || variable.address_taken;
+  return false;
 }
 
 } // namespace detail

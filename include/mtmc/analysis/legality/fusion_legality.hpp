@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,49 @@ namespace detail {
   });
 }
 
+/// What a loop reads and writes, for the question whether something behind it may as well come before it.
+class UsedInLoop {
+public:
+  explicit UsedInLoop(const LoopInfo& loop) {
+    const FunctionAnalysis& function = *loop.function;
+    for (std::size_t i = loop.accesses.first; i < loop.accesses.last; ++i) {
+      const Access& access = function.accesses[i];
+      note(arrays_[access.array], access.write);
+      if (access.array->unknown) note(through_unknown_, access.write);
+      if (!access.array->local) note(shared_, access.write);
+    }
+    for (std::size_t i = loop.scalar_uses.first; i < loop.scalar_uses.last; ++i)
+      note(scalars_[function.scalar_uses[i].variable], function.scalar_uses[i].write);
+  }
+
+  [[nodiscard]] bool needs_order(const Access& access) const {
+    const auto same = arrays_.find(access.array);
+    return (same != arrays_.end() && conflicts(same->second, access.write)) ||
+           (!access.array->local && conflicts(through_unknown_, access.write)) ||
+           (access.array->unknown && conflicts(shared_, access.write));
+  }
+  [[nodiscard]] bool needs_order(const ScalarUse& use) const {
+    const auto same = scalars_.find(use.variable);
+    return same != scalars_.end() && conflicts(same->second, use.write);
+  }
+
+private:
+  struct Uses {
+    bool read = false;
+    bool written = false;
+  };
+  static void note(Uses& uses, bool write) { (write ? uses.written : uses.read) = true; }
+  [[nodiscard]] static bool conflicts(const Uses& uses, bool write) {
+    return uses.written || (write && uses.read);
+  }
+
+  std::unordered_map<const Array*, Uses> arrays_;
+  std::unordered_map<const Variable*, Uses> scalars_;
+  /// Through pointers of unknown origin, and of memory that these may point to.
+  Uses through_unknown_;
+  Uses shared_;
+};
+
 /// The statements between two loops may as well stand before the first one.
 [[nodiscard]] inline Legality movable_before(const LoopInfo& first, const LoopInfo& second,
                                              std::span<const SyntaxNode> between) {
@@ -44,31 +88,23 @@ namespace detail {
       return declined("line " + std::to_string(statement.range.first_line) + " stands between the loops");
     }
   const FunctionAnalysis& function = *first.function;
+  const UsedInLoop inside(first);
   if (first.opaque.last != second.opaque.first)
     return declined("something that is not understood stands between the loops");
   if (first.barriers.last != second.barriers.first)
     return declined("the threads of a block wait for each other between the loops");
   for (std::size_t i = first.accesses.last; i < second.accesses.first; ++i) {
-    const Access& between_access = function.accesses[i];
-    for (std::size_t j = first.accesses.first; j < first.accesses.last; ++j) {
-      const Access& inside = function.accesses[j];
-      const bool may_meet = inside.array == between_access.array ||
-                            (inside.array->unknown && !between_access.array->local) ||
-                            (between_access.array->unknown && !inside.array->local);
-      if (may_meet && (inside.write || between_access.write))
-        return declined("line " + std::to_string(between_access.node->range.first_line) +
-                        " between the loops needs " + between_access.array->name + " of the first loop");
-    }
+    const Access& access = function.accesses[i];
+    if (inside.needs_order(access))
+      return declined("line " + std::to_string(access.node->range.first_line) + " between the loops needs " +
+                      access.array->name + " of the first loop");
   }
   for (std::size_t i = first.scalar_uses.last; i < second.scalar_uses.first; ++i) {
-    const ScalarUse& between_use = function.scalar_uses[i];
-    for (std::size_t j = first.scalar_uses.first; j < first.scalar_uses.last; ++j) {
-      const ScalarUse& inside = function.scalar_uses[j];
-      if (inside.variable == between_use.variable && (inside.write || between_use.write))
-        return declined("line " + std::to_string(between_use.node->range.first_line) +
-                        " between the loops needs " + inside.variable->name + " of the first loop");
-    }
-    if (between_use.variable == first.control)
+    const ScalarUse& use = function.scalar_uses[i];
+    if (inside.needs_order(use))
+      return declined("line " + std::to_string(use.node->range.first_line) + " between the loops needs " +
+                      use.variable->name + " of the first loop");
+    if (use.variable == first.control)
       return declined("the value of " + first.variable + " is read between the loops");
   }
   return allowed();
@@ -77,21 +113,22 @@ namespace detail {
 [[nodiscard]] inline Legality scalars_allow_fusion(const LoopInfo& first, const LoopInfo& second) {
   const auto of_first = classify_scalars(first);
   const auto of_second = classify_scalars(second);
+  std::unordered_map<const Variable*, const ScalarFacts*> in_second;
+  for (const ScalarFacts& b : of_second) in_second.emplace(b.variable, &b);
   const auto written = [](const ScalarFacts& scalar) { return scalar.role != ScalarRole::invariant; };
   for (const ScalarFacts& a : of_first) {
     if (a.variable == second.control && a.variable != first.control)
       return declined(second.variable + " is used in the first loop");
-    for (const ScalarFacts& b : of_second) {
-      if (a.variable != b.variable || (!written(a) && !written(b))) continue;
-      const bool both_private = a.role == ScalarRole::privatizable && b.role == ScalarRole::privatizable;
-      const bool both_reduce =
-          a.role == ScalarRole::reduction && b.role == ScalarRole::reduction && a.operation == b.operation;
-      if (!both_private && !both_reduce)
-        return declined("the second loop needs " + a.variable->name + " of all iterations of the first");
-    }
+    const auto found = in_second.find(a.variable);
+    if (found == in_second.end() || (!written(a) && !written(*found->second))) continue;
+    const ScalarFacts& b = *found->second;
+    const bool both_private = a.role == ScalarRole::privatizable && b.role == ScalarRole::privatizable;
+    const bool both_reduce =
+        a.role == ScalarRole::reduction && b.role == ScalarRole::reduction && a.operation == b.operation;
+    if (!both_private && !both_reduce)
+      return declined("the second loop needs " + a.variable->name + " of all iterations of the first");
   }
-  for (const ScalarFacts& b : of_second)
-    if (b.variable == first.control) return declined(first.variable + " is used in the second loop");
+  if (in_second.contains(first.control)) return declined(first.variable + " is used in the second loop");
   return allowed();
 }
 
@@ -101,11 +138,11 @@ namespace detail {
   const std::size_t outer = common.size();
   common.push_back({&first, &second});
   const FunctionAnalysis& function = *first.function;
-  int budget = 1000; // constraint systems for one pair of loops
   for (std::size_t i = first.accesses.first; i < first.accesses.last; ++i)
     for (std::size_t j = second.accesses.first; j < second.accesses.last; ++j) {
       const Access& a = function.accesses[i];
       const Access& b = function.accesses[j];
+      if (!function.budget->spend(1)) return declined("comparing all accesses of the loops takes too long");
       if (!a.write && !b.write) continue;
       if (a.array != b.array) {
         if ((a.array->unknown && !b.array->local) || (b.array->unknown && !a.array->local))
@@ -115,7 +152,7 @@ namespace detail {
       if (a.update != ReductionOperation::none && a.update == b.update) continue;
       bool backward = a.array->unknown;
       if (!backward) {
-        PairTest test(a, b, common, function.assumptions, budget);
+        PairTest test(a, b, common, function.assumptions, *function.budget);
         test.restrict_outer(outer);
         const PairVectors pairs = test.run();
         backward = std::any_of(pairs.vectors.begin(), pairs.vectors.end(),

@@ -101,13 +101,33 @@ struct GridLaunch {
   const LaunchText* launch = nullptr;
   const FunctionAnalysis* function = nullptr;
   LaunchGeometry geometry{};
+  /// Accesses to memory that all threads see, by the buffer behind their array.
+  std::map<std::string, std::vector<const Access*>, std::less<>> accesses{};
+  /// The launch line gives a buffer for each array that all threads see.
+  bool buffers_known = true;
 
-  /// The buffer behind an array of the function; empty if it is none of its parameters.
-  [[nodiscard]] std::string buffer_of(const Array& array) const {
-    const auto given = parameters(*function->node);
-    for (std::size_t i = 0; i < given.size() && i < launch->arguments.size(); ++i)
-      if (given[i].text == array.name) return launch->arguments[i];
-    return {};
+  GridLaunch(const LaunchText& line, const FunctionAnalysis& entry, const LaunchGeometry& grid)
+      : launch(&line), function(&entry), geometry(grid) {
+    std::map<std::string_view, std::string_view> buffers;
+    const auto given = parameters(*entry.node);
+    for (std::size_t i = 0; i < given.size() && i < line.arguments.size(); ++i)
+      buffers.emplace(given[i].text, line.arguments[i]);
+    for (const Array& array : entry.arrays)
+      buffers_known = buffers_known && (array.place != ArrayPlace::common || buffers.contains(array.name));
+    for (const Access& access : entry.accesses)
+      if (const auto found = buffers.find(access.array->name);
+          found != buffers.end() && access.array->place == ArrayPlace::common)
+        accesses[std::string(found->second)].push_back(&access);
+  }
+
+  /// The accesses to a buffer.
+  [[nodiscard]] std::span<const Access* const> accesses_to(const std::string& buffer) const {
+    const auto found = accesses.find(buffer);
+    return found == accesses.end() ? std::span<const Access* const>{} : std::span(found->second);
+  }
+  [[nodiscard]] bool touches(const std::string& buffer, bool write) const {
+    const auto all = accesses_to(buffer);
+    return std::any_of(all.begin(), all.end(), [write](const Access* one) { return one->write == write; });
   }
 };
 
@@ -139,11 +159,12 @@ public:
 
   [[nodiscard]] FusionScope run() {
     if (!understood(first_) || !understood(second_)) return FusionScope::none;
+    if (!analysis_.budget().spend(cost(first_) + cost(second_))) return FusionScope::none;
     FusionScope scope = FusionScope::none;
-    for (const std::string& buffer : buffers_of(first_)) {
-      const bool made = touches(first_, buffer, true);
-      const bool needed = touches(second_, buffer, false);
-      const bool changed = touches(second_, buffer, true);
+    for (const auto& [buffer, accesses] : first_.accesses) {
+      const bool made = first_.touches(buffer, true);
+      const bool needed = second_.touches(buffer, false);
+      const bool changed = second_.touches(buffer, true);
       if (!made && !changed) continue; // both only read it
       if (!made || !needed) return FusionScope::none;
       const FusionScope own = pointwise(buffer) ? FusionScope::thread
@@ -158,35 +179,15 @@ public:
 private:
   [[nodiscard]] static bool understood(const GridLaunch& launch) {
     const FunctionAnalysis& function = *launch.function;
-    return function.opaque.empty() &&
-           std::none_of(function.arrays.begin(), function.arrays.end(), [&](const Array& array) {
-             return array.unknown || (array.place == ArrayPlace::common && launch.buffer_of(array).empty());
-           });
+    return function.opaque.empty() && launch.buffers_known &&
+           std::none_of(function.arrays.begin(), function.arrays.end(),
+                        [](const Array& array) { return array.unknown; });
   }
 
-  [[nodiscard]] static std::vector<std::string> buffers_of(const GridLaunch& launch) {
-    std::vector<std::string> result;
-    for (const Access& access : launch.function->accesses) {
-      if (access.array->place != ArrayPlace::common) continue;
-      std::string buffer = launch.buffer_of(*access.array);
-      if (std::find(result.begin(), result.end(), buffer) == result.end())
-        result.push_back(std::move(buffer));
-    }
-    return result;
-  }
-
-  [[nodiscard]] static std::vector<const Access*> accesses_to(const GridLaunch& launch,
-                                                              const std::string& buffer) {
-    std::vector<const Access*> result;
-    for (const Access& access : launch.function->accesses)
-      if (access.array->place == ArrayPlace::common && launch.buffer_of(*access.array) == buffer)
-        result.push_back(&access);
-    return result;
-  }
-
-  [[nodiscard]] static bool touches(const GridLaunch& launch, const std::string& buffer, bool write) {
-    const auto all = accesses_to(launch, buffer);
-    return std::any_of(all.begin(), all.end(), [write](const Access* one) { return one->write == write; });
+  /// Steps of the budget: each access is compared with each guard.
+  [[nodiscard]] static std::int64_t cost(const GridLaunch& launch) noexcept {
+    const FunctionAnalysis& function = *launch.function;
+    return static_cast<std::int64_t>(function.accesses.size() * (20 + 10 * function.guard_bounds.size()));
   }
 
   // --- indices
@@ -257,7 +258,7 @@ private:
 
   /// Each element is touched at one point: in all accesses, in row-major order.
   [[nodiscard]] bool once_each(const GridLaunch& at, const std::string& buffer, bool needs) {
-    const auto all = accesses_to(at, buffer);
+    const auto all = at.accesses_to(buffer);
     const Access& one = *all.front();
     for (const Access* other : all) {
       if (other->loop != one.loop || other->subscripts.size() != 1 || one.subscripts.size() != 1 ||
@@ -284,7 +285,7 @@ private:
            once_each(first_, buffer, false) && once_each(second_, buffer, true);
   }
   [[nodiscard]] static bool writes_once(const GridLaunch& at, const std::string& buffer) {
-    const auto all = accesses_to(at, buffer);
+    const auto all = at.accesses_to(buffer);
     return all.size() == 1 && all.front()->write;
   }
 
@@ -292,7 +293,7 @@ private:
 
   /// The length of the rows in which the second launch goes through the buffer.
   [[nodiscard]] Polynomial row_length(const std::string& buffer) {
-    for (const Access* access : accesses_to(second_, buffer))
+    for (const Access* access : second_.accesses_to(buffer))
       if (const auto parts = taken_apart(*access, second_))
         for (const IndexedAccess::Part& part : parts->parts)
           if (part.factor == Polynomial(1)) return part.index.extent;
@@ -304,7 +305,7 @@ private:
     const Polynomial elements = sizes_.elements(buffer, analysis_.lines().scratch);
     const std::vector<IndexedAccess::Part>* rows = nullptr;
     std::vector<IndexedAccess> kept;
-    const auto all = accesses_to(at, buffer);
+    const auto all = at.accesses_to(buffer);
     kept.reserve(all.size());
     for (const Access* access : all) {
       auto parts = taken_apart(*access, at);
@@ -356,12 +357,11 @@ private:
 
 /// Something that one of two launches writes is touched by the other.
 [[nodiscard]] inline bool share_results(const GridLaunch& first, const GridLaunch& second) {
-  for (const Access& a : first.function->accesses)
-    for (const Access& b : second.function->accesses)
-      if ((a.write || b.write) && a.array->place == ArrayPlace::common &&
-          b.array->place == ArrayPlace::common && first.buffer_of(*a.array) == second.buffer_of(*b.array))
-        return true;
-  return false;
+  return std::any_of(first.accesses.begin(), first.accesses.end(), [&](const auto& entry) {
+    const auto& [buffer, accesses] = entry;
+    return (first.touches(buffer, true) && !second.accesses_to(buffer).empty()) ||
+           second.touches(buffer, true);
+  });
 }
 
 } // namespace detail
@@ -379,7 +379,7 @@ template <class GeometryOf>
     const FunctionAnalysis* function = analysis.find_function(launch.entry);
     const std::optional<detail::LaunchGeometry> geometry = geometry_of_launch(launch);
     if (function == nullptr || !geometry) return FusionScope::none;
-    grids.push_back({&launch, function, detail::for_all_sizes(launch, *geometry)});
+    grids.emplace_back(launch, *function, detail::for_all_sizes(launch, *geometry));
   }
   FusionScope scope = FusionScope::none;
   for (std::size_t a = 0; a < grids.size(); ++a)

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -182,8 +183,10 @@ private:
     for (const std::string_view name : {block_index_names[axis], thread_index_names[axis]})
       if (index == function.symbols.end() && named(name))
         (result.variable += result.variable.empty() ? "" : ", ") += name;
+    const LoopInfo::Span results = results_of(function);
     for (const GuardBound& bound : function.guard_bounds) {
-      if (!is_global_index(bound.below, axis, geometry_) || !guards_all_results(function, bound)) continue;
+      const bool guards_all = bound.first <= results.first && results.last <= bound.last;
+      if (!guards_all || !is_global_index(bound.below, axis, geometry_)) continue;
       const auto limit = value_at(bound.limit, values);
       if (!limit) continue;
       if (result.upper.empty() || *limit < result.trip_count) result.upper = bound.limit.text();
@@ -192,11 +195,15 @@ private:
     axes_.push_back(std::move(result));
   }
 
-  [[nodiscard]] static bool guards_all_results(const FunctionAnalysis& function, const GuardBound& bound) {
-    return std::all_of(function.accesses.begin(), function.accesses.end(), [&](const Access& access) {
-      return !access.write || access.array->place != ArrayPlace::common ||
-             (access.order >= bound.first && access.order < bound.last);
-    });
+  /// Between which orders everything is written that all threads see.
+  [[nodiscard]] static LoopInfo::Span results_of(const FunctionAnalysis& function) {
+    LoopInfo::Span span{std::numeric_limits<std::size_t>::max(), 0};
+    for (const Access& access : function.accesses) {
+      if (!access.write || access.array->place != ArrayPlace::common) continue;
+      span.first = std::min(span.first, access.order);
+      span.last = std::max(span.last, access.order + 1);
+    }
+    return span;
   }
 
   LaunchGeometry geometry_;

@@ -212,10 +212,23 @@ private:
     return std::string(message.substr(0, longest_message)) + "...";
   }
 
-  void add(Diagnostic diagnostic) { groups_.push_back({{std::move(diagnostic)}}); }
+  void add(Diagnostic diagnostic) {
+    has_error_ = has_error_ || diagnostic.severity == Severity::error;
+    groups_.push_back({{std::move(diagnostic)}});
+  }
+
+  /// Beyond so many remarks, which are compared with each other, only the first error still counts.
+  [[nodiscard]] bool is_full(Severity severity) const {
+    constexpr std::size_t most_groups = 200;
+    return groups_.size() >= most_groups && (severity != Severity::error || has_error_);
+  }
 
   void take_line(std::string_view line) {
     if (const auto remark = parse_remark(line)) {
+      if (remark->severity != Severity::note && is_full(remark->severity)) {
+        note_is_foreign_ = true;
+        return;
+      }
       if (remark->severity == Severity::note)
         take_note(*remark);
       else
@@ -240,11 +253,11 @@ private:
     constexpr std::array<std::string_view, 2> markers{"undefined reference to ", "undefined symbol: "};
     for (const auto marker : markers) {
       const auto at = line.find(marker);
-      if (at == std::string_view::npos) continue;
+      if (at == std::string_view::npos || is_full(Severity::error)) continue;
       auto name = line.substr(at + marker.size());
       if (!name.empty() && (name.front() == '`' || name.front() == '\'')) name.remove_prefix(1);
       if (!name.empty() && name.back() == '\'') name.remove_suffix(1);
-      auto message = '`' + std::string(name) + "` is declared and used but defined nowhere";
+      auto message = '`' + shortened(name) + "` is declared and used but defined nowhere";
       for (const auto& group : groups_)
         if (group.remarks.front().message == message) return;
       add({Severity::error,
@@ -386,6 +399,7 @@ private:
   int required_line_ = 0;
   int required_column_ = 0;
   bool note_is_foreign_ = true;
+  bool has_error_ = false;
   bool done_ = false;
 };
 

@@ -31,8 +31,13 @@ public:
       refuse("the compiled kernel is no object file", "Report this; the compiler is not one that is known");
       return std::move(found_);
     }
-    for (const auto& symbol : file->symbols) look_at(*file, symbol);
-    for (std::size_t i = 0; i < file->sections.size(); ++i) look_at(*file, i);
+    named_.assign(file->sections.size(), false);
+    for (const auto& symbol : file->symbols)
+      if (symbol.type == STT_OBJECT && symbol.section < named_.size()) named_[symbol.section] = true;
+    for (std::size_t i = 0; i < file->symbols.size() && found_.size() < most_findings; ++i)
+      look_at(*file, file->symbols[i]);
+    for (std::size_t i = 0; i < file->sections.size() && found_.size() < most_findings; ++i)
+      look_at(*file, i);
     return std::move(found_);
   }
 
@@ -82,11 +87,13 @@ private:
   }
 
   void state(const ElfSymbol& symbol) {
-    const auto name = demangled(symbol.name);
-    if (name.starts_with("guard variable for "))
-      return refuse("`" + name.substr(19) + "` is a static variable that is initialised at run time",
+    // What guards the initialisation of a variable has the variable's name behind a prefix of its own.
+    constexpr std::string_view guard = "_ZGV";
+    if (symbol.name.starts_with(guard))
+      return refuse("`" + demangled("_Z" + symbol.name.substr(guard.size())) +
+                        "` is a static variable that is initialised at run time",
                     no_state);
-    refuse("`" + name + "` is a variable that keeps state between calls", no_state);
+    refuse("`" + demangled(symbol.name) + "` is a variable that keeps state between calls", no_state);
   }
 
   [[nodiscard]] static bool runs_unasked(const ElfSection& section) {
@@ -111,14 +118,14 @@ private:
                     "Leave out attributes that name sections");
     if (!section.writable() || section.thread_local_storage() || is_own_storage(section)) return;
     // A writable section whose variables were named above needs no second sentence.
-    const bool named = std::any_of(file.symbols.begin(), file.symbols.end(), [&](const ElfSymbol& symbol) {
-      return symbol.section == index && symbol.type == STT_OBJECT;
-    });
-    if (!named) refuse("the kernel keeps state between calls (section " + section.name + ')', no_state);
+    if (!named_[index])
+      refuse("the kernel keeps state between calls (section " + section.name + ')', no_state);
   }
 
   std::span<const std::string> more_functions_;
   std::vector<Diagnostic> found_;
+  /// Per section: a variable lies in it.
+  std::vector<bool> named_;
 };
 
 /// Errors for what an object file must not hold or refer to.

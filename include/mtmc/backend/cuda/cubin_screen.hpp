@@ -53,6 +53,7 @@ namespace mtmc::detail {
            "Pass large tables as arguments, or compute what they hold");
   const PtxVariables variables(ptx);
   for (const auto& symbol : file->symbols) {
+    if (found.size() >= most_findings) break;
     // The compiler's own begin with ".nv.".
     if (symbol.name.empty() || symbol.name.starts_with(".nv.")) continue;
     if (!symbol.defined()) {

@@ -4,6 +4,7 @@
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/launch_check.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -55,6 +56,7 @@ struct NvrtcRemark {
                                                             bool failed) {
   constexpr std::size_t most_errors = 8;
   constexpr std::size_t most_warnings = 4;
+  constexpr std::size_t longest_message = 400; // names of types can take up megabytes
   const int lines = 1 + static_cast<int>(std::count(kernel.begin(), kernel.end(), '\n'));
   std::vector<Diagnostic> errors;
   std::vector<Diagnostic> warnings;
@@ -76,11 +78,11 @@ struct NvrtcRemark {
     Diagnostic diagnostic;
     diagnostic.severity = remark->severity;
     diagnostic.line = remark->line;
-    diagnostic.message = remark->message;
+    diagnostic.message = shortened(remark->message, longest_message);
     if (remark->file == end_of_kernel_file) {
       unfinished = true;
       diagnostic.line = lines;
-      diagnostic.message = "the text ends in the middle of something: " + remark->message;
+      diagnostic.message = "the text ends in the middle of something: " + diagnostic.message;
       diagnostic.remedy = "Close every brace, parenthesis and comment";
     } else if (remark->file != cuda_kernel_file) {
       diagnostic.line = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -84,27 +85,46 @@ private:
 
 /// Follows addresses of variables through the statements of a PTX text: which of them may be written, or
 /// given away. Tables that are only read are constants, wherever they come from.
+///
+/// Each statement is read once. It is looked at again only when one of its operands may hold the address of
+/// one more variable; a text in which that happens too often (`most_looks`) is not followed to the end, and
+/// any of its variables may change.
 class PtxVariables {
 public:
+  /// Each takes some tens of nanoseconds for each address that the statement handles. Honest kernels need a
+  /// few for each statement that handles an address at all.
+  static constexpr std::size_t most_looks = 2'000'000;
+
   explicit PtxVariables(std::string_view ptx) {
     const PtxStatements statements(ptx);
     for (const auto& statement : statements.all()) read_declaration(statement);
-    // Again for what goes round a loop, until nothing new is found.
-    for (std::size_t before = 1, now = 0; before != now && !known_.empty();) {
-      before = now;
-      for (const auto& statement : statements.all()) follow(statement);
-      now = changing_.size();
-      for (const auto& [place, names] : carriers_) now += names.size();
+    if (known_.empty()) return;
+    for (const auto& [variable, names] : names_in_)
+      for (const auto& name : names)
+        if (const auto pointed = known_.find(name); pointed != known_.end())
+          points_to_[variable].insert(pointed->second);
+    std::string_view function;
+    for (const auto& statement : statements.all()) {
+      if (is_head(statement))
+        function = statement;
+      else if (!is_declaration(statement))
+        read_statement(statement, function);
     }
+    follow_all();
+    places_.clear(); // it points into the statements
   }
 
   /// Names of the variables in global and in constant memory.
   [[nodiscard]] bool knows(const std::string& name) const { return known_.contains(name); }
   /// Whether one of them may change.
-  [[nodiscard]] bool may_change(const std::string& name) const { return changing_.contains(name); }
+  [[nodiscard]] bool may_change(const std::string& name) const {
+    const auto found = known_.find(name);
+    return found != known_.end() && (gave_up_ || changing_.contains(found->second));
+  }
 
 private:
-  using Names = std::set<std::string, std::less<>>;
+  /// Variables by their numbers.
+  using Variables = std::set<std::size_t>;
 
   [[nodiscard]] static bool is_part(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%' || c == '.';
@@ -149,8 +169,8 @@ private:
       head.remove_prefix(std::min(end + 1, head.size()));
       if (words.empty()) continue;
       const auto name = std::string(words.back());
-      known_.insert(name);
-      for (const auto word : words_of(statement.substr(value))) points_to_[name].insert(std::string(word));
+      const auto variable = known_.emplace(name, known_.size()).first->second;
+      for (const auto word : words_of(statement.substr(value))) names_in_[variable].emplace_back(word);
     }
   }
 
@@ -165,26 +185,77 @@ private:
     return false;
   }
 
-  void follow(std::string_view statement) {
-    if (is_declaration(statement)) return;
-    if (is_head(statement)) {
-      function_ = std::string(statement);
-      return;
-    }
+  /// An instruction whose operands may hold addresses.
+  struct Step {
+    enum class Effect { computes, loads, changes };
+    Effect effect = Effect::changes;
+    std::vector<std::size_t> operands{};
+    std::vector<std::size_t> destinations{};
+  };
+
+  void read_statement(std::string_view statement, std::string_view function) {
     if (statement.starts_with('@')) statement.remove_prefix(std::min(statement.find(' '), statement.size()));
     const auto words = words_of(statement);
-    if (words.empty()) return;
-    const auto instruction = words.front();
-    Names carried;
-    for (std::size_t i = 1; i < words.size(); ++i) add_variables(words[i], carried);
-    if (carried.empty() || instruction.starts_with("prefetch")) return;
-    const bool loads = instruction.starts_with("ld");
-    if (loads) carried = read_from(carried);
-    if (loads || only_computes(instruction))
+    if (words.empty() || words.front().starts_with("prefetch")) return;
+    Step step;
+    if (words.front().starts_with("ld"))
+      step.effect = Step::Effect::loads;
+    else if (only_computes(words.front()))
+      step.effect = Step::Effect::computes;
+    for (std::size_t i = 1; i < words.size(); ++i) step.operands.push_back(place_of(words[i], function));
+    if (step.effect != Step::Effect::changes)
       for (const auto destination : destinations_of(statement, words))
-        carriers_[{function_, std::string(destination)}].insert(carried.begin(), carried.end());
-    else
-      changing_.insert(carried.begin(), carried.end());
+        step.destinations.push_back(place_of(destination, function));
+    for (const std::size_t operand : step.operands) users_[operand].push_back(steps_.size());
+    steps_.push_back(std::move(step));
+  }
+
+  /// The number of a register of a function, or of a variable, which holds its own address.
+  [[nodiscard]] std::size_t place_of(std::string_view word, std::string_view function) {
+    const auto variable = known_.find(word);
+    const bool is_variable = variable != known_.end();
+    const auto [entry, fresh] = places_.emplace(
+        std::pair(is_variable ? std::string_view{} : function, std::string(word)), users_.size());
+    if (fresh) {
+      users_.emplace_back();
+      carried_.emplace_back();
+      if (is_variable) carried_.back().insert(variable->second);
+    }
+    return entry->second;
+  }
+
+  void follow_all() {
+    std::deque<std::size_t> pending;
+    std::vector<bool> waiting(steps_.size(), false);
+    const auto look_at_users = [&](std::size_t place) {
+      for (const std::size_t step : users_[place])
+        if (!waiting[step]) {
+          waiting[step] = true;
+          pending.push_back(step);
+        }
+    };
+    for (std::size_t place = 0; place < carried_.size(); ++place)
+      if (!carried_[place].empty()) look_at_users(place);
+    for (std::size_t looks = 0; !pending.empty();) {
+      const Step& step = steps_[pending.front()];
+      waiting[pending.front()] = false;
+      pending.pop_front();
+      Variables carried;
+      for (const std::size_t operand : step.operands)
+        carried.insert(carried_[operand].begin(), carried_[operand].end());
+      looks += 1 + carried.size();
+      if (looks > most_looks) {
+        gave_up_ = true;
+        return;
+      }
+      if (step.effect == Step::Effect::changes) changing_.insert(carried.begin(), carried.end());
+      if (step.effect == Step::Effect::loads) carried = read_from(carried);
+      for (const std::size_t destination : step.destinations) {
+        const std::size_t before = carried_[destination].size();
+        carried_[destination].insert(carried.begin(), carried.end());
+        if (carried_[destination].size() > before) look_at_users(destination);
+      }
+    }
   }
 
   /// What the first operand names: one register, or those of a `{group}`.
@@ -198,28 +269,26 @@ private:
   }
 
   /// Variables whose addresses the contents of those variables are.
-  [[nodiscard]] Names read_from(const Names& variables) const {
-    Names found;
-    for (const auto& variable : variables)
+  [[nodiscard]] Variables read_from(const Variables& variables) const {
+    Variables found;
+    for (const auto variable : variables)
       if (const auto pointed = points_to_.find(variable); pointed != points_to_.end())
-        for (const auto& name : pointed->second)
-          if (known_.contains(name)) found.insert(name);
+        found.insert(pointed->second.begin(), pointed->second.end());
     return found;
   }
 
-  void add_variables(std::string_view word, Names& carried) const {
-    if (const auto found = known_.find(word); found != known_.end()) carried.insert(*found);
-    if (const auto found = carriers_.find({function_, std::string(word)}); found != carriers_.end())
-      carried.insert(found->second.begin(), found->second.end());
-  }
-
-  Names known_;
-  Names changing_;
-  /// Names in the initial value of a variable.
-  std::map<std::string, Names, std::less<>> points_to_;
-  std::string function_;
-  /// Registers of a function that may hold an address, and of what.
-  std::map<std::pair<std::string, std::string>, Names> carriers_;
+  std::map<std::string, std::size_t, std::less<>> known_;
+  Variables changing_;
+  /// Names in the initial value of a variable, and which variables they are.
+  std::map<std::size_t, std::vector<std::string>> names_in_;
+  std::map<std::size_t, Variables> points_to_;
+  /// Registers of each function, and variables, by number; the statements that have them as operands; and the
+  /// variables whose addresses they may hold.
+  std::map<std::pair<std::string_view, std::string>, std::size_t> places_;
+  std::vector<std::vector<std::size_t>> users_;
+  std::vector<Variables> carried_;
+  std::vector<Step> steps_;
+  bool gave_up_ = false;
 };
 
 } // namespace mtmc::detail
