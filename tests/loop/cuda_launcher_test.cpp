@@ -184,7 +184,7 @@ TEST_CASE("the head says what was proved, and the options of the measurement go 
       "// Compiled by: nvrtc --std=c++20 --use_fast_math --gpu-architecture=sm_90a\n"
       "// Compiler:    NVRTC 13.0\n"
       "// Device:      NVIDIA H100 (sm_90a)\n"
-      "// Speed-up:    3.00x [2.90, 3.10] over the start kernel, at 95 % confidence\n"
+      "// Speed-up:    3x [2.9, 3.1] over the start kernel, at 95 % confidence\n"
       "// Verified at: M=3\n"
       "// Kernel:      " +
       task.kernel.id() + '\n';

@@ -2,6 +2,7 @@
 /// A CUDA kernel as plain C++ for the driver API.
 
 #include <mtmc/loop/launcher_evidence.hpp>
+#include <mtmc/loop/launcher_head.hpp>
 #include <mtmc/loop/launcher_text.hpp>
 #include <mtmc/support/nvrtc_headers.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <mtmc/loop/cuda_launcher.hpp>
 #include <mtmc/loop/launcher_evidence.hpp>
+#include <mtmc/loop/launcher_head.hpp>
 #include <mtmc/loop/launcher_kernel.hpp>
 #include <mtmc/loop/launcher_text.hpp>
 
