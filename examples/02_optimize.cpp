@@ -307,6 +307,7 @@ void write_result(const mtmc::Result& result, nlohmann::json& summary) {
   mtmc::write_file_atomic(kernel_path, result.best.source);
   try {
     mtmc::write_file_atomic(result.folder + "/launcher." + (cuda ? "hpp" : "cpp"), result.launcher_source());
+    if (!cuda) mtmc::write_file_atomic(result.folder + "/launcher.hpp", result.launcher_header());
   } catch (const mtmc::Error& error) { // not every kernel has one
     command_line::print_error(error);
   }

@@ -103,6 +103,17 @@ TEST_CASE("nothing where types alone do not keep the meaning") {
   CHECK_FALSE(detail::in_double_precision({languages::opencl, "float x;", {}}));
 }
 
+TEST_CASE("functions that the text defines keep their names, which launch lines say, and get other types") {
+  CHECK(twin_of("//@ launch logf(x, y, n)\nextern \"C\" void logf(const float* x, float* y, int n) {\n"
+                "  for (int i = 0; i < n; ++i) y[i] = std::logf(x[i]) + expf(1.0f);\n}\n") ==
+        "//@ launch logf(x, y, n)\nextern \"C\" void logf(const double* x, double* y, int n) {\n"
+        "  for (int i = 0; i < n; ++i) y[i] = std::log(x[i]) + exp(double(1.0f));\n}\n");
+  CHECK(twin_of("static float expf(float x) noexcept { return 1 + x; }\n"
+                "void memcpy(float* y) { y[0] = expf(y[0]) + sqrtf(y[0]); }\n") ==
+        "static double expf(double x) noexcept { return 1 + x; }\n"
+        "void memcpy(double* y) { y[0] = expf(y[0]) + sqrt(y[0]); }\n");
+}
+
 TEST_CASE("kernels in CUDA C++ have twins, too, where they use no vectors and intrinsics of floats") {
   const auto twin = [](const std::string& text) {
     const auto found = detail::in_double_precision({languages::cuda, text, {}});

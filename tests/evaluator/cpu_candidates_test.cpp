@@ -156,6 +156,8 @@ void sums(const float* T, float* c, int M, int K) {
     REQUIRE(answer.speed_up);
     CHECK(answer.sizes[0].samples > 0);
     CHECK(answer.environment.contains("compiler"));
+    CHECK(answer.environment.at("compile_command").find(" -fPIC -std=gnu++20 -O3 -march=native -fopenmp") !=
+          std::string::npos);
   }
 }
 

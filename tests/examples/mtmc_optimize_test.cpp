@@ -51,7 +51,8 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   const std::string best = lines[0]["best"];
   CHECK(shown(mtmc::read_file(best)) == Contains("//@ launch"));
   CHECK(lines[0]["source"] == mtmc::read_file(best));
-  CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) == Contains("columns"));
+  CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) == Contains("// Compile:     /"));
+  CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.hpp"))) == Contains("void launch_columns("));
   CHECK(nlohmann::json::parse(mtmc::read_file(tasks.path("runs/columns/result.json")))["task"] == "columns");
 
   // The same once more: nothing is asked or measured again.

@@ -138,6 +138,7 @@ TEST_CASE("a launcher of a CUDA kernel is C++ for the driver API without a warni
   const auto task = odd_task();
   const auto text = mtmc::launcher_source(task.kernel, task, 132);
   CHECK(text.find("class launcher_odd_sum {") != std::string::npos);
+  CHECK(mtmc::launcher_header(task.kernel, task).empty()); // it is a header
   CHECK(text.find("void operator()(CUstream stream_, [[maybe_unused]] CUdeviceptr scratch_, [[maybe_unused]] "
                   "CUdeviceptr stream") != std::string::npos);
   if (!has_headers()) {
@@ -165,6 +166,69 @@ TEST_CASE("a launcher of a CUDA kernel is C++ for the driver API without a warni
   CHECK_MESSAGE(ran.succeeded(), ran.message << ran.error);
   // 2.5 * 21 / 2 - 7; T has 2 * 8 floats and S 2 doubles, each rounded up to 256 bytes.
   CHECK(ran.output == "512 19.25\n40000 does not fit the kernel's parameter\n");
+}
+
+TEST_CASE("the head says what was proved, and the options of the measurement go to NVRTC") {
+  const auto task = odd_task();
+  const auto text =
+      mtmc::launcher_source(task.kernel, task, 132,
+                            {.compile_command = "nvrtc --std=c++20 --use_fast_math --gpu-architecture=sm_90a",
+                             .compiler = "NVRTC 13.0",
+                             .device = "NVIDIA H100",
+                             .arch = "sm_90a",
+                             .speed_up = mtmc::SpeedUp{.value = 3, .low = 2.9, .high = 3.1},
+                             .verified_sizes = {{.symbols = {{"M", 3}}}}});
+  const std::string head =
+      "// odd-sum\n//\n"
+      "// Link:        -lcuda -lnvrtc, of CUDA's driver API and NVRTC, with any C++17 compiler\n"
+      "// Compiled by: nvrtc --std=c++20 --use_fast_math --gpu-architecture=sm_90a\n"
+      "// Compiler:    NVRTC 13.0\n"
+      "// Device:      NVIDIA H100 (sm_90a)\n"
+      "// Speed-up:    3x [2.9, 3.1] over the start kernel, at 95 % confidence\n"
+      "// Verified at: M=3\n"
+      "// Kernel:      " +
+      task.kernel.id() + '\n';
+  CHECK(text.substr(0, head.size()) == head);
+  // The architecture is that of the device it runs on.
+  CHECK(mtmc::detail::cuda_launcher_options(
+            {.compile_command = "nvrtc --std=c++20 --use_fast_math --gpu-architecture=sm_90a"}) ==
+        std::vector<std::string>{"--std=c++20", "--use_fast_math"});
+  CHECK(text.find(
+            "measured_options() { return {R\"mtmc(--std=c++20)mtmc\", R\"mtmc(--use_fast_math)mtmc\"}; }") !=
+        std::string::npos);
+}
+
+TEST_CASE("launchers of two kernels of one task are two classes") {
+  if (!has_headers()) {
+    std::printf("Not compiled: there is no cuda.h in %s\n", toolkit.c_str());
+    return;
+  }
+  const mtmc::TemporaryFolder folder;
+  auto task = odd_task();
+  for (const char* name : {"one", "two"}) {
+    mtmc::write_file_atomic(folder.path() + '/' + name + ".hpp",
+                            mtmc::launcher_source(task.kernel, task, 132));
+    // Nothing but what is asked of the class differs: without names of their own the linker would take one
+    // for both.
+    task.kernel.source += "//@ scratch more: f32[1024]\n";
+    mtmc::write_file_atomic(folder.path() + '/' + name + ".cpp",
+                            std::string("#include \"") + name + ".hpp\"\nstd::size_t " + name +
+                                "() { return launcher_odd_sum::scratch_bytes(1, 1.0f, 1, 1); }\n");
+  }
+  mtmc::write_file_atomic(folder.path() + "/main.cpp",
+                          "#include <cstddef>\nstd::size_t one();\nstd::size_t two();\n"
+                          "int main() { return two() - one() == 4096 ? 0 : 1; }\n");
+  for (const char* name : {"one", "two"}) {
+    const auto compiled =
+        mtmc::run_process({.arguments = {"c++", "-std=c++17", "-O0", "-isystem", toolkit + "/include", "-c",
+                                         std::string(name) + ".cpp"},
+                           .working_folder = folder.path()});
+    REQUIRE_MESSAGE(compiled.succeeded(), compiled.error);
+  }
+  const auto linked = mtmc::run_process(
+      {.arguments = {"c++", "main.cpp", "one.o", "two.o", "-o", "program"}, .working_folder = folder.path()});
+  REQUIRE_MESSAGE(linked.succeeded(), linked.error);
+  CHECK(mtmc::run_process({.arguments = {folder.path() + "/program"}}).succeeded());
 }
 
 TEST_CASE("launches that a launcher cannot make yet are refused with the reason") {

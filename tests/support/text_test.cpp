@@ -51,3 +51,10 @@ TEST_CASE("the first malformed byte of a text is found") {
   CHECK(find_malformed_utf8("\xf5\x80\x80\x80") == 0); // no such lead byte
   CHECK(find_malformed_utf8("\xff\xfe") == 0);         // UTF-16 with a byte order mark
 }
+
+TEST_CASE("a word of a shell is quoted where it has to be") {
+  CHECK(mtmc::detail::shell_word("-std=gnu++20") == "-std=gnu++20");
+  CHECK(mtmc::detail::shell_word("") == "''");
+  CHECK(mtmc::detail::shell_word("-DX=(1 + 2)") == "'-DX=(1 + 2)'");
+  CHECK(mtmc::detail::shell_word("it's") == "'it'\\''s'");
+}

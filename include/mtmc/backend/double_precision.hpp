@@ -2,6 +2,7 @@
 /// A kernel in C++ or CUDA C++ with every `float` made a `double`: the same function without f32's rounding
 /// errors.
 
+#include <mtmc/backend/defined_functions.hpp>
 #include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
@@ -9,7 +10,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +75,7 @@ public:
   /// The new text, or nothing where other types would not be enough.
   [[nodiscard]] std::optional<std::string> write(std::string_view text) {
     collect(text);
+    own_ = defined_functions(tokens_);
     for (std::size_t i = 0; i < tokens_.size(); ++i)
       if (!translate(i)) return std::nullopt;
     std::string result;
@@ -125,6 +129,7 @@ private:
     if (token.is("(") && is_integer_pointer_cast(i)) return false;
     if (token.kind != SourceToken::Kind::name) return true;
     const std::string_view name = token.spelling;
+    if (is_own(i)) return true;
     if (is_bound_to_float(name)) return is_order_to_compiler(i, name);
     if (name == "numeric_limits" && token_is(i + 1, "<") && token_is(i + 2, "float")) return limits(i);
     if (name == "float") {
@@ -136,6 +141,13 @@ private:
       replace(token, token.spelling.substr(0, name.size() - 1));
     }
     return true;
+  }
+
+  /// Whether a name is that of a function which the text itself defines: launch lines know it, and what it
+  /// does is translated like everything else.
+  [[nodiscard]] bool is_own(std::size_t i) const {
+    const bool of_the_library = i >= 2 && token_is(i - 1, "::") && token_is(i - 2, "std");
+    return !of_the_library && own_.contains(tokens_[i].spelling);
   }
 
   /// Whether a name that is bound to float means something else: `#pragma omp simd` is an order to the
@@ -205,6 +217,7 @@ private:
   }
 
   std::vector<SourceToken> tokens_;
+  std::set<std::string, std::less<>> own_;
   std::vector<Edit> edits_;
   bool refused_ = false;
 };
@@ -230,10 +243,11 @@ private:
 }
 
 /// The same kernel with `float` made `double`, f-suffixed functions their double forms, and f32 scratch
-/// buffers f64. Constants keep the value they had: `0.1f` becomes `double(0.1f)`, and so do INFINITY, FLT_MAX
-/// and `numeric_limits<float>::lowest()`; integers stay. Lines keep their numbers. Nothing for what types
-/// alone do not translate: bits of floats (casts of pointers, unions, memcpy, nextafter), vectors of floats
-/// and intrinsics, 16-bit formats, assembly, pasted tokens, other languages than C++ and CUDA C++.
+/// buffers f64. Functions that the text defines keep their names. Constants keep the value they had: `0.1f`
+/// becomes `double(0.1f)`, and so do INFINITY, FLT_MAX and `numeric_limits<float>::lowest()`; integers stay.
+/// Lines keep their numbers. Nothing for what types alone do not translate: bits of floats (casts of
+/// pointers, unions, memcpy, nextafter), vectors of floats and intrinsics, 16-bit formats, assembly, pasted
+/// tokens, other languages than C++ and CUDA C++.
 ///
 /// It goes by tokens, so a kernel may still be beyond it (a constant that rounds on purpose, a function with
 /// both a float and a double form): whoever uses the twin has to see whether it compiles and agrees.

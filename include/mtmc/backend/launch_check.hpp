@@ -4,6 +4,7 @@
 /// Assertions are generated for each launch line and compiled together with the kernel's text. What does not
 /// fit is reported at the launch line, in a sentence.
 
+#include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/launch_plan.hpp>
 
 #include <algorithm>
@@ -53,6 +54,20 @@ struct LaunchSignature {
   std::vector<LaunchSignature> signatures;
   for (const auto& launch : plan.launches) signatures.push_back(signature_of(launch));
   return signatures;
+}
+
+/// Errors for launches of `main`, which no compiler takes for a function like others; none if all is well.
+[[nodiscard]] inline std::vector<Diagnostic> check_entry_names(const LaunchPlan& plan) {
+  std::vector<Diagnostic> errors;
+  for (const auto& launch : plan.launches)
+    if (launch.entry == "main")
+      errors.push_back({Severity::error,
+                        launch.line,
+                        0,
+                        "a kernel cannot be called `main`: to a compiler that is where a program begins",
+                        "Give the function another name, here and in its definition",
+                        {}});
+  return errors;
 }
 
 /// Signatures as text, for content addresses.

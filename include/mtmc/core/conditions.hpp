@@ -36,8 +36,12 @@ struct Conditions {
   std::map<std::string, double> readings{};
 };
 
-/// Keys of `Evaluation::environment` that say what the timing met. Numbers are written as text.
+/// Keys of `Evaluation::environment` that say what the kernels were compiled with and what the timing met.
+/// Numbers are written as text.
 namespace environment_key {
+/// What runs the compiler as it ran for the kernel's code, up to the names of the files: "/usr/bin/c++ -fPIC
+/// -O3". Of NVRTC: "nvrtc" and its options. Also a key of `Device::software`.
+inline constexpr const char* compile_command = "compile_command";
 /// Second half of the times over the first half, at the size where it is furthest from 1.
 inline constexpr const char* drift = "drift";
 /// Average number of processors that others kept busy while the kernels were timed.

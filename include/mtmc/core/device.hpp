@@ -67,7 +67,8 @@ struct Device {
   /// What a kernel's text may include by name, as in `#include <name>`: what is really there. Empty = not
   /// said.
   std::vector<std::string> headers{};
-  /// What judges with it: "compiler" -> "g++ 12.2.0", "driver" -> ..., by name.
+  /// What judges with it, by name: "compiler" -> "g++ 12.2.0", "compile_command" -> "/usr/bin/c++ -O3 ...",
+  /// "driver" -> ...
   std::map<std::string, std::string> software{};
   UnknownFields unknown{};
 

@@ -1,9 +1,12 @@
 #pragma once
 /// A CUDA kernel as plain C++ for the driver API.
 
+#include <mtmc/loop/launcher_evidence.hpp>
+#include <mtmc/loop/launcher_head.hpp>
 #include <mtmc/loop/launcher_text.hpp>
 #include <mtmc/support/nvrtc_headers.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -111,8 +114,8 @@ inline constexpr std::string_view cuda_launcher_members = R"(
           "nvrtcCreateProgram");
     for (const char* entry : entries())
       check(nvrtcAddNameExpression(program.handle, entry), "nvrtcAddNameExpression");
-    std::vector<std::string> all{"--std=c++17", "--gpu-architecture=sm_" + std::to_string(10 * major + minor) +
-                                                    (major >= 9 ? "a" : "")};
+    std::vector<std::string> all = measured_options();
+    all.push_back("--gpu-architecture=sm_" + std::to_string(10 * major + minor) + (major >= 9 ? "a" : ""));
     all.insert(all.end(), options.begin(), options.end());
     std::vector<const char*> passed;
     for (const auto& option : all) passed.push_back(option.c_str());
@@ -221,9 +224,31 @@ inline constexpr std::string_view cuda_launcher_members = R"(
          ')';
 }
 
+/// The options of NVRTC that the kernel was measured with, but for the architecture, which is the current
+/// device's.
+[[nodiscard]] inline std::vector<std::string> cuda_launcher_options(const LauncherEvidence& evidence) {
+  std::vector<std::string> options;
+  std::string_view rest = evidence.compile_command;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find(' '), rest.size());
+    const auto word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (word.starts_with('-') && !word.starts_with("--gpu-architecture") && !word.starts_with("-arch"))
+      options.emplace_back(word);
+  }
+  if (evidence.compile_command.empty()) options.emplace_back("--std=c++17");
+  return options;
+}
+
+/// The namespace of a kernel's launcher: launchers of different kernels of one task are different classes.
+[[nodiscard]] inline std::string cuda_launcher_namespace(const Kernel& kernel) {
+  return "mtmc_" + kernel.id().substr(0, 16);
+}
+
 /// The launcher of a CUDA kernel with at least one launch; see `launcher_source`.
 [[nodiscard]] inline std::string cuda_launcher_source(const Kernel& kernel, const Task& task,
-                                                      int compute_units) {
+                                                      int compute_units,
+                                                      const LauncherEvidence& evidence = {}) {
   const auto lines = parse_launch_lines(kernel);
   for (const auto& launch : lines.launches) {
     if (!launch.cluster.empty())
@@ -282,9 +307,15 @@ inline constexpr std::string_view cuda_launcher_members = R"(
     for (const auto& [header, text] : cuda_own_headers())
       headers += std::string(headers.empty() ? "" : ", ") + "{\"" + header + "\", " + raw_string(text) + '}';
 
-  auto text = "// " + (task.summary.empty() ? task.name : task.summary) + R"(
-// For the driver API and NVRTC of CUDA: link with -lcuda -lnvrtc.
-#pragma once
+  std::string options;
+  for (const auto& option : cuda_launcher_options(evidence))
+    options += (options.empty() ? "" : ", ") + raw_string(option);
+
+  auto text = launcher_head(
+      kernel, task, evidence,
+      comment_line("Link", "-lcuda -lnvrtc, of CUDA's driver API and NVRTC, with any C++17 compiler") +
+          (evidence.compile_command.empty() ? "" : comment_line("Compiled by", evidence.compile_command)));
+  text += R"(#pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -300,7 +331,8 @@ inline constexpr std::string_view cuda_launcher_members = R"(
 #include <nvrtc.h>
 
 )";
-  text += "class " + name + " {\n  struct mtmc_launcher {\n";
+  text += "inline namespace " + cuda_launcher_namespace(kernel) + " {\n\nclass " + name +
+          " {\n  struct mtmc_launcher {\n";
   text.append(launcher_functions);
   text += "  };\n\npublic:\n"
           "  // Compiles the kernel for the device of the current context and loads it into that. `options` "
@@ -324,11 +356,12 @@ inline constexpr std::string_view cuda_launcher_members = R"(
   if (!lines.scratch.empty()) text += "    mtmc_launcher::Number mtmc_used = 0;\n" + places;
   text += launches + "  }\n\nprivate:\n";
   text += "  static std::vector<std::array<const char*, 2>> headers() { return {" + headers + "}; }\n";
+  text += "  static std::vector<std::string> measured_options() { return {" + options + "}; }\n";
   text += "  static std::vector<const char*> entries() { return {" + joined(entries) + "}; }\n";
   text += "  static const char* text() {\n    return " + raw_string(cuda_launcher_kernel(kernel, lines)) +
           ";\n  }\n";
   text.append(cuda_launcher_members);
-  return text;
+  return text + "\n} // namespace " + cuda_launcher_namespace(kernel) + '\n';
 }
 
 } // namespace mtmc::detail

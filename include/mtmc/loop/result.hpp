@@ -6,6 +6,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
 #include <mtmc/loop/budget.hpp>
+#include <mtmc/loop/launcher_evidence.hpp>
 
 #include <optional>
 #include <string>
@@ -63,8 +64,14 @@ struct Result {
   /// How to call `best` at a size. Throws `Error` (`mtmc.launch.001`, `mtmc.task.003`).
   [[nodiscard]] LaunchPlan plan(const ProblemSize& size) const;
 
-  /// Plain C++ that calls `best` and needs no part of this library: see `mtmc::launcher_source`.
+  /// What was proved of `best`, and with which compiler, flags and device.
+  [[nodiscard]] LauncherEvidence evidence() const;
+
+  /// Plain C++ that calls `best` and needs no part of this library, with `evidence()` in its head: see
+  /// `mtmc::launcher_source`.
   [[nodiscard]] std::string launcher_source() const;
+  /// The header that declares it; empty where `launcher_source` is a header: see `mtmc::launcher_header`.
+  [[nodiscard]] std::string launcher_header() const;
 };
 
 } // namespace mtmc

@@ -2,6 +2,7 @@
 /// Definitions of loop/result.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/loop/launcher.hpp>
 #include <mtmc/loop/result.hpp>
@@ -22,8 +23,30 @@ MTMC_INLINE LaunchPlan Result::plan(const ProblemSize& size) const {
   return plan_launches(best, task, size, device.compute_units);
 }
 
+MTMC_INLINE LauncherEvidence Result::evidence() const {
+  LauncherEvidence evidence;
+  // What the evaluation itself says holds for it, whatever the device says now.
+  const auto recorded = [&](const char* key) {
+    if (const auto found = evaluation.environment.find(key); found != evaluation.environment.end())
+      return found->second;
+    const auto software = device.software.find(key);
+    return software == device.software.end() ? std::string{} : software->second;
+  };
+  evidence.compile_command = recorded(environment_key::compile_command);
+  evidence.compiler = recorded("compiler");
+  evidence.device = device.name;
+  evidence.arch = device.arch;
+  if (improved()) evidence.speed_up = speed_up;
+  evidence.verified_sizes = verified_sizes();
+  return evidence;
+}
+
 MTMC_INLINE std::string Result::launcher_source() const {
-  return mtmc::launcher_source(best, task, device.compute_units);
+  return mtmc::launcher_source(best, task, device.compute_units, evidence());
+}
+
+MTMC_INLINE std::string Result::launcher_header() const {
+  return mtmc::launcher_header(best, task, evidence());
 }
 
 } // namespace mtmc

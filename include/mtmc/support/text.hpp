@@ -97,6 +97,16 @@ template <class Texts>
 
 namespace detail {
 
+/// A text as one word of a POSIX shell: as it is where that is one already, else in single quotes.
+[[nodiscard]] inline std::string shell_word(std::string_view text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./,:@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + '\'';
+}
+
 /// At most so many bytes of a server's words, on one line that no terminal acts on.
 [[nodiscard]] inline std::string shortened(std::string_view text, std::size_t longest = 300) {
   std::string line;

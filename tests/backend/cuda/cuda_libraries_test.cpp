@@ -176,6 +176,47 @@ TEST_SUITE("the CUDA compiler") {
     CHECK(name.diagnostics[0].message.find("does not define") != std::string::npos);
   }
 
+  TEST_CASE("kernels may have names of the C library, and those that CUDA has, too, are errors that say so") {
+    if (compiler() == nullptr) return;
+    const std::vector<std::string> free_names{"step",       "index",
+                                              "div",        "time",
+                                              "read",       "write",
+                                              "kill",       "clone",
+                                              "remove",     "rand",
+                                              "signal",     "abort",
+                                              "calloc",     "exit",
+                                              "send",       "open",
+                                              "select",     "advance",
+                                              "memcmp",     "strlen",
+                                              "puts",       "qsort",
+                                              "memmove",    "vprintf",
+                                              "cudaMalloc", "omp_get_num_threads"};
+    for (const std::string before : {"extern \"C\" __global__ ", "__global__ "}) {
+      std::string text, calls;
+      for (const auto& name : free_names)
+        text += "//@ launch " + name + "<<<1, 32>>>(C, n)\n" + before + "void " + name +
+                "(float* C, int n) { C[n] = 1; }\n";
+      const auto result = compile(text);
+      REQUIRE_MESSAGE(result.diagnostics.empty(), result.diagnostics.front().message);
+      for (std::size_t i = 0; i < free_names.size(); ++i)
+        CHECK(result.entries.at(i).name ==
+              (before.starts_with("extern")
+                   ? free_names[i]
+                   : "_Z" + std::to_string(free_names[i].size()) + free_names[i] + "Pfi"));
+    }
+    for (const char* taken : {"exp", "memcpy", "printf", "malloc", "min"}) {
+      const auto result = compile(std::string("//@ launch ") + taken + "<<<1, 32>>>(C, n)\n__global__ void " +
+                                  taken + "(float* C, int n) { C[n] = 1; }\n");
+      CHECK(result.cubin.empty());
+      CHECK(result.diagnostics.front().message.find("a function that CUDA has of that name") !=
+            std::string::npos);
+    }
+    const auto entry =
+        compile("//@ launch main<<<1, 32>>>(C, n)\n__global__ void main(float* C, int n) {}\n");
+    CHECK(entry.diagnostics.front().message ==
+          "a kernel cannot be called `main`: to a compiler that is where a program begins");
+  }
+
   TEST_CASE("every header that is said to be there is there, and compiles") {
     if (compiler() == nullptr) return;
     const auto headers = compiler()->headers();

@@ -227,6 +227,7 @@ private:
       const int threads = options.threads > 0 ? options.threads : discovered.compute_units;
       discovered.compute_units = std::min(threads, discovered.compute_units);
       discovered.software["compiler"] = toolchain.compiler().version();
+      discovered.software[environment_key::compile_command] = toolchain.command();
       for (const auto& flag : options.flags)
         if (flag.starts_with("-fopenmp")) discovered.features.emplace_back("openmp");
       constexpr std::int64_t largest_default = std::int64_t{8} << 30;

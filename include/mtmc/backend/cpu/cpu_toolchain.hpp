@@ -6,6 +6,7 @@
 #include <mtmc/backend/cpu/cpp_compiler.hpp>
 #include <mtmc/backend/cpu/object_screen.hpp>
 #include <mtmc/backend/cpu/options.hpp>
+#include <mtmc/backend/cpu/own_functions.hpp>
 #include <mtmc/backend/cpu/runner_source.hpp>
 #include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
@@ -36,7 +37,7 @@ namespace mtmc::detail {
 
 /// What of a plan a CPU cannot do, as errors at the launch lines; none if all is well.
 [[nodiscard]] inline std::vector<Diagnostic> check_for_cpu(const Kernel& kernel, const LaunchPlan& plan) {
-  std::vector<Diagnostic> errors;
+  auto errors = check_entry_names(plan);
   const auto refuse = [&](int line, std::string message, std::string remedy) {
     errors.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
   };
@@ -73,6 +74,14 @@ public:
     return text;
   }
 
+  /// The compiler and the flags that decide how fast a kernel's code is, as a shell takes them, up to the
+  /// names of the files.
+  [[nodiscard]] std::string command() const {
+    auto text = compiler_.path();
+    for (const auto& flag : code_flags()) text += ' ' + shell_word(flag);
+    return text;
+  }
+
   /// Compiles a kernel with trampolines for those launches. `timed_out` is set if the deadline or a stop
   /// request came first; otherwise the answer has an object or at least one error.
   [[nodiscard]] Compilation compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
@@ -81,7 +90,9 @@ public:
     TemporaryFolder folder({.base = folder_.path(), .prefix = "program-"});
     write_source(folder.path() + "/kernel.cpp", text);
     write_source(folder.path() + "/program.cpp", program_text(signatures));
-    const auto answer = compiler_.run(arguments(), folder.path(), limits);
+    write_source(folder.path() + "/program.map", exported_symbols);
+    const OwnFunctions own(text, signatures);
+    const auto answer = compiler_.run(arguments(own.flags()), folder.path(), limits);
     Compilation result;
     timed_out = answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
     if (timed_out) return result;
@@ -89,7 +100,7 @@ public:
                           static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path());
     result.diagnostics = report.diagnostics(most_diagnostics);
     // Before anything the compiler says is believed or handed on: it may quote what it should not have read.
-    if (auto refused = screen(folder.path(), answer.succeeded()); !refused.empty()) {
+    if (auto refused = screen(folder.path(), answer.succeeded(), own); !refused.empty()) {
       result.diagnostics = std::move(refused);
       result.refused = true;
       return result;
@@ -153,7 +164,8 @@ private:
   static constexpr std::array<std::string_view, 2> kept_names{"program", "program.so-program"};
 
   /// What the screens of the preprocessed text and of the object have to say.
-  [[nodiscard]] std::vector<Diagnostic> screen(const std::string& folder, bool compiled) const {
+  [[nodiscard]] std::vector<Diagnostic> screen(const std::string& folder, bool compiled,
+                                               const OwnFunctions& own) const {
     const auto kept = [&](std::string_view extension) {
       for (const auto name : kept_names) {
         auto path = folder;
@@ -177,27 +189,41 @@ private:
     }
     if (!options_.locks.object_screen || !compiled) return {};
     const auto object = kept(".o");
-    return screen_object(object.empty() ? std::string{} : read_file(object), options_.allowed_functions);
+    return screen_object(object.empty() ? std::string{} : read_file(object), options_.allowed_functions,
+                         own.called_by_compiler());
   }
 
   /// Other candidates' texts are nothing a candidate should find.
   static void remove_traces(const std::string& folder) {
-    for (const std::string_view file : {"kernel.cpp", "program.cpp"})
+    for (const std::string_view file : {"kernel.cpp", "program.cpp", "program.map"})
       ::unlink((folder + '/' + std::string(file)).c_str());
     for (const auto name : kept_names)
       for (const std::string_view extension : {".ii", ".bc", ".s", ".o", ".res"})
         ::unlink((folder + '/' + std::string(name) + std::string(extension)).c_str());
   }
 
-  [[nodiscard]] std::vector<std::string> arguments() const {
+  /// Nothing but the trampolines can be seen from outside, so that a kernel's functions are called by the
+  /// kernel and nobody else, and nobody else's in their place, whatever names they have.
+  static constexpr std::string_view exported_symbols = "{ global: mtmc_launch_*; local: *; };\n";
+
+  [[nodiscard]] std::vector<std::string> arguments(const std::vector<std::string>& own = {}) const {
     // Flags of the host come last, so that it has the last word.
     auto arguments = compiler_.remark_flags();
-    arguments.insert(arguments.end(), {"-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro"});
+    arguments.insert(arguments.end(), {"-shared", "-fvisibility=hidden", "-Wl,--version-script=program.map",
+                                       "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro"});
+    arguments.insert(arguments.end(), own.begin(), own.end());
     if (options_.locks.text_screen || options_.locks.object_screen) arguments.emplace_back("-save-temps");
-    arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
-    arguments.insert(arguments.end(), options_.extra_flags.begin(), options_.extra_flags.end());
+    const auto code = code_flags();
+    arguments.insert(arguments.end(), code.begin(), code.end());
     arguments.insert(arguments.end(), {"-o", "program.so", "program.cpp"});
     return arguments;
+  }
+
+  [[nodiscard]] std::vector<std::string> code_flags() const {
+    std::vector<std::string> flags{"-fPIC"};
+    for (const auto* const list : {&options_.flags, &options_.extra_flags})
+      flags.insert(flags.end(), list->begin(), list->end());
+    return flags;
   }
 
   // Makes sure that a failed compilation has an error that says why, and that it is the kernel's fault.
@@ -242,6 +268,7 @@ private:
     const std::scoped_lock lock(mutex_);
     if (checked_) return;
     TemporaryFolder folder({.base = folder_.path(), .prefix = "check-"});
+    write_source(folder.path() + "/program.map", exported_symbols);
     write_source(folder.path() + "/program.cpp",
                  "#include <cstdint>\n#ifdef _OPENMP\n#include <omp.h>\n#endif\nvoid f(int n, float* x) {\n"
                  "#pragma omp parallel for\n  for (int i = 0; i < n; ++i) x[i] += 1;\n}\n");

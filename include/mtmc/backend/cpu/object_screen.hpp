@@ -21,8 +21,11 @@ namespace mtmc::detail {
 /// Looks at the tables of an object file.
 class ObjectScreen {
 public:
-  /// `more_functions`: may be referred to besides those of `is_allowed_function`.
-  explicit ObjectScreen(std::span<const std::string> more_functions = {}) : more_functions_(more_functions) {}
+  /// `more_functions`: may be referred to besides those of `is_allowed_function`. `called_by_compiler`: must
+  /// not be defined.
+  explicit ObjectScreen(std::span<const std::string> more_functions = {},
+                        std::span<const std::string> called_by_compiler = {})
+      : more_functions_(more_functions), called_by_compiler_(called_by_compiler) {}
 
   /// What is not allowed, as errors; none if all is well.
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view object) {
@@ -80,6 +83,12 @@ private:
           "A kernel may compute, allocate memory and use OpenMP: no files, output, clocks, processes, "
           "signals, random devices or threads of its own");
     }
+    if (symbol.type == STT_FUNC && std::find(called_by_compiler_.begin(), called_by_compiler_.end(),
+                                             symbol.name) != called_by_compiler_.end())
+      return refuse(
+          "the kernel has a function of its own with the symbol `" + symbol.name +
+              "`, which the compiler calls by itself wherever it sees fit, and means the C library's",
+          "Give the function another name");
     const ElfSection* const section = file.section_of(symbol);
     if (section == nullptr || !section->allocated() || !section->writable() || is_own_storage(*section))
       return;
@@ -123,15 +132,17 @@ private:
   }
 
   std::span<const std::string> more_functions_;
+  std::span<const std::string> called_by_compiler_;
   std::vector<Diagnostic> found_;
   /// Per section: a variable lies in it.
   std::vector<bool> named_;
 };
 
-/// Errors for what an object file must not hold or refer to.
-[[nodiscard]] inline std::vector<Diagnostic> screen_object(std::string_view object,
-                                                           std::span<const std::string> more_functions = {}) {
-  return ObjectScreen(more_functions).screen(object);
+/// Errors for what an object file must not hold or refer to; see `ObjectScreen`.
+[[nodiscard]] inline std::vector<Diagnostic>
+screen_object(std::string_view object, std::span<const std::string> more_functions = {},
+              std::span<const std::string> called_by_compiler = {}) {
+  return ObjectScreen(more_functions, called_by_compiler).screen(object);
 }
 
 } // namespace mtmc::detail

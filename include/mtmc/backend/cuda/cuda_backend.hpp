@@ -216,6 +216,7 @@ private:
           gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()),
           launcher(*context) {
       device.software["compiler"] = compiler.version();
+      device.software[environment_key::compile_command] = compiler.command();
       device.features = {"cuda"};
       device.headers = compiler.headers();
       if (launcher.launches_clusters())

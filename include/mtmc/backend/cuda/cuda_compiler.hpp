@@ -58,6 +58,7 @@ public:
           CompilerProcessSetup{std::move(command), options.nvrtc_library, toolkit_, driver_version,
                                options.temporary_folder, options.parallel_compiles});
     flags_.push_back("--gpu-architecture=" + architecture);
+    command_ = "nvrtc " + flags();
     flags_.emplace_back("--ptxas-options=-v");
     for (const char* folder : {"/include", "/include/cccl"})
       if (std::error_code ignored; !toolkit_.empty() && std::filesystem::exists(toolkit_ + folder, ignored))
@@ -82,6 +83,8 @@ public:
         }
     return names;
   }
+  /// "nvrtc" and the options that decide what code comes of a kernel's text.
+  [[nodiscard]] std::string command() const { return command_; }
   [[nodiscard]] std::string flags() const {
     std::string text;
     for (const auto& flag : flags_) text += (text.empty() ? "" : " ") + flag;
@@ -94,6 +97,8 @@ public:
                                         std::stop_token stop, std::int64_t memory_bytes = 0) const {
     CudaCompilation result;
     result.signatures = signatures_of(plan);
+    result.diagnostics = check_entry_names(plan);
+    if (!result.diagnostics.empty()) return result;
     NvrtcRequest request;
     request.source = cuda_program_text(result.signatures);
     request.name = "program.cu";
@@ -162,6 +167,7 @@ private:
   std::optional<Nvrtc> here_;
   std::unique_ptr<CompilerProcess> apart_;
   std::vector<std::string> flags_;
+  std::string command_;
 };
 
 } // namespace mtmc::detail

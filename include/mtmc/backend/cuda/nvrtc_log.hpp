@@ -100,8 +100,10 @@ struct NvrtcRemark {
             "Define the function `" + launch->entry + "`, or name an existing function in the launch line";
       } else if (remark->message.find("overloaded") != std::string::npos ||
                  remark->message.find("template") != std::string::npos) {
-        diagnostic.message = "`" + launch->entry +
-                             "` is overloaded or a template, so it is not clear what the launch line calls";
+        diagnostic.message =
+            "`" + launch->entry +
+            "` is overloaded, a template, or a function that CUDA has of that name, too, so it is "
+            "not clear what the launch line calls";
         diagnostic.remedy = "Launch one ordinary function of a name of its own, which may call the template";
       }
     }
