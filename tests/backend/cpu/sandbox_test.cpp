@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <memory>
 #include <signal.h>
 #include <string>
 #include <sys/resource.h>
@@ -211,6 +212,27 @@ TEST_SUITE("sandbox") {
       }
     CHECK(attempt("std::abort();").message.find("SIGABRT") != std::string::npos);
     CHECK(attempt("std::abort();", false).message.find("SIGABRT") != std::string::npos);
+  }
+
+  TEST_CASE("teams of Clang's OpenMP library are within reach, too") {
+    std::unique_ptr<CpuBackend> backend;
+    try {
+      backend = std::make_unique<CpuBackend>(
+          CpuBackendOptions{.compiler = "clang++", .threads = 2, .locks = {.process_namespace = false}});
+    } catch (const Error& error) {
+      MESSAGE("SKIPPED: ", std::string(error.what()));
+      return;
+    }
+    const auto task = vector_task("//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
+                                  "#pragma omp parallel for num_threads(3)\n"
+                                  "  for (int i = 0; i < n; ++i) y[i] = 2;\n}\n");
+    if (!compile(*backend, task).program) return;
+    Bench bench(*backend, task, 1024);
+    for (int i = 0; i < 2; ++i) {
+      const auto status = bench.run();
+      REQUIRE_MESSAGE(status.finished(), status.message);
+      CHECK(bench.of<float>("y")[1023] == 2);
+    }
   }
 
   TEST_CASE("each thread of a team is where OpenMP binds it") {
