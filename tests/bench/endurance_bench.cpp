@@ -71,16 +71,6 @@ struct Count {
   double files = 0;
 };
 
-std::vector<pid_t> descendants() {
-  const auto all = exploits::parents();
-  std::vector<pid_t> found{::getpid()};
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (const auto& [child, parent] : all)
-      if (parent == found[i]) found.push_back(child);
-  found.erase(found.begin());
-  return found;
-}
-
 double field_in_bytes(const std::string& status, const std::string& name) {
   const auto at = status.find(name + ":");
   return at == std::string::npos ? 0 : 1024 * std::stod(status.substr(at + name.size() + 1));
@@ -199,7 +189,7 @@ private:
     Count result;
     add_process("/proc/self", result);
     const auto self = std::filesystem::read_symlink("/proc/self/exe");
-    for (const auto process : descendants()) {
+    for (const auto process : processes::descendants(::getpid())) {
       ++result.processes;
       const auto folder = "/proc/" + std::to_string(process);
       std::error_code gone;

@@ -3,6 +3,7 @@
 /// can be tried without a compiler and without waiting.
 
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,6 +72,8 @@ struct World {
   int runs = 0;
   int timed_groups = 0;
   std::size_t largest_group = 0;
+  /// Calls of the last timed group, by the entry of its first launch.
+  std::map<std::string, std::size_t> last_group;
   /// Entries of timed groups, in order.
   std::vector<std::string> timed;
   mtmc::Device device{.name = "fake", .kind = "fake", .compute_units = 4};
@@ -85,6 +89,17 @@ struct World {
   int profiles = 0;
   /// As on a device, every kernel could write anywhere.
   std::shared_ptr<Memory> memory = std::make_shared<Memory>();
+  /// Most bytes and buffers that can be had at a time.
+  std::size_t memory_limit = std::numeric_limits<std::size_t>::max();
+  std::size_t buffer_limit = std::numeric_limits<std::size_t>::max();
+  /// Called with what is compiled; may throw.
+  std::function<void(const mtmc::Kernel&)> on_compile;
+
+  [[nodiscard]] std::size_t bytes_in_use() const {
+    std::size_t bytes = 0;
+    for (const auto& [at, size] : *memory) bytes += size;
+    return bytes;
+  }
 };
 
 class Backend {
@@ -131,6 +146,7 @@ public:
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {
     ++world_->compilations;
+    if (world_->on_compile) world_->on_compile(kernel);
     mtmc::CompileResult<Program> result;
     result.seconds = 0.25;
     if (kernel.source.find("endless template") != std::string::npos) {
@@ -165,7 +181,15 @@ public:
     result.metrics = {{"bound", bound, {}, {}}, {"begins", static_cast<double>(begins), {}, {}}};
     return result;
   }
-  [[nodiscard]] Buffer allocate(std::size_t bytes) { return Buffer(bytes, world_->memory); }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) {
+    const auto used = world_->bytes_in_use();
+    if (world_->memory->size() >= world_->buffer_limit || used > world_->memory_limit ||
+        bytes > world_->memory_limit - used)
+      throw mtmc::Error(mtmc::error_id::backend_memory,
+                        "a buffer of " + std::to_string(bytes) + " bytes cannot be allocated",
+                        "Choose smaller sizes");
+    return Buffer(bytes, world_->memory);
+  }
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
     std::memcpy(buffer.data() + offset, content.data(), content.size());
   }
@@ -184,6 +208,7 @@ public:
     ++world_->timed_groups;
     world_->largest_group = std::max(world_->largest_group, group.size());
     world_->timed.push_back(group.front().launches.front().entry);
+    world_->last_group[world_->timed.back()] = group.size();
     mtmc::TimedRun result;
     for (const auto& plan : group) {
       result.status = call(program, plan, result.seconds);

@@ -2,6 +2,7 @@
 // on a device may do to it.
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/evaluator/refusal.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/evaluator/worker_verdicts.hpp>
 #include <mtmc/support/file_io.hpp>
@@ -100,6 +101,33 @@ TEST_CASE("a worker's answer is the judge's answer") {
   CHECK(judge(evaluator, "unheard_of").verdict == Verdict::compile_error);
 }
 
+TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
+  WorkerEvaluator evaluator{fake_workers()};
+  const auto task = worker_tasks::rows();
+  evaluator.prepare(task, {});
+  const auto before = settled(1);
+  const auto judge_text = [&](const std::string& lines) {
+    return evaluator.evaluate(
+        {task, {languages::cpp, lines + kernel("honest").source, {}}, task.kernel, Purpose::promote, {}}, {});
+  };
+  // There are 64 MiB of memory; a quarter of what the device says it has would be as much.
+  const auto too_much = judge_text("//@ scratch T: i8[63 * 1048576]\n");
+  CHECK(too_much.verdict == Verdict::launch_error);
+  CHECK(too_much.rule == refusal_rule::memory);
+  CHECK(judge(evaluator, "honest").correct());
+  const auto far_too_much = judge_text("//@ scratch T: i8[65 * 1048576]\n");
+  CHECK(far_too_much.verdict == Verdict::launch_error);
+  CHECK(far_too_much.rule == refusal_rule::launch_lines);
+  CHECK(judge(evaluator, "honest").correct());
+  // Once, and not for several calls of a group or several sizes at a time.
+  CHECK(judge_text("//@ scratch T: i8[28 * 1048576]\n").correct());
+  const auto of_host = judge(evaluator, "memory");
+  CHECK(of_host.verdict == Verdict::launch_error);
+  CHECK(of_host.rule == refusal_rule::memory);
+  CHECK(judge(evaluator, "honest").correct());
+  CHECK(settled(1) == before);
+}
+
 TEST_CASE("it is an evaluator like any other, also type-erased") {
   AnyEvaluator evaluator{WorkerEvaluator{fake_workers()}};
   const auto task = worker_tasks::rows();
@@ -113,7 +141,7 @@ TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next o
   auto options = fake_workers();
   WorkerEvaluator evaluator{std::move(options)};
   evaluator.prepare(worker_tasks::rows(), {});
-  for (const std::string entry : {"abort", "exit", "wild", "memory", "lost"}) {
+  for (const std::string entry : {"abort", "exit", "wild", "lost"}) {
     CAPTURE(entry);
     const auto answer = judge(evaluator, entry);
     CHECK(answer.verdict == Verdict::crashed);

@@ -35,6 +35,8 @@ void rows(const Call& call) {
 
 std::shared_ptr<fake::World> world() {
   auto world = std::make_shared<fake::World>();
+  world->device.memory_bytes = std::int64_t{256} << 20;
+  world->memory_limit = std::size_t{64} << 20;
   world->kernels["start"] = {rows};
   world->kernels["honest"] = {rows, 0.5e-3};
   world->kernels["wrong"] = {[](const Call& call) {

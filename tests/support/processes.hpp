@@ -2,8 +2,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <dirent.h>
 #include <errno.h>
+#include <map>
+#include <set>
 #include <signal.h>
 #include <string>
 #include <sys/types.h>
@@ -35,6 +39,42 @@ inline bool runs(pid_t pid) {
   const int read = std::fscanf(file, "%*d (%*[^)]) %c", &state);
   std::fclose(file);
   return read == 1 && state != 'Z' && state != 'X';
+}
+
+/// Parents of all processes, zombies included.
+inline std::map<pid_t, pid_t> parents() {
+  std::map<pid_t, pid_t> result;
+  DIR* folder = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    std::FILE* file = std::fopen(("/proc/" + std::string(entry->d_name) + "/stat").c_str(), "r");
+    if (file == nullptr) continue; // it has ended meanwhile
+    char text[512];
+    const auto size = std::fread(text, 1, sizeof text - 1, file);
+    std::fclose(file);
+    text[size] = '\0';
+    // "pid (name) state parent ...", where the name may hold anything.
+    const char* const behind_name = std::strrchr(text, ')');
+    int parent = 0;
+    if (behind_name != nullptr && std::sscanf(behind_name + 1, " %*c %d", &parent) == 1)
+      result[static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10))] = parent;
+  }
+  ::closedir(folder);
+  return result;
+}
+
+/// Children of a process, their children and so on, zombies included.
+inline std::set<pid_t> descendants(pid_t of) {
+  const auto known = parents();
+  std::set<pid_t> result;
+  for (const auto& [process, parent] : known)
+    for (auto ancestor = known.find(process); ancestor != known.end();
+         ancestor = known.find(ancestor->second))
+      if (ancestor->second == of) {
+        result.insert(process);
+        break;
+      }
+  return result;
 }
 
 /// Whether the process ends; SIGKILL takes effect a little after kill() returns.

@@ -9,6 +9,7 @@
 #include <mtmc/evaluator/prepared_task.hpp>
 #include <mtmc/evaluator/result_comparison.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
+#include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/slot.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/support/stopwatch.hpp>
@@ -18,6 +19,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -88,6 +91,34 @@ public:
                                           options_.red_zone_bytes, guard))
                   .first;
     return found->second;
+  }
+
+  /// Buffers that a contestant has already; null if it has none of that kind.
+  [[nodiscard]] static Slot<B>* known_slot(Contestant<B>& contestant, std::size_t size, std::size_t place) {
+    const auto found = contestant.slots.find(std::tuple(size, place, BufferGuard::red_zones));
+    return found == contestant.slots.end() ? nullptr : &found->second;
+  }
+
+  /// Who else has buffers to spare, asked by `make_room`.
+  void when_short(std::function<void()> ask_others) { ask_others_ = std::move(ask_others); }
+
+  /// Gives back all memory that can be had again: of these contestants (null ones count for nothing), of
+  /// everything that is kept of the task, and of others. No slot, result or queued job from before may be
+  /// used any more.
+  void make_room(PreparedTask<B>& prepared, std::initializer_list<Contestant<B>*> contestants) {
+    work_.forget();
+    for (auto* const contestant : contestants) {
+      if (contestant == nullptr) continue;
+      contestant->slots.clear();
+      // A process may hold memory of its own.
+      if constexpr (isolates_programs<B> && requires { contestant->program->retire(); })
+        if (contestant->program) contestant->program->retire();
+    }
+    {
+      const std::scoped_lock lock(prepared.lock);
+      prepared.release_buffers();
+    }
+    if (ask_others_) ask_others_();
   }
 
   /// A guard as the backend and the locks have it.
@@ -222,7 +253,9 @@ public:
 
   /// Launch plans of a kernel for all sizes of a task. Throws `Error` of the launch lines.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const Kernel& kernel) {
-    const auto lines = parse_launch_lines(kernel);
+    return plans_of(task, parse_launch_lines(kernel));
+  }
+  [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const LaunchLines& lines) {
     std::vector<LaunchPlan> plans;
     for (const auto& size : task.sizes)
       plans.push_back(plan_launches(lines, task, size, backend_.device().compute_units));
@@ -462,6 +495,7 @@ private:
   const KernelEvaluatorOptions& options_;
   SecretKeys& keys_;
   std::stop_token stop_;
+  std::function<void()> ask_others_;
   ResultComparison<B> comparison_;
 };
 

@@ -4,10 +4,12 @@
 #include <mtmc/requirements.hpp>
 
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/evaluator/amounts.hpp>
 #include <mtmc/evaluator/environment_record.hpp>
 #include <mtmc/evaluator/judge.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/plausibility.hpp>
+#include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/task_preparation.hpp>
 #include <mtmc/evaluator/timing_conditions.hpp>
 #include <mtmc/evaluator/timing_stage.hpp>
@@ -18,6 +20,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,6 +79,7 @@ public:
     const auto start = std::chrono::steady_clock::now();
     const auto task = prepared(request.task, stop);
     Judge<B> judge(state_->backend, state_->work, state_->options, state_->keys, stop);
+    judge.when_short([this, own = task.get()] { release_others(own); });
     Evaluation evaluation;
     evaluation.environment = environment_record(device());
     evaluation.environment["truth"] = task->truth;
@@ -91,9 +95,7 @@ public:
       auto incumbent = request.incumbent ? incumbent_for(judge, *task, *request.incumbent) : nullptr;
       {
         const auto device = take_device();
-        if (request.purpose == Purpose::promote) judge.start_afresh(*candidate);
-        refusal = examine(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
-        if (!refusal && state_->options.profile) evaluation.profile = judge.profile(*task, *candidate);
+        refusal = examine_in_memory(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
         candidate->forget_groups();
         if (incumbent) incumbent->forget_groups();
       }
@@ -148,19 +150,31 @@ private:
   }
 
   /// Step 2: launch lines and compiler.
-  [[nodiscard]] std::optional<Refusal> compile(Judge<B>& judge, const PreparedTask<B>& task,
-                                               const Kernel& kernel,
+  [[nodiscard]] std::optional<Refusal> compile(Judge<B>& judge, PreparedTask<B>& task, const Kernel& kernel,
                                                std::shared_ptr<Contestant<B>>& candidate,
                                                Evaluation& evaluation) {
     std::vector<LaunchPlan> plans;
     try {
-      plans = judge.plans_of(task.task, kernel);
+      const auto lines = parse_launch_lines(kernel);
+      if (auto refusal = check_amounts(lines)) return refusal;
+      plans = judge.plans_of(task.task, lines);
     } catch (const Error& error) {
       return launch_lines_refusal(error);
     }
-    if (auto refusal = check_plans(task, plans)) return refusal;
+    if (auto refusal = check_plans(task.task, plans, allowed_scratch())) return refusal;
     CompileResult<Program> result;
-    candidate = compile_program(judge, task, kernel, std::move(plans), result);
+    const auto attempt = [&] { candidate = compile_program(judge, task, kernel, plans, result); };
+    if (shortage_in(attempt)) {
+      {
+        const auto device = take_device();
+        judge.make_room(task, {});
+      }
+      if (const auto shortage = shortage_in(attempt)) {
+        const auto device = take_device();
+        judge.make_room(task, {});
+        return blame(task, plans, shortage);
+      }
+    }
     evaluation.cost.compile = result.seconds;
     evaluation.resources = std::move(result.resources);
     if (result.timed_out)
@@ -190,36 +204,49 @@ private:
     return judge.compile(task, kernel, std::move(plans), result);
   }
 
-  /// What launch lines may not ask for: too much scratch memory, and outputs that no launch is given.
-  [[nodiscard]] std::optional<Refusal> check_plans(const PreparedTask<B>& task,
-                                                   const std::vector<LaunchPlan>& plans) {
+  /// Bytes of all scratch buffers that a candidate may have.
+  [[nodiscard]] std::int64_t allowed_scratch() const {
     const auto memory = state_->backend.device().memory_bytes;
-    auto allowed = state_->options.scratch_bytes;
-    if (allowed <= 0) allowed = memory > 0 ? memory / 4 : std::int64_t{4} << 30;
-    for (const auto& plan : plans) {
-      double scratch = 0;
-      for (const auto& buffer : plan.scratch) scratch += static_cast<double>(buffer.bytes());
-      if (scratch > static_cast<double>(allowed))
-        return refusal(Verdict::launch_error, refusal_rule::launch_lines,
-                       "the scratch buffers need " + detail::number(scratch) + " bytes at " +
-                           to_string(plan.size) + "; at most " + std::to_string(allowed) + " are allowed",
-                       "Use less scratch memory: keep intermediate results in registers or in smaller tiles");
-      for (const auto& argument : task.task.arguments) {
-        if (argument.role != ArgumentRole::output && argument.role != ArgumentRole::inout) continue;
-        if (!is_passed(plan, argument.name))
-          return refusal(Verdict::launch_error, refusal_rule::launch_lines,
-                         "no launch line passes the output " + argument.name,
-                         "Add " + argument.name + " to the arguments of the launch that writes it");
-      }
-    }
-    return std::nullopt;
+    if (state_->options.scratch_bytes > 0) return state_->options.scratch_bytes;
+    return memory > 0 ? memory / 4 : std::int64_t{4} << 30;
   }
 
-  [[nodiscard]] static bool is_passed(const LaunchPlan& plan, const std::string& name) {
-    for (const auto& launch : plan.launches)
-      for (const auto& argument : launch.arguments)
-        if (argument.kind != LaunchArgument::Kind::scalar && argument.name == name) return true;
-    return false;
+  /// Frees the buffers of tasks other than `own` that nobody is preparing. With the device to ourselves.
+  void release_others(const PreparedTask<B>* own) {
+    const std::scoped_lock tasks(state_->tasks_lock);
+    for (const auto& task : state_->tasks) {
+      if (task.get() == own) continue;
+      const std::unique_lock lock(task->lock, std::try_to_lock);
+      if (lock) task->release_buffers();
+    }
+  }
+
+  /// The verdict on a candidate for whose calls something has run out, when all that could be has been given
+  /// back. Throws it on where there is not even room for the task's own buffers, or where it is not memory.
+  [[nodiscard]] Refusal blame(PreparedTask<B>& task, const std::vector<LaunchPlan>& plans,
+                              const std::exception_ptr& shortage) {
+    const auto reason = reason_of(shortage);
+    if (!reason.of_memory || !has_room(state_->backend, task, state_->options.red_zone_bytes))
+      std::rethrow_exception(shortage);
+    std::size_t most = 0;
+    for (std::size_t i = 1; i < plans.size(); ++i)
+      if (scratch_bytes(plans[i]) > scratch_bytes(plans[most])) most = i;
+    return memory_refusal(plans[most], task.layouts[most].bytes(), allowed_scratch(), reason.message);
+  }
+
+  /// `examine`, and the profile if it is wanted; with a verdict where the candidate leaves too little memory.
+  [[nodiscard]] std::optional<Refusal> examine_in_memory(Judge<B>& judge, PreparedTask<B>& task,
+                                                         Contestant<B>& candidate, Contestant<B>* incumbent,
+                                                         Purpose purpose, Evaluation& evaluation) {
+    std::optional<Refusal> refusal;
+    const auto shortage = shortage_in([&] {
+      if (purpose == Purpose::promote) judge.start_afresh(candidate);
+      refusal = examine(judge, task, candidate, incumbent, purpose, evaluation);
+      if (!refusal && state_->options.profile) evaluation.profile = judge.profile(task, candidate);
+    });
+    if (!shortage) return refusal;
+    judge.make_room(task, {&candidate, incumbent});
+    return blame(task, candidate.plans, shortage);
   }
 
   /// Steps 3 to 6, with the device to ourselves.
@@ -229,7 +256,7 @@ private:
     const auto until = detail::deadline_in(state_->options.evaluation_seconds);
     std::vector<double> seconds(task.layouts.size(), 0);
     auto start = std::chrono::steady_clock::now();
-    auto refusal = check_results(judge, task, candidate, until, seconds, evaluation);
+    auto refusal = check_results(judge, task, candidate, incumbent, until, seconds, evaluation);
     evaluation.cost.check = seconds_since(start);
     if (refusal) return refusal;
 
@@ -252,8 +279,9 @@ private:
   /// Step 3 and 4: the cheapest size first, then all sizes and distributions; two poisons, red zones, inputs
   /// unchanged, results within the tolerance.
   [[nodiscard]] std::optional<Refusal> check_results(Judge<B>& judge, PreparedTask<B>& task,
-                                                     Contestant<B>& candidate, Deadline until,
-                                                     std::vector<double>& seconds, Evaluation& evaluation) {
+                                                     Contestant<B>& candidate, Contestant<B>* incumbent,
+                                                     Deadline until, std::vector<double>& seconds,
+                                                     Evaluation& evaluation) {
     std::vector<SizeCost> costs;
     const auto& locks = state_->options.locks;
     for (std::size_t i = 0; i < task.layouts.size(); ++i) {
@@ -273,7 +301,15 @@ private:
                        "Make the kernel faster; it is far slower than the kernel it started from");
       const CaseId id{check.size, check.distribution, false, serial};
       ComparisonTally tally;
-      auto refusal = check_case(judge, task, candidate, id, check, seconds[check.size], tally);
+      std::optional<Refusal> refusal;
+      const auto attempt = [&] {
+        tally = {};
+        refusal = check_case(judge, task, candidate, id, check, seconds[check.size], tally);
+      };
+      if (shortage_in(attempt)) {
+        judge.make_room(task, {&candidate, incumbent});
+        attempt();
+      }
       add_tally(evaluation.sizes[check.size], tally);
       const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;
       if (refusal && (confirms || refusal->verdict != Verdict::low_precision)) return refusal;
@@ -469,11 +505,19 @@ private:
     const std::scoped_lock lock(entry->lock);
     if (entry->ready) return entry;
     const auto device = take_device();
-    // A preparation that failed half-way, or was cancelled, starts again from nothing.
-    entry->layouts.clear();
-    entry->incumbents.clear();
-    Judge<B> judge(state_->backend, state_->work, state_->options, state_->keys, std::move(stop));
-    TaskPreparation<B>(judge, *entry).run();
+    const auto attempt = [&] {
+      // A preparation that failed half-way, or was cancelled, starts again from nothing.
+      entry->layouts.clear();
+      entry->incumbents.clear();
+      Judge<B> judge(state_->backend, state_->work, state_->options, state_->keys, stop);
+      TaskPreparation<B>(judge, *entry).run();
+    };
+    if (shortage_in(attempt)) {
+      state_->work.forget();
+      entry->release_buffers();
+      release_others(entry.get());
+      attempt();
+    }
     entry->ready = true;
     return entry;
   }

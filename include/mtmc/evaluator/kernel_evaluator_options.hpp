@@ -64,8 +64,8 @@ struct KernelEvaluatorOptions {
   int promote_pairs = 56;
   /// Calls shorter than this are timed in groups that take about as long. Seconds.
   double shortest_timing = 200e-6;
-  /// Most calls of one group, and most bytes of all buffers of one group; 0 = 16 MiB, or a 64th of the
-  /// device's memory where inputs are made on the device, if that is more.
+  /// Most calls of one group, and most bytes of all its buffers, scratch included (0 = 16 MiB, or a 64th of
+  /// the device's memory where inputs are made there, if that is more). Fewer where memory is short.
   int largest_group = 32;
   std::int64_t group_bytes = 0;
   /// Most buffers of all groups of one kernel, since each may cost this process a descriptor.

@@ -167,6 +167,16 @@ template <class B> struct PreparedTask {
     return contents;
   }
 
+  /// Frees all buffers and kept results; what is needed is made again. Nobody may be using any of it.
+  void release_buffers() {
+    if (reference) reference->slots.clear();
+    for (const auto& incumbent : incumbents) incumbent->slots.clear();
+    if (twin) twin->slots.clear();
+    book.forget_all();
+    spare_inputs_.clear();
+    spare_bytes_ = 0;
+  }
+
 private:
   /// A task's inputs at its largest size, usually.
   static constexpr double most_spare_bytes = 0x1p26;

@@ -31,6 +31,7 @@ inline constexpr std::string_view screen = "screen";
 inline constexpr std::string_view launch_lines = "launch_lines";
 inline constexpr std::string_view compiler = "compiler";
 inline constexpr std::string_view compile_deadline = "compile_deadline";
+inline constexpr std::string_view memory = "memory";
 inline constexpr std::string_view launch = "launch";
 inline constexpr std::string_view crash = "crash";
 inline constexpr std::string_view launch_deadline = "launch_deadline";

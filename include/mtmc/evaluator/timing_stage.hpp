@@ -1,13 +1,16 @@
 #pragma once
 /// Timing a candidate against the incumbent, in pairs, on inputs neither has seen, with every output checked.
 
+#include <mtmc/evaluator/amounts.hpp>
 #include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/timing_statistics.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -177,11 +180,33 @@ private:
     const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
     const auto allowed =
         bytes_allowed<B>(options.group_bytes, std::int64_t{16} << 20, judge_.backend().device(), 64);
-    const double fitting = static_cast<double>(allowed) / std::max(prepared_.layouts[size].bytes(), 1.0);
-    const auto buffers = std::max<std::size_t>(1, prepared_.layouts[size].buffers.size() * times_.size());
+    const double fitting = static_cast<double>(allowed) / std::max(bytes_of_a_call(size), 1.0);
+    const auto buffers = std::max<std::size_t>(1, buffers_of_a_call(size) * times_.size());
     const double most = std::min({static_cast<double>(options.largest_group), std::floor(fitting),
                                   std::floor(options.group_buffers / static_cast<double>(buffers))});
     return static_cast<std::size_t>(std::clamp(wanted, 1.0, std::max(1.0, most)));
+  }
+
+  /// Bytes of all buffers of one call, those of scratch lines included, of whoever needs more.
+  [[nodiscard]] double bytes_of_a_call(std::size_t size) const {
+    const double scratch = std::max(scratch_bytes(candidate_.plans[size]),
+                                    incumbent_ == nullptr ? 0 : scratch_bytes(incumbent_->plans[size]));
+    return prepared_.layouts[size].bytes() + scratch;
+  }
+  [[nodiscard]] std::size_t buffers_of_a_call(std::size_t size) const {
+    const auto scratch = std::max(candidate_.plans[size].scratch.size(),
+                                  incumbent_ == nullptr ? 0 : incumbent_->plans[size].scratch.size());
+    return prepared_.layouts[size].buffers.size() + scratch;
+  }
+
+  [[nodiscard]] bool incumbent_needs_more(std::size_t size) const {
+    return incumbent_ != nullptr &&
+           scratch_bytes(incumbent_->plans[size]) > scratch_bytes(candidate_.plans[size]);
+  }
+  [[nodiscard]] static Refusal refusal_of_incumbent(const std::exception_ptr& shortage) {
+    return refusal(Verdict::launch_error, refusal_rule::memory,
+                   "there is no memory for it beside the candidate: " + reason_of(shortage).message,
+                   "Compare with a kernel that needs less scratch memory");
   }
 
   [[nodiscard]] std::optional<Refusal> round(Deadline until) {
@@ -199,14 +224,38 @@ private:
     if constexpr (!isolates_programs<B>) {
       if (incumbent_ == nullptr || incumbent_ == &candidate_ || rounds_ % 2 != 0) return;
       for (const auto& times : times_)
-        for (std::size_t i = 0; i < times.group; ++i)
-          swap_buffers(judge_.slot(prepared_, candidate_, times.size, i),
-                       judge_.slot(prepared_, *incumbent_, times.size, i), prepared_.layouts[times.size]);
+        for (std::size_t i = 0; i < times.group; ++i) {
+          auto* const mine = judge_.known_slot(candidate_, times.size, i);
+          auto* const theirs = judge_.known_slot(*incumbent_, times.size, i);
+          // One that has been freed is new when it is needed again.
+          if (mine != nullptr && theirs != nullptr)
+            swap_buffers(*mine, *theirs, prepared_.layouts[times.size]);
+        }
     }
   }
 
-  /// One group of calls of each side on the same fresh inputs.
+  /// One group of calls of each side on the same fresh inputs; a smaller one from now on where memory is
+  /// short. What was timed of a group that did not fit counts for nothing.
   [[nodiscard]] std::optional<Refusal> pair(SizeTimes& times, bool candidate_first, Deadline until) {
+    const auto pairs = times.candidate.size();
+    const auto tally = tallies_[times.size];
+    for (bool has_room = false;; has_room = true) {
+      std::optional<Refusal> refusal;
+      const auto shortage = shortage_in([&] { refusal = try_pair(times, candidate_first, until); });
+      if (!shortage) return refusal;
+      if (has_room && times.group == 1) {
+        if (!incumbent_needs_more(times.size)) std::rethrow_exception(shortage);
+        drop_incumbent(refusal_of_incumbent(shortage));
+      }
+      times.group = std::max<std::size_t>(1, times.group / 2);
+      times.candidate.resize(pairs);
+      if (incumbent_ != nullptr) times.incumbent.resize(pairs);
+      tallies_[times.size] = tally;
+      judge_.make_room(prepared_, {&candidate_, incumbent_});
+    }
+  }
+
+  [[nodiscard]] std::optional<Refusal> try_pair(SizeTimes& times, bool candidate_first, Deadline until) {
     judge_.heed_stop();
     if (std::chrono::steady_clock::now() > until)
       return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,

@@ -70,6 +70,16 @@ inline int limit_process(pid_t pid, __rlimit_resource resource, std::uint64_t va
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
+/// Processor time, user and system, that all threads of a process have used so far, to the microsecond.
+/// Nothing if there is no such process, or where the system does not tell.
+[[nodiscard]] inline std::optional<double> cpu_seconds_of(pid_t pid) noexcept {
+  clockid_t clock{};
+  timespec time{};
+  if (pid < 0 || ::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+    return std::nullopt;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 /// `duration` from now, or the end of time if that is beyond it.
 [[nodiscard]] inline std::chrono::steady_clock::time_point
 time_after(std::chrono::milliseconds duration) noexcept {
@@ -147,13 +157,7 @@ public:
 
   /// Processor time, user and system, that all threads of the process have used so far, to the microsecond;
   /// without its descendants. Nothing once it has been reaped, or where the system does not tell.
-  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept {
-    clockid_t clock{};
-    timespec time{};
-    if (pid_ < 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
-      return std::nullopt;
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
+  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return detail::cpu_seconds_of(pid_); }
 
   /// Kills every process of the group at once. Does nothing if the child has been reaped.
   void kill_group() noexcept {

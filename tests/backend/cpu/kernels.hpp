@@ -33,8 +33,9 @@ using namespace std::chrono_literals;
   return backend;
 }
 
-/// No screens and no sandbox: what the process boundary alone is worth.
-inline constexpr CpuLocks bare{.text_screen = false, .object_screen = false, .sandbox = false};
+/// No screens, no sandbox and no process namespace: what the process boundary alone is worth.
+inline constexpr CpuLocks bare{
+    .text_screen = false, .object_screen = false, .sandbox = false, .process_namespace = false};
 inline CpuBackend& bare_backend() {
   static CpuBackend backend({.locks = bare});
   return backend;

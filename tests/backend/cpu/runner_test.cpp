@@ -193,7 +193,7 @@ TEST_SUITE("runner") {
     CHECK(outcome("static char page[4096]; send(3, page, sizeof page, 0);") == RunOutcome::faulted);
     CHECK(
         outcome(
-            "unsigned long reply[5] = {0x6d746d6300000002, 1, 0, 0, 0}; send(3, reply, sizeof reply, 0);") ==
+            "unsigned long reply[5] = {0x6d746d6300000003, 1, 0, 0, 0}; send(3, reply, sizeof reply, 0);") ==
         RunOutcome::faulted);
     CHECK(outcome("shutdown(3, SHUT_RDWR);") == RunOutcome::faulted);
   }
@@ -261,7 +261,7 @@ TEST_SUITE("runner") {
     Bench bench(backend, "#include <sys/socket.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                          "  static unsigned long next = 0;\n"
                          "  if (next == 0) next = 5;\n"
-                         "  unsigned long reply[5] = {0x6d746d6300000002, next, 0, 0, 0};\n"
+                         "  unsigned long reply[5] = {0x6d746d6300000003, next, 0, 0, 0};\n"
                          "  send(3, reply, sizeof reply, 0);\n  y[0] = n;\n}\n");
     RunStatus status;
     for (int i = 0; i < 3 && status.finished(); ++i) status = bench.run();

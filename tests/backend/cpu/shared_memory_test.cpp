@@ -1,6 +1,8 @@
 #include <mtmc/backend/cpu/cache_eviction.hpp>
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
 
@@ -29,6 +31,23 @@ TEST_SUITE("shared memory") {
     other[4999] = 7;
     CHECK(memory.content()[4999] == std::byte{7});
     ::munmap(other, memory.mapped_bytes());
+  }
+
+  TEST_CASE("a container's limit leaves what is neither taken nor more than can be given back") {
+    const TemporaryFolder group;
+    const auto write = [&](const std::string& name, const std::string& text) {
+      write_file_atomic(group.path() + '/' + name, text);
+    };
+    CHECK_FALSE(memory_left_to_container(group.path()));
+    write("memory.max", "max\n");
+    write("memory.current", "5000000\n");
+    CHECK_FALSE(memory_left_to_container(group.path()));
+    write("memory.max", "8000000\n");
+    CHECK(memory_left_to_container(group.path()) == 3000000);
+    write("memory.stat", "anon 100\nfile 3000000\nactive_file 500000\ninactive_file 1000000\n");
+    CHECK(memory_left_to_container(group.path()) == 4000000);
+    write("memory.max", "2000000\n");
+    CHECK(memory_left_to_container(group.path()) == 0);
   }
 
   TEST_CASE("nobody who has the descriptor can change its size, which would kill readers") {

@@ -172,6 +172,7 @@ public:
     const auto hold = quietly([&] { return state_->gate.time(); });
     const std::scoped_lock lock(program.mutex_);
     TimedRun result;
+    program.restore_settings();
     const auto before = state_->watch.read(program.runner_seconds());
     result.status = execute(program, group, cold ? Memory::evicted : Memory::cached, state_->place,
                             detail::put_off(deadline, begin), result.seconds);
@@ -206,12 +207,15 @@ public:
 
   /// What all threads together reach on this very machine, measured when first asked for (in about 0.15 s and
   /// the compilation of a small program) and shown by `device()` from then on. Each figure is the best of
-  /// several tries.
+  /// several tries. From then on `device().software` also has `isolation`: what stands between a kernel's
+  /// process and all others, and why no process namespace does where the system gives none.
   MeasuredCeilings measure_ceilings() {
     const std::scoped_lock lock(state_->measuring);
     if (state_->device.load() != &state_->measured) {
       state_->measured = state_->discovered;
       state_->measured.measured = probe_ceilings();
+      const std::scoped_lock isolation(state_->isolation_lock);
+      state_->measured.software["isolation"] = state_->isolation;
       state_->device.store(&state_->measured);
     }
     return state_->measured.measured;
@@ -254,11 +258,13 @@ private:
       for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
         for (const auto& entry : *allowed) identity += "; allows " + entry;
       runner.sandbox = options.locks.sandbox;
+      runner.process_namespace = options.locks.process_namespace;
       runner.freeze = options.locks.freeze;
       if (options.locks != CpuLocks{})
-        identity += std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
-                    (options.locks.object_screen ? "object " : "") +
-                    (options.locks.sandbox ? "sandbox " : "") + (options.locks.freeze ? "freeze" : "");
+        identity +=
+            std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
+            (options.locks.object_screen ? "object " : "") + (options.locks.sandbox ? "sandbox " : "") +
+            (options.locks.process_namespace ? "namespace " : "") + (options.locks.freeze ? "freeze" : "");
     }
 
     CpuBackendOptions options;
@@ -273,6 +279,9 @@ private:
         std::make_shared<detail::MemoryReserve>(options.locks.sandbox ? options.reserved_bytes : 0);
     detail::QuietGate gate;
     detail::ConditionsWatch watch;
+    std::mutex isolation_lock;
+    /// Of the runner that was started last; they are all alike.
+    std::string isolation;
     std::mutex measuring;
     std::optional<double> overhead;
     /// The processor of timed kernels without threads.
@@ -346,6 +355,8 @@ private:
       auto setup = state_->runner;
       setup.executable = state_->toolchain.runner();
       if (auto status = program.start(setup, begin + preparation_patience); !status.finished()) return status;
+      const std::scoped_lock isolation(state_->isolation_lock);
+      state_->isolation = detail::describe_isolation(setup, *program.runner_);
     }
     if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
     // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.

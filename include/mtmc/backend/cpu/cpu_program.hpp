@@ -139,6 +139,12 @@ private:
     return runner_ == nullptr ? 0 : runner_->cpu_seconds();
   }
 
+  /// Puts right what others changed about the runner since it stopped, or gives it up where that is not
+  /// possible.
+  void restore_settings() {
+    if (runner_ != nullptr && !runner_->restore_settings()) runner_.reset();
+  }
+
   // Starts a runner and has it load the program.
   [[nodiscard]] RunStatus start(const detail::RunnerSetup& setup, Deadline deadline) {
     runner_ = std::make_unique<detail::Runner>(setup);

@@ -17,8 +17,11 @@ struct CpuLocks {
   bool text_screen = true;
   /// Tables of the object file: writable variables, constructors, functions of other libraries.
   bool object_screen = true;
-  /// System calls of the kernel's process: memory and threads only.
+  /// System calls of the kernel's process: memory and its own threads only.
   bool sandbox = true;
+  /// The kernel's process can name no other one: it is in a process namespace of its own, where the system
+  /// gives one (Linux with user namespaces, or root). Where it does not, `sandbox` alone stands in the way.
+  bool process_namespace = true;
   /// Between two calls the kernel's process stands still.
   bool freeze = true;
 

@@ -1,6 +1,7 @@
 #pragma once
 /// The judge's side of a runner: the process in which one program's code runs.
 
+#include <mtmc/backend/cpu/process_settings.hpp>
 #include <mtmc/backend/cpu/runner_protocol.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/core/concepts.hpp>
@@ -27,7 +28,7 @@
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -43,6 +44,7 @@ struct RunnerSetup {
   std::uint64_t address_space_limit = 0;
   /// See `CpuLocks`.
   bool sandbox = true;
+  bool process_namespace = true;
   bool freeze = true;
 };
 
@@ -111,7 +113,26 @@ public:
 
   /// Starts the process. Throws `Error` (`mtmc.backend.003`) if that is impossible.
   explicit Runner(const RunnerSetup& setup)
-      : child_(start(setup, socket_, lifeline_)), freeze_(setup.freeze) {}
+      : child_(start(setup, socket_, lifeline_)), freeze_(setup.freeze) {
+    const auto greeting = greet();
+    program_ = static_cast<pid_t>(greeting.first);
+    program_end_.reset(static_cast<int>(::syscall(SYS_pidfd_open, program_, 0)));
+    alone_ = greeting.second == 1;
+    why_not_alone_ = greeting.text;
+    settings_.emplace(program_);
+  }
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() { end(); }
+
+  /// Whether programs run in a process namespace of their own, where no other process has a number.
+  [[nodiscard]] bool alone() const noexcept { return alone_; }
+  /// Why they do not, as the system says it.
+  [[nodiscard]] const std::string& why_not_alone() const noexcept { return why_not_alone_; }
+
+  /// Gives the process's threads the processors, priorities and limits back that others took from them. False
+  /// if this process may not: another runner is then needed.
+  [[nodiscard]] bool restore_settings() const { return settings_->restore(); }
 
   /// Maps, in the runner, those of `buffers` it has not mapped yet, and unmaps those that are gone.
   [[nodiscard]] RunnerReply map(const std::map<std::uint64_t, std::shared_ptr<const SharedMemory>>& buffers,
@@ -173,17 +194,14 @@ public:
   /// called yet, since it may be about to start them.
   void keep_to(int processor) {
     if (processor == kept_to_ || !called_) return;
-    struct stat threads {};
-    const auto folder = "/proc/" + std::to_string(child_.pid()) + "/task";
-    constexpr int entries_of_one_thread = 3; // the folder itself, its parent, the thread
-    if (::stat(folder.c_str(), &threads) != 0 || threads.st_nlink > entries_of_one_thread) return;
+    if (threads_of(program_).size() != 1) return;
     cpu_set_t processors;
     CPU_ZERO(&processors);
     if (processor >= 0 && processor < CPU_SETSIZE)
       CPU_SET(static_cast<std::size_t>(processor), &processors);
     else if (::sched_getaffinity(0, sizeof processors, &processors) != 0)
       return;
-    if (::sched_setaffinity(child_.pid(), sizeof processors, &processors) == 0) kept_to_ = processor;
+    if (settings_->place(processors)) kept_to_ = processor;
   }
 
   /// Makes the prepared calls, each after a look whether its values fit their parameters' types, and
@@ -192,12 +210,13 @@ public:
   [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds) {
     auto reply = ask(runner_protocol::command_go, {}, deadline);
     called_ = true;
+    settings_->remember();
     seconds = std::chrono::duration<double>(answered_ - asked_).count();
     return reply;
   }
 
-  /// See `ChildProcess::cpu_seconds`.
-  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return child_.cpu_seconds(); }
+  /// Processor time that the process's threads have used so far. Nothing where the system does not tell.
+  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return cpu_seconds_of(program_); }
 
 private:
   static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline) {
@@ -209,16 +228,28 @@ private:
     const FileDescriptor runner_lifeline{ends[0]};
     lifeline.reset(ends[1]);
     try {
-      return ChildProcess{
-          {.arguments = {setup.executable, std::to_string(setup.memory_limit),
-                         std::to_string(setup.address_space_limit), setup.sandbox ? "1" : "0"},
-           .working_folder = "/",
-           .environment = setup.environment,
-           .descriptors = {{runner_socket.get(), runner_protocol::socket_number},
-                           {runner_lifeline.get(), runner_protocol::lifeline_number}}}};
+      return ChildProcess{{.arguments = {setup.executable, std::to_string(setup.memory_limit),
+                                         std::to_string(setup.address_space_limit), setup.sandbox ? "1" : "0",
+                                         setup.process_namespace ? "1" : "0"},
+                           .working_folder = "/",
+                           .environment = setup.environment,
+                           .descriptors = {{runner_socket.get(), runner_protocol::socket_number},
+                                           {runner_lifeline.get(), runner_protocol::lifeline_number}}}};
     } catch (const ProcessStartError& error) {
       cannot_start(error.what());
     }
+  }
+
+  /// What the runner says when it is ready.
+  [[nodiscard]] RunnerReply greet() {
+    constexpr std::chrono::seconds patience{20};
+    std::array<std::uint64_t, runner_protocol::largest_reply> words{};
+    ssize_t size = -1;
+    if (wait_for_answer(Clock::now() + patience))
+      size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
+    auto greeting = size <= 0 ? fault() : read_reply(words, static_cast<std::size_t>(size));
+    if (!greeting.status.finished()) cannot_start("it ended before it was ready: " + greeting.status.message);
+    return greeting;
   }
 
   [[noreturn]] static void cannot_start(const std::string& reason) {
@@ -253,7 +284,7 @@ private:
     answered_ = Clock::now();
     if (freeze_) ::kill(-child_.pid(), SIGSTOP);
     if (!in_time) {
-      child_.kill_group();
+      end();
       return failure(RunOutcome::timed_out, "the kernel did not end before its deadline");
     }
     if (size <= 0) return fault();
@@ -282,13 +313,40 @@ private:
     }
   }
 
+  /// Ends the process. Where another one watches over it, that one is let do so and end by itself, or what is
+  /// left of both would be for the system's first process to clear away.
+  void end() noexcept {
+    if (watched_over() && program_end_) {
+      constexpr std::chrono::seconds patience{5};
+      (void)::syscall(SYS_pidfd_send_signal, program_end_.get(), SIGKILL, nullptr, 0);
+      ::kill(-child_.pid(), SIGCONT);
+      (void)child_.wait(patience);
+    }
+    child_.kill_group();
+  }
+  [[nodiscard]] bool watched_over() const noexcept {
+    return program_ > 0 && child_.pid() > 0 && program_ != child_.pid();
+  }
+
   // The runner is gone, or it speaks no more.
   [[nodiscard]] RunnerReply fault() {
     // An end that is under way is worth a moment, because the signal says what happened.
-    auto exit = child_.wait(std::chrono::milliseconds{200});
+    constexpr std::chrono::milliseconds moment{200};
+    auto exit = wait_for_end(moment);
     if (exit) return failure(RunOutcome::faulted, describe_end(*exit));
-    child_.kill_group();
+    end();
     return failure(RunOutcome::faulted, "the kernel closed its process's connection with the judge");
+  }
+
+  /// How the process ended, if it does within `patience`.
+  [[nodiscard]] std::optional<ProcessExit> wait_for_end(std::chrono::milliseconds patience) {
+    if (!watched_over() || !program_end_) return child_.wait(patience);
+    pollfd ended{program_end_.get(), POLLIN, 0};
+    if (::poll(&ended, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
+    // The one that watches over it has been stopped, too, and needs a processor.
+    constexpr std::chrono::seconds handing_on{10};
+    ::kill(child_.pid(), SIGCONT);
+    return child_.wait(handing_on);
   }
 
   [[nodiscard]] RunnerReply read_reply(const std::array<std::uint64_t, runner_protocol::largest_reply>& words,
@@ -313,6 +371,12 @@ private:
   // Closes when this process ends in whatever way, which kills the runner's whole group.
   FileDescriptor lifeline_;
   ChildProcess child_;
+  /// The process in which programs run: the child, or one that the child watches over.
+  pid_t program_ = -1;
+  FileDescriptor program_end_;
+  bool alone_ = false;
+  std::string why_not_alone_;
+  std::optional<ProcessSettings> settings_;
   bool freeze_ = true;
   std::vector<std::uint64_t> question_;
   std::uint64_t sequence_ = 0;
@@ -322,5 +386,13 @@ private:
   Clock::time_point answered_{};
   std::map<std::uint64_t, std::weak_ptr<const SharedMemory>> mapped_;
 };
+
+/// What stands between a runner's process and all others, for the environment record.
+[[nodiscard]] inline std::string describe_isolation(const RunnerSetup& setup, const Runner& runner) {
+  std::string text = setup.sandbox ? "system call filter, " : "no system call filter, ";
+  if (runner.alone()) return text + "process namespace";
+  text += "no process namespace";
+  return setup.process_namespace ? text + " (" + runner.why_not_alone() + ')' : text;
+}
 
 } // namespace mtmc::detail

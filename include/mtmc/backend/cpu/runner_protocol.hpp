@@ -2,12 +2,16 @@
 /// What judge and runner say to each other.
 ///
 /// They talk over one SOCK_SEQPACKET pair. Every message is an array of 64-bit words in the machine's byte
-/// order; the judge asks, the runner answers each question once, and nothing is ever sent unasked. A reply
+/// order; the runner sends a greeting (a reply to question 0), then the judge asks, the runner answers each
+/// question once, and nothing is ever sent unasked. A reply
 /// that does not fit (too short, wrong magic, wrong sequence number) is a fault of the candidate, which lives
 /// in the runner's address space and may do there what it likes.
 ///
 ///     question   = magic, command, sequence number, payload
 ///     reply      = magic, sequence number, status, two numbers, text (padded with zeros to whole words)
+///
+///     greeting                                                  ok: process in which programs run, 1 = in a
+///                                                               process namespace of its own, else why not
 ///
 ///     command    payload                                        reply
 ///     load       bytes of the path, the path                    ok; refused with the loader's message
@@ -39,7 +43,7 @@ namespace mtmc::detail {
 
 namespace runner_protocol {
 /// "mtmc" and the protocol's version. Changes whenever anything on this page does.
-inline constexpr std::uint64_t magic = 0x6d746d6300000002;
+inline constexpr std::uint64_t magic = 0x6d746d6300000003;
 
 inline constexpr std::uint64_t command_load = 1;
 inline constexpr std::uint64_t command_map = 2;

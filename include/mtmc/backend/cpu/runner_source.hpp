@@ -2,6 +2,7 @@
 /// The text of the runner: the program in whose process candidates run.
 
 #include <mtmc/backend/cpu/runner_protocol.hpp>
+#include <mtmc/backend/cpu/runner_sandbox.hpp>
 
 #include <cstdint>
 #include <string>
@@ -12,14 +13,17 @@ namespace mtmc::detail {
 
 /// What follows the protocol's constants. It uses nothing but C's library, so that it compiles in a moment,
 /// and trusts nothing but the judge: it has no keys, no references, no clock and no files to write to.
-inline constexpr std::string_view runner_text = R"runner(
+inline constexpr std::string_view runner_tools_text = R"runner(
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <initializer_list>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <signal.h>
@@ -27,12 +31,14 @@ inline constexpr std::string_view runner_text = R"runner(
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __x86_64__
@@ -89,6 +95,15 @@ void reply(uint64_t status, uint64_t first, uint64_t second, const char* text) {
 class Processors {
 public:
   void read() { size_ = sched_getaffinity(0, sizeof words_, set()) == 0 ? sizeof words_ : 0; }
+  // What a new thread is asked to have. All that can be named stands for no wish.
+  void read(const pthread_attr_t& attributes) {
+    size_ = pthread_attr_getaffinity_np(&attributes, sizeof words_, set()) == 0 ? sizeof words_ : 0;
+    bool wish = false;
+    for (const unsigned long word : words_) wish = wish || word != ~0ul;
+    if (!wish) size_ = 0;
+  }
+  void write(pthread_attr_t& attributes) { pthread_attr_setaffinity_np(&attributes, size_, set()); }
+  bool known() const { return size_ != 0; }
   void apply() {
     if (size_ != 0) sched_setaffinity(0, size_, set());
   }
@@ -114,89 +129,10 @@ void bind_if_threaded() {
   bound = true;
 }
 
-// The system calls a program may make, in two steps: while it is loaded, and afterwards. What is not on the list
-// ends the process with SIGSYS.
-class SystemCalls {
-public:
-  void allow(long number) { allow_if(number, -1, 0, 0); }
-  // Only where argument & mask == value (of its lower 32 bits).
-  void allow_if(long number, int argument, uint32_t mask, uint32_t value) {
-    const bool checked = argument >= 0;
-    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, checked ? 4 : 1);
-    if (checked) {
-      add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 8 * static_cast<uint32_t>(argument), 0, 0);
-      add(BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
-      add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
-    }
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-    if (checked) add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr), 0, 0);
-  }
-  void refuse(long number, uint32_t error) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1);
-    add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error, 0, 0);
-  }
-  void install() {
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-    const sock_fprog program = {count_, rules_};
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(71);
-  }
-  SystemCalls() {
-    add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch), 0, 0);
-    add(BPF_JMP | BPF_JEQ | BPF_K, MTMC_ARCHITECTURE, 1, 0);
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-    add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr), 0, 0);
-  }
+)runner";
 
-private:
-  void add(int code, uint32_t value, int if_true, int if_false) {
-    if (count_ == sizeof rules_ / sizeof rules_[0]) _exit(71);
-    rules_[count_++] = {static_cast<uint16_t>(code), static_cast<uint8_t>(if_true), static_cast<uint8_t>(if_false),
-                        value};
-  }
-  sock_filter rules_[512];
-  uint16_t count_ = 0;
-};
-
-// Memory, threads of this process, and the connection with the judge.
-void allow_computing(SystemCalls& calls) {
-  for (const long number :
-       {SYS_futex, SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_exit, SYS_exit_group, SYS_rt_sigreturn,
-        SYS_rt_sigprocmask, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_set_robust_list,
-        SYS_gettid, SYS_getpid, SYS_restart_syscall, SYS_close, SYS_fstat, SYS_getrandom, SYS_rseq,
-        SYS_prlimit64, SYS_sigaltstack})
-    calls.allow(number);
-  calls.refuse(SYS_clone3, ENOSYS); // its flags lie in memory, where no filter sees them; the library then uses clone
-  calls.allow_if(SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
-  for (const long number : {SYS_recvmsg, SYS_sendto}) calls.allow_if(number, 0, ~0u, socket_number);
-  for (const long number : {SYS_write, SYS_writev}) calls.allow_if(number, 0, ~0u, 2); // last words
-  calls.allow_if(SYS_tgkill, 2, ~0u, SIGABRT);
-  for (const uint32_t internal : {32u, 33u}) calls.allow_if(SYS_rt_sigaction, 0, ~0u, internal); // of pthread_create
-}
-
-void allow_loading() {
-  SystemCalls calls;
-  allow_computing(calls);
-  for (const long number : {SYS_mmap, SYS_mprotect, SYS_read, SYS_pread64, SYS_newfstatat, SYS_lseek, SYS_readlinkat,
-                            SYS_getdents64, SYS_faccessat, SYS_uname, SYS_sysinfo, SYS_getcwd, SYS_rt_sigaction,
-                            SYS_statx, SYS_prctl, SYS_fcntl, SYS_ioctl, SYS_set_tid_address, SYS_clock_gettime,
-                            SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_seccomp, SYS_ftruncate})
-    calls.allow(number);
-#ifdef __x86_64__
-  for (const long number : {SYS_access, SYS_readlink, SYS_stat, SYS_lstat, SYS_arch_prctl, SYS_time})
-    calls.allow(number);
-  calls.allow_if(SYS_open, 1, O_ACCMODE | O_CREAT, O_RDONLY);
-#endif
-  calls.allow_if(SYS_openat, 2, O_ACCMODE | O_CREAT, O_RDONLY);
-  calls.install();
-}
-
-void allow_running() {
-  SystemCalls calls;
-  allow_computing(calls);
-  for (const long number : {SYS_mmap, SYS_mprotect}) calls.allow_if(number, 2, PROT_EXEC, 0);
-  calls.install();
-}
-
+/// Behind the sandbox.
+inline constexpr std::string_view runner_text = R"runner(
 // Clang's OpenMP library looks for files when it is first used, which must be while it may.
 void start_openmp() {
   for (const char* name : {"libomp.so.5", "libomp.so"})
@@ -338,26 +274,83 @@ void be_the_first_victim() {
   close(file);
 }
 
+// Who starts a thread binds it by its number, and a filter cannot tell one's own threads from others'. So a new
+// thread binds itself.
+struct NewThread {
+  void* (*start)(void*);
+  void* argument;
+  Processors processors;
+};
+void* bind_and_start(void* given) {
+  NewThread* thread = static_cast<NewThread*>(given);
+  thread->processors.apply();
+  void* (*const start)(void*) = thread->start;
+  void* const argument = thread->argument;
+  free(thread);
+  return start(argument);
+}
+
+using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+CreateThread create_thread() {
+  static const CreateThread found = reinterpret_cast<CreateThread>(dlsym(RTLD_NEXT, "pthread_create"));
+  return found;
+}
+
 } // namespace
+
+// The three of the C library's functions on threads that name one to the system, for which its own would need
+// more rights than a program has.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) noexcept {
+  Processors wanted;
+  if (attributes != nullptr) wanted.read(*attributes);
+  if (!wanted.known()) return create_thread()(thread, attributes, start, argument);
+  void* const memory = malloc(sizeof(NewThread));
+  if (memory == nullptr) return EAGAIN;
+  NewThread* const made = static_cast<NewThread*>(memory);
+  made->start = start;
+  made->argument = argument;
+  made->processors = wanted;
+  pthread_attr_t& changed = const_cast<pthread_attr_t&>(*attributes);
+  Processors().write(changed);
+  const int error = create_thread()(thread, attributes, bind_and_start, made);
+  wanted.write(changed);
+  if (error != 0) free(memory);
+  return error;
+}
+extern "C" int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t* set) noexcept {
+  if (!pthread_equal(thread, pthread_self())) return ENOSYS;
+  return sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+}
+extern "C" int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t* set) noexcept {
+  if (!pthread_equal(thread, pthread_self())) return ENOSYS;
+  return sched_setaffinity(0, bytes, set) == 0 ? 0 : errno;
+}
 
 extern "C" int shm_open(const char*, int, mode_t) { return fcntl(private_object, F_DUPFD_CLOEXEC, 0); }
 extern "C" int shm_unlink(const char*) { return 0; }
 
 int main(int argument_count, char** arguments) {
-  if (argument_count != 4) return 64;
+  if (argument_count != 5) return 64;
   sandbox = arguments[3][0] == '1';
   guard_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  threads_folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  (void)create_thread();
   die_with_the_judge();
   be_the_first_victim();
   make_private_object();
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // RLIMIT_DATA counts heap, stacks and private mappings, but not the judge's buffers, which are shared.
   limit(RLIMIT_DATA, strtoull(arguments[1], nullptr, 10));
   limit(RLIMIT_AS, strtoull(arguments[2], nullptr, 10));
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, 64);
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (arguments[4][0] == '1')
+    enter_namespace();
+  else
+    reply(status_ok, static_cast<uint64_t>(getpid()), 0, "it was not asked for");
+  if (sandbox) drop_capabilities();
+  threads_folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   for (;;) {
     iovec place = {question, sizeof question};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -418,7 +411,7 @@ int main(int argument_count, char** arguments) {
   text.append("constexpr int lifeline_number = ")
       .append(std::to_string(protocol::lifeline_number))
       .append(";\n");
-  text.append("} // namespace\n").append(runner_text);
+  text.append("} // namespace\n").append(runner_tools_text).append(runner_sandbox_text).append(runner_text);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <mtmc/support/streaming_copy.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -28,22 +29,57 @@
 
 namespace mtmc::detail {
 
-/// Bytes of memory that can still be had without swapping, by the kernel's own estimate; 0 if unknown.
-[[nodiscard]] inline std::uint64_t available_memory() {
+/// The number behind a word at the start of a line of a file of the system, or at the start of the file where
+/// the word is empty. Nothing if there is none.
+[[nodiscard]] inline std::optional<std::uint64_t> number_in(const std::string& file, std::string_view word) {
   std::string text;
   try {
-    text = read_file("/proc/meminfo");
+    text = '\n' + read_file(file);
   } catch (const std::exception&) {
-    return 0;
+    return std::nullopt;
   }
-  constexpr std::string_view key = "MemAvailable:";
-  auto at = text.find(key);
-  if (at == std::string::npos) return 0;
-  at = text.find_first_not_of(' ', at + key.size());
-  if (at == std::string::npos) return 0;
-  std::uint64_t kilobytes = 0;
-  std::from_chars(text.data() + at, text.data() + text.size(), kilobytes);
-  return kilobytes * 1024;
+  auto at = text.find('\n' + std::string(word));
+  if (at == std::string::npos) return std::nullopt;
+  at = text.find_first_not_of(' ', at + 1 + word.size());
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+  return error == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+/// Bytes that a container may still take, by the files of its control group in a folder like /sys/fs/cgroup;
+/// files in memory that nobody uses count as free. Nothing where there is no limit.
+[[nodiscard]] inline std::optional<std::uint64_t> memory_left_to_container(const std::string& folder) {
+  struct Names {
+    const char* limit;
+    const char* used;
+    const char* reclaimable;
+    const char* statistics;
+  };
+  constexpr std::array<Names, 2> versions{
+      {{"/memory.max", "/memory.current", "inactive_file", "/memory.stat"},
+       {"/memory/memory.limit_in_bytes", "/memory/memory.usage_in_bytes", "total_inactive_file",
+        "/memory/memory.stat"}}};
+  for (const auto& names : versions) {
+    const auto limit = number_in(folder + names.limit, "");
+    const auto used = number_in(folder + names.used, "");
+    if (!limit || !used) continue;
+    const auto free = number_in(folder + names.statistics, names.reclaimable).value_or(0);
+    const auto needed = *used - std::min(free, *used);
+    return *limit - std::min(needed, *limit);
+  }
+  return std::nullopt;
+}
+
+/// Bytes of memory that can still be had without swapping, by the kernel's own estimate and the limit of the
+/// container this process is in; 0 if unknown.
+[[nodiscard]] inline std::uint64_t available_memory() {
+  const auto kilobytes = number_in("/proc/meminfo", "MemAvailable:");
+  const auto left = memory_left_to_container("/sys/fs/cgroup");
+  if (!kilobytes) return left.value_or(0);
+  const auto available = *kilobytes * 1024;
+  // 0 would say that nothing is known.
+  return left ? std::max<std::uint64_t>(1, std::min(*left, available)) : available;
 }
 
 /// One piece of shared memory, mapped into this process with all its pages present. Its size can never

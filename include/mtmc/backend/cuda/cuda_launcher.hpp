@@ -65,10 +65,14 @@ public:
       return "the block has too many threads; with the registers that `" + launch.entry + "` uses, at most " +
              std::to_string(function.max_threads) + " are possible";
     if (auto reason = check_cluster(launch, function)) return reason;
+    const auto dynamic_limit = std::int64_t{dynamic_shared_limit_} - function.static_shared_bytes;
+    if (launch.shared_bytes < 0 || launch.shared_bytes > dynamic_limit)
+      return "a block needs " + std::to_string(launch.shared_bytes) +
+             (function.static_shared_bytes == 0
+                  ? std::string{}
+                  : " and " + std::to_string(function.static_shared_bytes) + " static") +
+             " bytes of shared memory; at most " + std::to_string(dynamic_shared_limit_) + " are possible";
     const auto shared = launch.shared_bytes + function.static_shared_bytes;
-    if (launch.shared_bytes < 0 || shared > dynamic_shared_limit_)
-      return "a block needs " + std::to_string(shared) + " bytes of shared memory; at most " +
-             std::to_string(dynamic_shared_limit_) + " are possible";
     constexpr int without_asking = 48 << 10;
     if (shared > without_asking && launch.shared_bytes > function.allowed_dynamic_bytes) {
       function.allowed_dynamic_bytes = static_cast<int>(launch.shared_bytes);

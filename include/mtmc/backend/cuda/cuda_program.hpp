@@ -61,8 +61,12 @@ private:
   void load() {
     const detail::CudaContext::Use use(*context_);
     const auto& driver = context_->driver();
-    driver.demand(driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr),
-                  "cuModuleLoadDataEx");
+    const auto loaded = driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr);
+    if (loaded == detail::cuda_code::out_of_memory)
+      throw Error(error_id::backend_memory,
+                  "the variables and tables of a kernel do not fit into the memory of the device",
+                  "Make the tables of the kernel smaller, or free memory of the device");
+    driver.demand(loaded, "cuModuleLoadDataEx");
     functions_.clear();
     for (const auto& entry : compilation_.entries) {
       auto& function = functions_.emplace_back();

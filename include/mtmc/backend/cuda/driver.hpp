@@ -24,6 +24,7 @@ using CudaHandle = void*;
 /// Errors that are told apart, as in cuda.h.
 namespace cuda_code {
 inline constexpr CudaCode success = 0;
+inline constexpr CudaCode out_of_memory = 2;
 inline constexpr CudaCode stub_library = 34;
 inline constexpr CudaCode no_device = 100;
 inline constexpr CudaCode not_ready = 600;
