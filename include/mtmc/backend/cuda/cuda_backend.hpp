@@ -91,7 +91,7 @@ public:
   /// What of a kernel's text is not allowed; none if all is well. What only the binary shows is found by
   /// `compile`.
   [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
-    return detail::DirectiveScreen(detail::cuda_text_rules).screen(kernel.source);
+    return detail::DirectiveScreen(detail::cuda_text_rules).screen(normalize_text(kernel.source));
   }
 
   /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
@@ -216,6 +216,7 @@ private:
           gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()),
           launcher(*context) {
       device.software["compiler"] = compiler.version();
+      device.software["compiler_files"] = compiler.confinement();
       device.features = {"cuda"};
       device.headers = compiler.headers();
       if (launcher.launches_clusters())
