@@ -377,9 +377,10 @@ TEST_SUITE("what CUDA kernels can have read") {
       options.landlock = landlock;
       options.compiler_command = {program};
       const CudaCompiler other(options, "sm_90a");
+      const Limits patient{.time = std::chrono::minutes(10)};
       // Behind a declaration nothing is precompiled.
-      for (const std::string before : {"", "struct Before;\n"}) {
-        const auto result = compile_by(other, kernel("C[0] = 1;", before + all));
+      for (const std::string& before : {"struct Before;\n" + all, std::string("#include <cuda_fp16.h>\n")}) {
+        const auto result = compile_by(other, kernel("C[0] = 1;", before), patient);
         CHECK_MESSAGE(!result.cubin.empty(), first_of(result));
       }
     }
