@@ -184,17 +184,13 @@ private:
   void characters(std::string_view text) {
     int line = 1;
     for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto rest = text.substr(i);
-      if (rest[0] == '\n') ++line;
-      const bool bare_return = rest[0] == '\r' && !rest.starts_with("\r\n");
-      if (rest[0] == '\0' || bare_return)
+      if (text[i] == '\n') ++line;
+      const bool null = text[i] == '\0';
+      if (null || (text[i] == '\r' && !text.substr(i).starts_with("\r\n")))
         return found_.refuse(line,
-                             rest[0] == '\0' ? "a null character: compilers end the text or the line there"
-                                             : "a carriage return that ends a line for some compilers only",
+                             null ? "a null character: compilers end the text or the line there"
+                                  : "a carriage return that ends a line for some compilers only",
                              "Remove the character; end lines with a newline");
-      if (rest.starts_with("?\?/") || rest.starts_with("?\?="))
-        return found_.refuse(line, "a trigraph: some compilers replace it, even in comments",
-                             "Write a blank between the question marks");
     }
   }
 
