@@ -1,6 +1,7 @@
 #pragma once
 /// The first screen of a candidate in a C-like language: what acts while files are read, that is includes,
-/// questions about files, and lines that lie about where they stand. By tokens, before the preprocessor.
+/// questions about files, lines that lie about where they stand, and what compilers read in different ways.
+/// By tokens, before the preprocessor.
 
 #include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/core/diagnostic.hpp>
@@ -96,6 +97,8 @@ struct TextRules {
   /// By the first two words behind `#pragma`; empty where there are none.
   bool (*allows_pragma)(std::string_view first, std::string_view second) = nullptr;
   std::string_view pragma_remedy;
+  /// As the compiler of that language has it.
+  LineSplices splices = LineSplices::behind_blanks;
 };
 
 /// What the screens of a text find, as errors with their lines: the first few, more help nobody.
@@ -124,6 +127,13 @@ public:
           "names that begin with `mtmc_launch_`, `mtmc_parameter_` or `mtmc_generated` are the library's own",
           "Choose another name");
   }
+  /// Refuses a token of which compilers make different things.
+  void check_clear(const SourceToken& token) {
+    if (!token.unclear.empty())
+      refuse(
+          token.line, std::string(token.unclear) + ": compilers read on in different ways",
+          "Put a blank between a literal and a name, and write raw strings with a plain mark, on one line");
+  }
   [[nodiscard]] std::vector<Diagnostic> take() { return std::move(found_); }
 
 private:
@@ -140,17 +150,25 @@ public:
 
   /// What in the text is not allowed, as errors with their lines; none if all is well.
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
+    characters(text);
     collect_macros(text);
-    SourceTokens tokens(text);
-    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
+    SourceTokens tokens(text, rules_.splices);
+    bool exported = false;
+    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end;) {
+      const bool imports = token.is("import") && (token.starts_line || exported);
+      exported = token.starts_line && token.is("export");
       if (token.starts_line && token.is("#")) {
         directive(tokens, token.line);
       } else if (token.is("_Pragma")) {
         (void)tokens.next(); // the parenthesis
         pragma_operator(tokens.next(), token.line);
-      } else if (token.kind == SourceToken::Kind::name) {
-        name(token);
+      } else {
+        look_at(token);
       }
+      token = imports ? tokens.next_header() : tokens.next();
+      if (token.kind != SourceToken::Kind::header) continue;
+      found_.refuse(token.line, "`import` reads files", "Write #include <name>");
+      token = tokens.next();
     }
     return found_.take();
   }
@@ -164,6 +182,31 @@ private:
     enum class Answer { unknown, asked, yes, no };
     Answer is_number = Answer::unknown;
   };
+
+  /// Characters that end a line, join two or end the text for one compiler and not for another.
+  void characters(std::string_view text) {
+    int line = 1;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\n') ++line;
+      const bool null = text[i] == '\0';
+      if (null || (text[i] == '\r' && !text.substr(i).starts_with("\r\n")))
+        return found_.refuse(line,
+                             null ? "a null character: compilers end the text or the line there"
+                                  : "a carriage return that ends a line for some compilers only",
+                             "Remove the character; end lines with a newline");
+    }
+  }
+
+  void look_at(const SourceToken& token) {
+    found_.check_clear(token);
+    if (token.kind == SourceToken::Kind::name) name(token);
+    if (token.suffix.empty()) return;
+    name({.kind = SourceToken::Kind::name, .spelling = token.suffix, .line = token.line});
+    // Where the name is a macro, GCC lets the literal end before it, as before C++11.
+    if (token.suffix == "_Pragma" || macros_.find(token.suffix) != macros_.end())
+      found_.refuse(token.line, "the macro `" + token.suffix + "` right behind a literal",
+                    "Put a blank between them");
+  }
 
   void name(const SourceToken& token) {
     found_.check_own_name(token);
@@ -183,7 +226,7 @@ private:
     if (word.is("include")) return include(tokens, line);
     const auto rest = tokens.rest_of_line();
     for (std::size_t i = 0; i < rest.size(); ++i) {
-      if (rest[i].kind == SourceToken::Kind::name) name(rest[i]);
+      look_at(rest[i]);
       if (rest[i].is("_Pragma")) pragma_operator(i + 2 < rest.size() ? rest[i + 2] : SourceToken{}, line);
     }
     if (word.is("if") || word.is("elif")) return condition(rest, line);
@@ -201,7 +244,7 @@ private:
 
   void include(SourceTokens& tokens, int line) {
     const auto header = tokens.next_header();
-    (void)tokens.rest_of_line();
+    for (const auto& token : tokens.rest_of_line()) look_at(token);
     if (header.kind != SourceToken::Kind::header)
       return found_.refuse(line, "an #include has to name its header literally", "Write #include <name>");
     if (is_allowed_header(header.spelling)) return;
@@ -235,7 +278,7 @@ private:
 
   /// What the text's macros stand for.
   void collect_macros(std::string_view text) {
-    SourceTokens tokens(text);
+    SourceTokens tokens(text, rules_.splices);
     for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next()) {
       if (!token.starts_line || !token.is("#")) continue;
       const auto line = tokens.rest_of_line();

@@ -14,7 +14,8 @@
 namespace mtmc {
 
 /// Protocol version, device, compiler and other software, clock, compute units: what can be said of a device
-/// from anywhere.
+/// from anywhere. Of the software of the backends here `compiler_files` says what keeps the compiler from
+/// files that are not its own: "Landlock", or what stands in for it.
 [[nodiscard]] inline std::map<std::string, std::string> device_record(const Device& device) {
   std::map<std::string, std::string> record;
   record["protocol"] = std::to_string(protocol_version);

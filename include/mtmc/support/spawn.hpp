@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/file_fence.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -43,6 +44,9 @@ struct ChildOptions {
   /// from outside just after the start, because posix_spawn cannot: in its first microseconds the child runs
   /// without it.
   std::uint64_t memory_limit = 0;
+  /// What it and its descendants may open, for as long as it is being started; null: whatever this process
+  /// may. It must leave them /dev/null, for writing, if one of 0, 1 and 2 is not named.
+  const FileFence* fence = nullptr;
   /// Whether it leads a session of its own, so that `kill_session` finds what it started even if that moved
   /// to process groups of its own. It then has no controlling terminal.
   bool new_session = false;
@@ -182,6 +186,15 @@ struct SpawnAttributes {
   ~SpawnAttributes() { ::posix_spawnattr_destroy(&value); }
 };
 
+/// A child has the rights of the thread that starts it.
+template <class Start> [[nodiscard]] int start_behind(const FileFence& fence, Start start) {
+  try {
+    return fence.run_behind(start).value_or(EPERM);
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+}
+
 /// Starts the program as the leader of a process group of its own, with default signal dispositions and an
 /// empty signal mask. Returns its process id, or throws ProcessStartError.
 [[nodiscard]] inline pid_t spawn(const ChildOptions& options) {
@@ -235,8 +248,11 @@ struct SpawnAttributes {
   const std::vector<std::string> environment = child_environment(options);
   const std::vector<char*> arguments = c_string_array(options.arguments);
   pid_t pid = -1;
-  require(::posix_spawnp(&pid, arguments.front(), &actions.value, &attributes.value, arguments.data(),
-                         c_string_array(environment).data()));
+  const auto start = [&] {
+    return ::posix_spawnp(&pid, arguments.front(), &actions.value, &attributes.value, arguments.data(),
+                          c_string_array(environment).data());
+  };
+  require(options.fence == nullptr ? start() : start_behind(*options.fence, start));
   return pid;
 }
 

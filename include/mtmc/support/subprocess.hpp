@@ -42,6 +42,8 @@ struct ProcessOptions {
   std::size_t output_limit = std::size_t{1} << 20;
   /// Most bytes of address space for it and, each for itself, its descendants; 0: no limit. See ChildOptions.
   std::uint64_t memory_limit = 0;
+  /// As in ChildOptions.
+  const FileFence* fence = nullptr;
   /// When stop is requested it is killed.
   std::stop_token stop{};
 };
@@ -185,7 +187,8 @@ private:
                              .environment = options.environment,
                              .extra_environment = options.extra_environment,
                              .descriptors = {},
-                             .memory_limit = options.memory_limit};
+                             .memory_limit = options.memory_limit,
+                             .fence = options.fence};
   detail::OutputStream output{result.output, result.output_truncated, options.output_limit};
   detail::OutputStream error{result.error, result.error_truncated, options.output_limit};
   const detail::StopSignal stop_signal{options.stop};

@@ -13,7 +13,8 @@ namespace {
 const std::vector<LaunchSignature> launches{{"f", 2, {{LaunchArgument::Kind::buffer, DataType::f32, "x"}}}};
 
 std::vector<Diagnostic> read(std::string text, std::size_t most = 20) {
-  return CompilerReport(std::move(text), launches, 9, "/tmp/private").diagnostics(most);
+  const auto is_header = [](const std::string& file) { return file.starts_with("/usr/"); };
+  return CompilerReport(std::move(text), launches, 9, "/tmp/private", is_header).diagnostics(most);
 }
 
 } // namespace
@@ -64,6 +65,15 @@ TEST_SUITE("CompilerReport") {
     for (int i = 0; i < 20'000; ++i) missing += "undefined reference to `f" + std::to_string(i) + "'\n";
     CHECK(read(missing).size() == 20);
     CHECK(read("undefined reference to `" + std::string(5000, 'x') + "'\n").at(0).message.size() < 500);
+  }
+
+  TEST_CASE("words of a file that is no header are not passed on") {
+    const auto all =
+        read("In file included from kernel.cpp:3:\n/etc/fstab:1:3: error: invalid directive #secret\n");
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].message == "the text includes a file that is none of the compiler's headers");
+    CHECK(all[0].remedy.find("secret") == std::string::npos);
+    CHECK(read("/usr/include/x.h:1:3: error: here\n").at(0).message == "here (in <x.h>)");
   }
 
   TEST_CASE("paths of the private folder do not get out") {

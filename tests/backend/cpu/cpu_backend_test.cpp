@@ -308,6 +308,8 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
     CHECK(backend.device().measured == measured);
     CHECK(backend.measure_ceilings() == measured);
     CHECK(backend.device().software.contains("compiler"));
+    CHECK(backend.device().software.at("compiler_files") ==
+          (landlock_version() > 0 ? "Landlock" : "checked"));
   }
 
   TEST_CASE("the overhead of an empty call is known") {

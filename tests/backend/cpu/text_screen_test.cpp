@@ -115,12 +115,17 @@ TEST_SUITE("text screen") {
     CHECK(in_kernel("__attribute__((constructor)) void f();").find("`constructor`") != std::string::npos);
     CHECK(in_kernel("[[gnu::section(\"x\")]] int f();").find("`section`") != std::string::npos);
     CHECK(in_kernel("<:<:gnu::__ifunc__(\"x\"):>:> int f();").find("`__ifunc__`") != std::string::npos);
+    CHECK(in_kernel("[[gnu::aligned(a[b[0]]), gnu::section(\"x\")]] int f();").find("`section`") !=
+          std::string::npos);
+    CHECK(in_kernel("auto s = \"\"R\"(\"; asm(\"nop\"); //)\";").find("`asm`") != std::string::npos);
+    CHECK(in_kernel("auto s = \"\"asm;").find("`asm`") != std::string::npos);
     CHECK(in_kernel("#pragma weak f").find("#pragma weak") != std::string::npos);
     CHECK(in_kernel("return __builtin_frame_address(0);").find("its caller") != std::string::npos);
     CHECK(in_kernel(
               "int section = 1; float constructor; a[b[0]] = section;\n__attribute__((noinline)) int g();\n"
               "#pragma omp simd\n#pragma GCC ivdep\nconst char* s = \"asm(1)\";")
               .empty());
+    CHECK_FALSE(found_after_preprocessing("# 1 \"./kernel.cpp\" 1\nasm(\"as Clang has it\");\n").empty());
     CHECK(found_after_preprocessing("# 1 \"/usr/include/x.h\" 1 3\nasm(\"theirs\");\n").empty());
   }
 }

@@ -2,7 +2,10 @@
 // without NVRTC all of it is skipped.
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/core/launch_lines.hpp>
+#include <mtmc/support/file_fence.hpp>
+#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
 
@@ -60,13 +63,19 @@ struct Limits {
   std::stop_token stop{};
 };
 
-CudaCompilation compile(const std::string& text, const Limits& limits = {}) {
+CudaCompilation compile_by(const CudaCompiler& by, const std::string& text, const Limits& limits = {}) {
   Task task{.name = "task", .kernel = {languages::cuda, text, {}}};
   task.arguments = {{.name = "C", .role = ArgumentRole::output, .shape = {"n"}}};
   const auto plan =
       plan_launches(parse_launch_lines(task.kernel), task, ProblemSize{.symbols = {{"n", 1000}}}, 132);
-  return compiler()->compile(task.kernel, plan, std::chrono::steady_clock::now() + limits.time, limits.stop,
-                             limits.memory);
+  return by.compile(task.kernel, plan, std::chrono::steady_clock::now() + limits.time, limits.stop,
+                    limits.memory);
+}
+CudaCompilation compile(const std::string& text, const Limits& limits = {}) {
+  return compile_by(*compiler(), text, limits);
+}
+std::string first_of(const CudaCompilation& result) {
+  return result.diagnostics.empty() ? "nothing" : result.diagnostics.front().message;
 }
 /// A kernel around a body.
 std::string kernel(const std::string& body, const std::string& before = {}) {
@@ -128,6 +137,16 @@ pid_t compilation() {
     if (const auto found = children_of(process); !found.empty()) return *found.begin();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+/// All errors of a text that must not compile.
+std::string error_of(const CudaCompiler& by, const std::string& text) {
+  const auto result = compile_by(by, text);
+  CHECK(result.cubin.empty());
+  REQUIRE_FALSE(result.diagnostics.empty());
+  std::string all;
+  for (const auto& diagnostic : result.diagnostics) all += diagnostic.message + diagnostic.remedy;
+  return all;
 }
 
 std::string first_message(const CudaCompilation& result) {
@@ -312,6 +331,72 @@ TEST_SUITE("the CUDA compiler's process") {
     CHECK(children_of(::getpid()).size() == 2);
     other.reset();
     CHECK(children_of(::getpid()).size() == 1);
+  }
+}
+
+TEST_SUITE("what CUDA kernels can have read") {
+  TEST_CASE("headers, and nothing else, with Landlock and without, apart and here") {
+    if (compiler() == nullptr) return;
+    const TemporaryFolder outside;
+    const auto secret = outside.path() + "/secret.h";
+    write_file_atomic(secret, "hidden_word other_word\n");
+    for (const bool apart : {true, false})
+      for (const bool landlock : {true, false}) {
+        // There is only the text's screen then.
+        if (!landlock && !apart) continue;
+        if (landlock && landlock_version() == 0) continue;
+        CAPTURE(apart);
+        CAPTURE(landlock);
+        CudaBackendOptions options;
+        options.landlock = landlock;
+        if (apart) options.compiler_command = {program};
+        const CudaCompiler other(options, "sm_90a");
+        CHECK(other.confinement() == (landlock ? "Landlock" : "seccomp"));
+        CHECK_FALSE(compile_by(other, kernel("C[0] = 1;")).cubin.empty());
+        for (const auto& path : {secret, "../../.." + secret, std::string("/proc/self/status")})
+          for (const std::string before : {"", "#include <cstdint>\n"}) {
+            const auto said = error_of(other, kernel("", before + "#include \"" + path + "\"\n"));
+            CAPTURE(said);
+            CHECK(said.find("_word") == std::string::npos);
+            CHECK(said.find("Name") == std::string::npos);
+          }
+        CHECK_FALSE(compile_by(other, kernel("C[0] = 2;")).cubin.empty());
+      }
+    // Who asked for it is not confined.
+    CHECK(read_file(secret) == "hidden_word other_word\n");
+  }
+
+  TEST_CASE("all headers that a kernel may include can be, with Landlock and without") {
+    if (compiler() == nullptr || compiler()->toolkit().empty()) return;
+    std::string all;
+    for (const auto& header : compiler()->headers()) all += "#include <" + header + ">\n";
+    for (const bool landlock : {true, false}) {
+      if (landlock && landlock_version() == 0) continue;
+      CAPTURE(landlock);
+      CudaBackendOptions options;
+      options.landlock = landlock;
+      options.compiler_command = {program};
+      const CudaCompiler other(options, "sm_90a");
+      const Limits patient{.time = std::chrono::minutes(10)};
+      // Behind a declaration nothing is precompiled.
+      for (const std::string& before : {"struct Before;\n" + all, std::string("#include <cuda_fp16.h>\n")}) {
+        const auto result = compile_by(other, kernel("C[0] = 1;", before), patient);
+        CHECK_MESSAGE(!result.cubin.empty(), first_of(result));
+      }
+    }
+  }
+
+  TEST_CASE("what cannot be kept from other files still quotes none of them") {
+    if (compiler() == nullptr) return;
+    const TemporaryFolder outside;
+    write_file_atomic(outside.path() + "/secret.h", "hidden_word other_word\n");
+    CudaBackendOptions options;
+    options.landlock = false;
+    const CudaCompiler here(options, "sm_90a");
+    CHECK(here.confinement() == "the text's screen");
+    const auto said = error_of(here, kernel("", "#include \"" + outside.path() + "/secret.h\"\n"));
+    CHECK(said.find("hidden_word") == std::string::npos);
+    CHECK(said.find("no header of the toolkit") != std::string::npos);
   }
 }
 

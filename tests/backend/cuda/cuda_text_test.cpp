@@ -25,7 +25,7 @@ const std::vector<LaunchSignature> launches{
 const std::string kernel = "one\ntwo\nthree\n//@ launch add(A)\n//@ launch gone(A)\n";
 
 std::vector<Diagnostic> read(const std::string& log, bool failed = true) {
-  return read_nvrtc_log(log, kernel, launches, failed);
+  return read_nvrtc_log(log, kernel, launches, {"/usr/local/cuda/include"}, failed);
 }
 
 LaunchArgument integer(std::int64_t value) {
@@ -97,6 +97,16 @@ TEST_SUITE("log of the CUDA compiler") {
     REQUIRE(found.size() == 1);
     CHECK(found[0].line == 0);
     CHECK(found[0].message == "no such architecture (in <mma.h>)");
+  }
+
+  TEST_CASE("words of a file that is no header are not passed on") {
+    for (const std::string file :
+         {"/etc/passwd", "/usr/local/cuda/include/../../../../etc/passwd", "notes.txt"}) {
+      const auto found = read(file + "(1): error: identifier \"root\" is undefined\n  root:x:0\n  ^\n");
+      REQUIRE(found.size() == 1);
+      CHECK(found[0].message == "the text includes a file that is no header of the toolkit");
+    }
+    CHECK(read("  root:x:0\nit failed\n").front().message == "the compiler failed: it failed\n");
   }
 
   TEST_CASE("a failure without a remark gives the log itself, and long lists end") {

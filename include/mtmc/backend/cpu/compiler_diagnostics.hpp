@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,13 @@ inline void split_location(std::string_view text, CompilerRemark& remark) {
     split_location(line.substr(0, at), *best);
   }
   return best;
+}
+
+/// Whether an assembler has the last word. It quotes its input, which may be any file.
+[[nodiscard]] inline bool is_assembler_failure(std::string_view text) {
+  return text.find(": Assembler messages:") != std::string_view::npos ||
+         text.find(": Error: ") != std::string_view::npos ||
+         text.find("assembler command failed") != std::string_view::npos;
 }
 
 /// The first name between single quotes in a message, or nothing.
@@ -162,10 +170,12 @@ inline void split_location(std::string_view text, CompilerRemark& remark) {
 /// Reads what the compiler wrote about a program (see `program_text`).
 class CompilerReport {
 public:
-  /// `kernel_lines` is the number of lines of the kernel's text, `folder` the path to keep out of messages.
+  /// `kernel_lines` is the number of lines of the kernel's text, `folder` the path to keep out of messages,
+  /// `is_header` whether a file is one of which messages may quote words.
   CompilerReport(std::string text, const std::vector<LaunchSignature>& signatures, int kernel_lines,
-                 const std::string& folder)
-      : text_(std::move(text)), signatures_(signatures), kernel_lines_(kernel_lines) {
+                 const std::string& folder, std::function<bool(const std::string&)> is_header)
+      : text_(std::move(text)), signatures_(signatures), kernel_lines_(kernel_lines),
+        is_header_(std::move(is_header)) {
     replace_all(text_, folder + '/', "");
     replace_all(text_, "std::__cxx11::", "std::");
   }
@@ -315,6 +325,11 @@ private:
     if (remark.file != "kernel.cpp") {
       diagnostic.line = required_line;
       diagnostic.column = required_column;
+      if (is_foreign(remark)) {
+        diagnostic.message = "the text includes a file that is none of the compiler's headers";
+        diagnostic.remedy = "Remove the #include, and put the code into the kernel's text";
+        return add(std::move(diagnostic));
+      }
       if (remark.line > 0) {
         const auto slash = remark.file.rfind('/');
         diagnostic.message += " (in <" + std::string(remark.file.substr(slash + 1)) + ">)";
@@ -327,6 +342,12 @@ private:
     }
     diagnostic.remedy = remedy_for(remark.message);
     add(std::move(diagnostic));
+  }
+
+  /// Whether it is about a file that the compiler should not have read, and may quote it.
+  [[nodiscard]] bool is_foreign(const CompilerRemark& remark) const {
+    return remark.line > 0 && remark.file.find('/') != std::string_view::npos &&
+           !is_header_(std::string(remark.file));
   }
 
   static void describe_launch(const LaunchSignature& signature, std::string_view message, Group& group) {
@@ -395,6 +416,7 @@ private:
   std::string text_;
   const std::vector<LaunchSignature>& signatures_;
   int kernel_lines_;
+  std::function<bool(const std::string&)> is_header_;
   std::vector<Group> groups_;
   int required_line_ = 0;
   int required_column_ = 0;

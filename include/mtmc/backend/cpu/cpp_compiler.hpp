@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -34,12 +36,33 @@ namespace mtmc::detail {
   return {};
 }
 
+/// Whether a program is a link to ccache, which keeps what it compiles in files of the user's.
+[[nodiscard]] inline bool is_caching(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::canonical(path, ignored).filename() == "ccache";
+}
+
+/// The same program without ccache before it, as ccache itself would find it; `path` if there is none.
+[[nodiscard]] inline std::string find_uncached(const std::string& path, std::string_view folders) {
+  if (!is_caching(path)) return path;
+  const auto name = path.substr(path.rfind('/') + 1);
+  while (!folders.empty()) {
+    const auto end = std::min(folders.find(':'), folders.size());
+    auto found = find_program(name, folders.substr(0, end));
+    if (!found.empty() && !is_caching(found)) return found;
+    folders.remove_prefix(std::min(end + 1, folders.size()));
+  }
+  return path;
+}
+
 /// How one call of the compiler is limited.
 struct CompilerLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   /// Bytes of address space; 0 = no limit.
   std::int64_t memory = 0;
   std::stop_token stop{};
+  /// What it and all that it starts may open; null: everything.
+  const FileFence* fence = nullptr;
 };
 
 /// A C++ compiler of the GCC or Clang family.
@@ -63,6 +86,7 @@ public:
           "there is no C++ compiler (tried " + tried + " in " + search_path_ + ')',
           "Install one, for example with `apt install g++`, or name it in CpuBackendOptions::compiler");
     }
+    path_ = find_uncached(path_, search_path_);
     const auto limits =
         CompilerLimits{.deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30}};
     const auto answer = run({"--version"}, "", limits);
@@ -81,6 +105,8 @@ public:
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// First line of what `--version` says.
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
+  /// The folders in which it finds what it starts, separated by colons.
+  [[nodiscard]] const std::string& search_path() const noexcept { return search_path_; }
   [[nodiscard]] bool is_clang() const noexcept { return is_clang_; }
 
   /// The flags that make its remarks readable for `CompilerReport`.
@@ -110,6 +136,7 @@ public:
     process.output_limit = std::size_t{256} << 10;
     process.memory_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.memory, 0));
     process.stop = limits.stop;
+    process.fence = limits.fence;
     process.deadline = std::chrono::milliseconds::max();
     if (limits.deadline != std::chrono::steady_clock::time_point::max())
       process.deadline = std::max(

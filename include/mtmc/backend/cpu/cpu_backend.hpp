@@ -88,7 +88,7 @@ public:
   /// hide, and what only the compiled object shows, is found by `compile`.
   [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
     if (!state_->options.locks.text_screen) return {};
-    return detail::screen_text(kernel.source, state_->options.allowed_headers);
+    return detail::screen_text(normalize_text(kernel.source), state_->options.allowed_headers);
   }
 
   /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
@@ -216,12 +216,16 @@ public:
       state_->measured.measured = probe_ceilings();
       const std::scoped_lock isolation(state_->isolation_lock);
       state_->measured.software["isolation"] = state_->isolation;
+      state_->measured.software[confinement_key] = state_->toolchain.confinement();
       state_->device.store(&state_->measured);
     }
     return state_->measured.measured;
   }
 
 private:
+  /// Under which the environment record says what keeps the compiler from files (`CpuToolchain`).
+  static constexpr const char* confinement_key = "compiler_files";
+
   struct State {
     explicit State(CpuBackendOptions given)
         : options(std::move(given)), toolchain(options), discovered(discover_cpu_device()),
@@ -232,6 +236,7 @@ private:
       discovered.compute_units = std::min(threads, discovered.compute_units);
       discovered.software["compiler"] = toolchain.compiler().version();
       discovered.software[environment_key::compile_command] = toolchain.command();
+      discovered.software[confinement_key] = toolchain.confinement();
       for (const auto& flag : options.flags)
         if (flag.starts_with("-fopenmp")) discovered.features.emplace_back("openmp");
       constexpr std::int64_t largest_default = std::int64_t{8} << 30;
@@ -263,7 +268,8 @@ private:
       if (options.locks != CpuLocks{})
         identity +=
             std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
-            (options.locks.object_screen ? "object " : "") + (options.locks.sandbox ? "sandbox " : "") +
+            (options.locks.object_screen ? "object " : "") + (options.locks.compiler_fence ? "fence " : "") +
+            (options.locks.sandbox ? "sandbox " : "") +
             (options.locks.process_namespace ? "namespace " : "") + (options.locks.freeze ? "freeze" : "");
     }
 
@@ -286,6 +292,8 @@ private:
     std::optional<double> overhead;
     /// The processor of timed kernels without threads.
     std::atomic<int> place = -1;
+    std::once_flag unfenced_once;
+    Device unfenced;
     Device measured;
     std::atomic<const Device*> device = &discovered;
   };
@@ -326,6 +334,7 @@ private:
       try {
         const auto begin = std::chrono::steady_clock::now();
         const auto hold = quietly([&] { return state_->gate.work(); });
+        state_->toolchain.prepare();
         compilation = state_->toolchain.compile(
             kernel, std::move(signatures),
             {.deadline = detail::put_off(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
@@ -333,6 +342,7 @@ private:
         state_->cache.abandon(key);
         throw;
       }
+      show_confinement();
       if (result.timed_out) return state_->cache.abandon(key);
       state_->cache.finish(key, *compilation);
     }
@@ -343,6 +353,17 @@ private:
     // Here, because it takes time that no deadline of a run foresees.
     (void)state_->toolchain.runner();
     result.program = state_->cache.program(key, compilation->object, state_);
+  }
+
+  /// Has the device say so if the compiler turned out not to work behind its fence.
+  void show_confinement() {
+    if (state_->toolchain.confinement() == state_->discovered.software.at(confinement_key)) return;
+    std::call_once(state_->unfenced_once, [this] {
+      state_->unfenced = state_->discovered;
+      state_->unfenced.software[confinement_key] = state_->toolchain.confinement();
+      const Device* expected = &state_->discovered;
+      state_->device.compare_exchange_strong(expected, &state_->unfenced);
+    });
   }
 
   [[nodiscard]] RunStatus execute(Program& program, std::span<const LaunchPlan> plans, Memory memory,

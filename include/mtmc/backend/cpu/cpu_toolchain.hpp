@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/compiler_diagnostics.hpp>
+#include <mtmc/backend/cpu/compiler_files.hpp>
 #include <mtmc/backend/cpu/cpp_compiler.hpp>
 #include <mtmc/backend/cpu/object_screen.hpp>
 #include <mtmc/backend/cpu/options.hpp>
@@ -21,10 +22,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -62,7 +65,8 @@ namespace mtmc::detail {
 class CpuToolchain {
 public:
   explicit CpuToolchain(const CpuBackendOptions& options)
-      : options_(options), compiler_(options), folder_(make_folder(options)) {}
+      : options_(options), compiler_(options), folder_(make_folder(options)),
+        fenced_(options.locks.compiler_fence && landlock_version() > 0) {}
 
   [[nodiscard]] const CppCompiler& compiler() const noexcept { return compiler_; }
 
@@ -82,29 +86,58 @@ public:
     return text;
   }
 
+  /// What keeps the compiler from files that are not its own, for the environment record: "Landlock", or
+  /// "checked", if there is none, or the compiler cannot work behind it: then what it has read is looked at
+  /// before anything of it is believed.
+  [[nodiscard]] std::string confinement() const { return fenced_ ? "Landlock" : "checked"; }
+
+  /// Finds out which files are the compiler's own, when it is first called, by compiling a small program.
+  /// Throws `Error` (`mtmc.backend.001`) if that fails.
+  void prepare() {
+    const std::scoped_lock lock(mutex_);
+    if (files_) return;
+    const TemporaryFolder folder({.base = folder_.path(), .prefix = "trial-"});
+    write_source(folder.path() + "/trial.cpp", correct_program);
+    auto arguments = code_flags();
+    arguments.insert(arguments.end(), {"-shared", "-MD", "-MF", "trial.d", "-o", "trial.so", "trial.cpp"});
+    auto telling = arguments;
+    telling.insert(telling.end(), {"-v", "-Wl,-t"});
+    const auto answer = compiler_.run(telling, folder.path(), {});
+    // Once more for the reason alone.
+    if (!answer.succeeded()) throw broken(compiler_.run(arguments, folder.path(), {}), "a correct program");
+    files_.emplace(compiler_, answer, folder.path(), options_.compiler_folders);
+  }
+
   /// Compiles a kernel with trampolines for those launches. `timed_out` is set if the deadline or a stop
   /// request came first; otherwise the answer has an object or at least one error.
   [[nodiscard]] Compilation compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
                                     const CompilerLimits& limits, bool& timed_out) {
+    prepare();
     const auto text = normalize_text(kernel.source);
     TemporaryFolder folder({.base = folder_.path(), .prefix = "program-"});
     write_source(folder.path() + "/kernel.cpp", text);
     write_source(folder.path() + "/program.cpp", program_text(signatures));
-    write_source(folder.path() + "/program.map", exported_symbols);
     const OwnFunctions own(text, signatures);
-    const auto answer = compiler_.run(arguments(own.flags()), folder.path(), limits);
+    const bool fenced = fenced_;
+    auto built = build(folder.path(), limits, fenced, own);
+    if (built.failed() && !exhausted(built.answer, limits)) {
+      check_itself();
+      if (fenced && !fenced_) built = build(folder.path(), limits, false, own);
+    }
     Compilation result;
-    timed_out = answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
+    timed_out = built.cut_short();
     if (timed_out) return result;
-    CompilerReport report(answer.error, signatures,
-                          static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path());
-    result.diagnostics = report.diagnostics(most_diagnostics);
     // Before anything the compiler says is believed or handed on: it may quote what it should not have read.
-    if (auto refused = screen(folder.path(), answer.succeeded(), own); !refused.empty()) {
-      result.diagnostics = std::move(refused);
+    if (!built.refused.empty()) {
+      result.diagnostics = std::move(built.refused);
       result.refused = true;
       return result;
     }
+    const auto& answer = built.answer;
+    CompilerReport report(built.said, signatures,
+                          static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path(),
+                          [this](const std::string& file) { return files_->is_header(file); });
+    result.diagnostics = report.diagnostics(most_diagnostics);
     if (answer.succeeded()) {
       const auto path = folder.path() + "/program.so";
       if (const auto file = read_elf(read_file(path)))
@@ -160,42 +193,96 @@ private:
     }
   }
 
+  /// What the compiler made of a program in a folder.
+  struct Built {
+    /// Of the last step that was taken.
+    ProcessResult answer;
+    /// The errors and warnings of all steps.
+    std::string said;
+    /// Why nothing of it must be believed.
+    std::vector<Diagnostic> refused{};
+
+    [[nodiscard]] bool cut_short() const {
+      return answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
+    }
+    [[nodiscard]] bool failed() const { return !cut_short() && refused.empty() && !answer.succeeded(); }
+  };
+
+  /// Makes `program.so` from `program.cpp`, in two steps: what the compiler proper gets has been read, and no
+  /// longer includes anything.
+  [[nodiscard]] Built build(const std::string& folder, CompilerLimits limits, bool fenced,
+                            const OwnFunctions& own) const {
+    write_source(folder + "/program.map", exported_symbols);
+    std::optional<FileFence> fence;
+    if (fenced) limits.fence = &fence.emplace(files_->openable(folder));
+    Built built{compiler_.run(preprocessing(), folder, limits), {}};
+    built.said = built.answer.error;
+    if (built.cut_short()) return built;
+    built.refused = screen_preprocessed(folder);
+    if (!built.answer.succeeded() || !built.refused.empty()) return built;
+    built.answer = compiler_.run(arguments(fenced, own), folder, limits);
+    built.said += built.answer.error;
+    if (built.answer.succeeded()) built.refused = screen_compiled(folder, own);
+    return built;
+  }
+
   /// How compilers name what they keep: Clang, and GCC where the result has a name of its own.
   static constexpr std::array<std::string_view, 2> kept_names{"program", "program.so-program"};
 
-  /// What the screens of the preprocessed text and of the object have to say.
-  [[nodiscard]] std::vector<Diagnostic> screen(const std::string& folder, bool compiled,
-                                               const OwnFunctions& own) const {
-    const auto kept = [&](std::string_view extension) {
-      for (const auto name : kept_names) {
-        auto path = folder;
-        path.append("/").append(name).append(extension);
-        if (::access(path.c_str(), F_OK) == 0) return path;
-      }
-      return std::string{};
+  /// What of the preprocessed text, and of the files it was read from, is not allowed.
+  [[nodiscard]] std::vector<Diagnostic> screen_preprocessed(const std::string& folder) const {
+    const auto refuse = [](std::string message, std::string remedy) {
+      return std::vector<Diagnostic>{{Severity::error, 0, 0, std::move(message), std::move(remedy), {}}};
     };
-    if (const auto text = kept(".ii"); options_.locks.text_screen && !text.empty()) {
-      struct stat facts {};
-      constexpr off_t most = off_t{64} << 20;
-      if (::stat(text.c_str(), &facts) == 0 && facts.st_size > most)
+    for (const auto& file : read_by(folder, "program.d"))
+      if (file != "kernel.cpp" && file != "program.cpp" && !files_->is_header(file))
+        return refuse("the text includes `" + file + "`, which is none of the compiler's headers",
+                      std::string(cpp_text_rules.header_remedy));
+    const auto text = folder + "/program.ii";
+    struct stat facts {};
+    if (!options_.locks.text_screen || ::stat(text.c_str(), &facts) != 0) return {};
+    constexpr off_t most = off_t{64} << 20;
+    if (facts.st_size > most)
+      return refuse("the preprocessed text is larger than 64 MiB",
+                    "Make the text smaller: fewer headers, no macros that multiply");
+    return PreprocessedScreen("kernel.cpp", end_of_kernel_file).screen(read_file(text));
+  }
+
+  /// What of the object, and of the files that went into it, is not allowed.
+  [[nodiscard]] std::vector<Diagnostic> screen_compiled(const std::string& folder,
+                                                        const OwnFunctions& own) const {
+    for (const auto& file : read_by(folder, "assembled.d"))
+      if (file.find('/') != std::string::npos)
         return {{Severity::error,
                  0,
                  0,
-                 "the preprocessed text is larger than 64 MiB",
-                 "Make the text smaller: fewer headers, no macros that multiply",
+                 "the text has the assembler read `" + file + '`',
+                 "Write plain C++, without inline assembly",
                  {}}};
-      auto found = PreprocessedScreen("kernel.cpp", end_of_kernel_file).screen(read_file(text));
-      if (!found.empty()) return found;
-    }
-    if (!options_.locks.object_screen || !compiled) return {};
-    const auto object = kept(".o");
-    return screen_object(object.empty() ? std::string{} : read_file(object), options_.allowed_functions,
-                         own.called_by_compiler());
+    if (!options_.locks.object_screen) return {};
+    std::string object;
+    for (const auto name : kept_names)
+      if (const auto path = folder + '/' + std::string(name) + ".o"; ::access(path.c_str(), F_OK) == 0)
+        object = read_file(path);
+    return screen_object(object, options_.allowed_functions, own.called_by_compiler());
+  }
+
+  /// The files that a step has read, by its own list, without the folder where they lie in it; none if there
+  /// is no list.
+  [[nodiscard]] static std::vector<std::string> read_by(const std::string& folder, const char* list) {
+    const auto path = folder + '/' + list;
+    if (::access(path.c_str(), F_OK) != 0) return {};
+    auto files = dependencies(read_file(path));
+    for (auto& file : files)
+      for (const auto& here : {folder + '/', std::string("./")})
+        if (file.starts_with(here)) file.erase(0, here.size());
+    return files;
   }
 
   /// Other candidates' texts are nothing a candidate should find.
   static void remove_traces(const std::string& folder) {
-    for (const std::string_view file : {"kernel.cpp", "program.cpp", "program.map"})
+    for (const std::string_view file :
+         {"kernel.cpp", "program.cpp", "program.map", "program.d", "assembled.d"})
       ::unlink((folder + '/' + std::string(file)).c_str());
     for (const auto name : kept_names)
       for (const std::string_view extension : {".ii", ".bc", ".s", ".o", ".res"})
@@ -206,19 +293,6 @@ private:
   /// kernel and nobody else, and nobody else's in their place, whatever names they have.
   static constexpr std::string_view exported_symbols = "{ global: mtmc_launch_*; local: *; };\n";
 
-  [[nodiscard]] std::vector<std::string> arguments(const std::vector<std::string>& own = {}) const {
-    // Flags of the host come last, so that it has the last word.
-    auto arguments = compiler_.remark_flags();
-    arguments.insert(arguments.end(), {"-shared", "-fvisibility=hidden", "-Wl,--version-script=program.map",
-                                       "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro"});
-    arguments.insert(arguments.end(), own.begin(), own.end());
-    if (options_.locks.text_screen || options_.locks.object_screen) arguments.emplace_back("-save-temps");
-    const auto code = code_flags();
-    arguments.insert(arguments.end(), code.begin(), code.end());
-    arguments.insert(arguments.end(), {"-o", "program.so", "program.cpp"});
-    return arguments;
-  }
-
   [[nodiscard]] std::vector<std::string> code_flags() const {
     std::vector<std::string> flags{"-fPIC"};
     for (const auto* const list : {&options_.flags, &options_.extra_flags})
@@ -226,33 +300,69 @@ private:
     return flags;
   }
 
-  // Makes sure that a failed compilation has an error that says why, and that it is the kernel's fault.
-  void explain(const ProcessResult& answer, const CompilerLimits& limits, const std::string& folder,
-               std::vector<Diagnostic>& diagnostics) {
+  /// `first`, with the flags of the host behind it, so that it has the last word, and then `last`.
+  [[nodiscard]] std::vector<std::string> with_flags(const std::vector<std::string>& first,
+                                                    const std::vector<std::string>& last) const {
+    auto arguments = compiler_.remark_flags();
+    const auto code = code_flags();
+    for (const auto* const list : {&first, &code, &last})
+      arguments.insert(arguments.end(), list->begin(), list->end());
+    return arguments;
+  }
+
+  [[nodiscard]] std::vector<std::string> preprocessing() const {
+    return with_flags({}, {"-E", "-MD", "-MF", "program.d", "-o", "program.ii", "program.cpp"});
+  }
+
+  [[nodiscard]] std::vector<std::string> arguments(bool fenced, const OwnFunctions& own) const {
+    auto first = own.flags();
+    first.insert(first.end(), {"-shared", "-fvisibility=hidden", "-Wl,--version-script=program.map",
+                               "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro", "-nostdinc", "-save-temps"});
+    if (compiler_.is_clang()) first.emplace_back("-nostdinc++");
+    // Without a fence the assembler says what it has read, which Clang's own one cannot.
+    if (!fenced) first.emplace_back("-Wa,--MD,assembled.d");
+    if (!fenced && compiler_.is_clang()) first.emplace_back("-fno-integrated-as");
+    return with_flags(first, {"-o", "program.so", "program.ii"});
+  }
+
+  /// What a text is told that wants more than a compilation may have; nothing if that was not its trouble.
+  [[nodiscard]] static std::optional<Diagnostic> exhausted(const ProcessResult& answer,
+                                                           const CompilerLimits& limits) {
     const auto said = [&](std::string_view part) { return answer.error.find(part) != std::string::npos; };
+    const auto error = [](std::string message, std::string remedy) {
+      return Diagnostic{Severity::error, 0, 0, std::move(message), std::move(remedy), {}};
+    };
     if (said("out of memory") || said("virtual memory exhausted") || said("Cannot allocate memory") ||
-        said("std::bad_alloc") || said("Killed signal") || said("failed to map segment")) {
-      diagnostics = {
-          {Severity::error,
-           0,
-           0,
-           "the compiler needs more memory than the limit of " + std::to_string(limits.memory >> 20) + " MiB",
-           "Make the text smaller: less unrolling, smaller tables, shallower templates",
-           {}}};
+        said("std::bad_alloc") || said("Killed signal") || said("failed to map segment"))
+      return error("the compiler needs more memory than the limit of " + std::to_string(limits.memory >> 20) +
+                       " MiB",
+                   "Make the text smaller: less unrolling, smaller tables, shallower templates");
+    if (said("File size limit exceeded") || said("File too large"))
+      return error("the compiled program is larger than a kernel may be",
+                   "Make large tables buffers or compute them");
+    return std::nullopt;
+  }
+
+  /// Makes sure that a failed compilation has an error that says why.
+  static void explain(const ProcessResult& answer, const CompilerLimits& limits, const std::string& folder,
+                      std::vector<Diagnostic>& diagnostics) {
+    if (auto reason = exhausted(answer, limits)) {
+      diagnostics = {std::move(*reason)};
       return;
     }
-    if (said("File size limit exceeded") || said("File too large")) {
-      diagnostics = {{Severity::error,
-                      0,
-                      0,
-                      "the compiled program is larger than a kernel may be",
-                      "Make large tables buffers or compute them",
-                      {}}};
-      return;
-    }
-    check_itself();
     for (const auto& diagnostic : diagnostics)
       if (diagnostic.severity == Severity::error) return;
+    if (is_assembler_failure(answer.error)) {
+      diagnostics.insert(diagnostics.begin(),
+                         {Severity::error,
+                          0,
+                          0,
+                          "the assembler does not take what the compiler makes of this kernel",
+                          "Write plain C++, without assembly, for the instruction sets that the device's "
+                          "features name",
+                          {}});
+      return;
+    }
     auto message = answer.error;
     replace_all(message, folder + '/', "");
     constexpr std::size_t most = 400;
@@ -262,17 +372,24 @@ private:
         {Severity::error, 0, 0, "the compiler failed: " + answer.message + ' ' + message, {}, {}});
   }
 
-  // A compiler without its headers, assembler or OpenMP, or with flags it does not know, fails for every
-  // text: that is not a candidate's fault. Tried once, when a compilation first fails.
+  /// A compiler that cannot do its work behind the fence, a wrapper that reads files of its own say, fails
+  /// for every text: that is not a candidate's fault, and the fence is given up. Tried once, when a
+  /// compilation first fails. Throws `Error` (`mtmc.backend.001`) if a correct program does not compile
+  /// without it either.
   void check_itself() {
     const std::scoped_lock lock(mutex_);
     if (checked_) return;
-    TemporaryFolder folder({.base = folder_.path(), .prefix = "check-"});
-    write_source(folder.path() + "/program.map", exported_symbols);
-    write_source(folder.path() + "/program.cpp",
-                 "#include <cstdint>\n#ifdef _OPENMP\n#include <omp.h>\n#endif\nvoid f(int n, float* x) {\n"
-                 "#pragma omp parallel for\n  for (int i = 0; i < n; ++i) x[i] += 1;\n}\n");
-    const auto answer = compiler_.run(arguments(), folder.path(), {});
+    const TemporaryFolder folder({.base = folder_.path(), .prefix = "check-"});
+    write_source(folder.path() + "/program.cpp", correct_program);
+    const auto compiles = [&](bool fenced) {
+      return build(folder.path(), {}, fenced, OwnFunctions({}, {})).answer;
+    };
+    auto answer = compiles(fenced_);
+    if (fenced_ && !answer.succeeded()) {
+      answer = compiles(false);
+      // Once more, in case that something else was in its way for a moment.
+      fenced_ = !answer.succeeded() || compiles(true).succeeded();
+    }
     if (!answer.succeeded()) throw broken(answer, "a correct program");
     checked_ = true;
   }
@@ -300,10 +417,19 @@ private:
     }
   }
 
+  /// With what else compilations need: the C++ library, OpenMP if the flags ask for it, a linker.
+  static constexpr std::string_view correct_program =
+      "#include <cstdint>\n#ifdef _OPENMP\n#include <omp.h>\n#endif\nvoid f(int n, float* x) {\n"
+      "#pragma omp parallel for\n  for (int i = 0; i < n; ++i) x[i] += 1;\n}\n";
+
   CpuBackendOptions options_;
   CppCompiler compiler_;
   TemporaryFolder folder_;
+  /// Whether compilations run behind a fence.
+  std::atomic<bool> fenced_;
   std::mutex mutex_;
+  /// Does not change any more once it is there.
+  std::optional<CompilerFiles> files_;
   std::string runner_;
   bool checked_ = false;
 };

@@ -17,6 +17,9 @@ struct CpuLocks {
   bool text_screen = true;
   /// Tables of the object file: writable variables, constructors, functions of other libraries.
   bool object_screen = true;
+  /// Landlock, where the system has it: the compiler's process opens its own files and nothing else. Without
+  /// it, what the compiler has read is looked at before anything of it is believed.
+  bool compiler_fence = true;
   /// System calls of the kernel's process: memory and its own threads only.
   bool sandbox = true;
   /// The kernel's process can name no other one: it is in a process namespace of its own, where the system
@@ -65,6 +68,8 @@ struct CpuBackendOptions {
   /// Functions a kernel may call besides those of the C and C++ library that compute, as the linker knows
   /// them. What they do is the host's responsibility.
   std::vector<std::string> allowed_functions{};
+  /// Folders besides its own from which the compiler may read headers, those that `extra_flags` do not name.
+  std::vector<std::string> compiler_folders{};
   CpuLocks locks{};
   /// Memory of freed buffers that is kept for the next ones, in bytes; 0 = none. Without the sandbox none is.
   std::int64_t reserved_bytes = std::int64_t{128} << 20;

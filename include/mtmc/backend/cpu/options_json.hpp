@@ -24,6 +24,7 @@ inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   visit.optional("device_lock_folder", noun.device_lock_folder, defaults.device_lock_folder);
   visit.optional("allowed_headers", noun.allowed_headers, defaults.allowed_headers);
   visit.optional("allowed_functions", noun.allowed_functions, defaults.allowed_functions);
+  visit.optional("compiler_folders", noun.compiler_folders, defaults.compiler_folders);
   visit.optional("reserved_bytes", noun.reserved_bytes, defaults.reserved_bytes);
   visit.optional("cached_programs", noun.cached_programs, defaults.cached_programs);
   visit.no_others();

@@ -37,7 +37,7 @@ public:
   /// What is not allowed, as errors with lines of the kernel's text; none if all is well.
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
     SourceTokens tokens(text);
-    int brackets = 0;     // depth within [[ ]]
+    int brackets = 0;     // depth within [[ ]], which count
     int parentheses = -1; // depth within the parentheses of an __attribute__, -1 outside
     SourceToken before;
     for (auto token = tokens.next(); token.kind != SourceToken::Kind::end && !ended_; token = tokens.next()) {
@@ -48,12 +48,17 @@ public:
       }
       if (!in_kernel_) continue;
       token.line += shift_;
-      if (token.is("[") && before.is("[")) brackets = 1;
-      if (brackets > 0 && token.is("]") && before.is("]")) brackets = 0;
+      if (brackets == 0 && token.is("[") && before.is("["))
+        brackets = 2;
+      else if (brackets > 0)
+        brackets += token.is("[") ? 1 : token.is("]") ? -1 : 0;
+      found_.check_clear(token);
       if (before.is("__attribute__") || before.is("__attribute")) parentheses = 0;
       if (parentheses >= 0 && token.is("(")) ++parentheses;
       if (parentheses >= 0 && token.is(")") && --parentheses == 0) parentheses = -1;
       if (token.kind == SourceToken::Kind::name) name(token, brackets > 0 || parentheses > 0);
+      if (!token.suffix.empty())
+        name({.kind = SourceToken::Kind::name, .spelling = token.suffix, .line = token.line}, brackets > 0);
       before = std::move(token);
     }
     return found_.take();
@@ -84,7 +89,9 @@ private:
     int number = 0;
     std::from_chars(line[0].spelling.data(), line[0].spelling.data() + line[0].spelling.size(), number);
     ended_ = ended_ || line[1].spelling == end_file_;
-    in_kernel_ = line[1].spelling == kernel_file_;
+    std::string_view file = line[1].spelling;
+    if (file.starts_with("./")) file.remove_prefix(2); // as Clang has it
+    in_kernel_ = file == kernel_file_;
     shift_ = number - (here + 1);
   }
 

@@ -122,6 +122,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   texts(request.entries);
   to.number(static_cast<std::uint64_t>(request.deadline.time_since_epoch().count()));
   to.number(static_cast<std::uint64_t>(request.memory_bytes));
+  to.number(request.landlock ? 1 : 0);
   return to.bytes();
 }
 [[nodiscard]] inline NvrtcRequest read_request(std::string_view bytes) {
@@ -145,6 +146,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   using Clock = std::chrono::steady_clock;
   request.deadline = Clock::time_point(Clock::duration(static_cast<Clock::rep>(from.number())));
   request.memory_bytes = static_cast<std::int64_t>(from.number());
+  request.landlock = from.number() != 0;
   return request;
 }
 

@@ -3,14 +3,17 @@
 ///
 /// A candidate's text meets a compiler that no other text has touched, with all that is costly (the library,
 /// its tables, precompiled headers of the toolkit) already there. What it does to that compiler, crash, hang,
-/// eat memory, ends with the forked process. This process itself compiles nothing of a candidate's.
+/// eat memory, ends with the forked process, which may open headers of the toolkit and nothing else. This
+/// process itself compiles nothing of a candidate's.
 
 #include <mtmc/backend/cuda/compiler_protocol.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/backend/cuda/precompiled_headers.hpp>
 #include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/open_broker.hpp>
 #include <mtmc/support/packet_socket.hpp>
 #include <mtmc/support/program_roles.hpp>
 
@@ -34,8 +37,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -46,10 +51,14 @@ namespace mtmc::detail {
 class CompilerService {
 public:
   /// `folder`: where precompiled headers go.
-  CompilerService(int socket, std::string folder) : socket_(socket), folder_(std::move(folder)) {}
+  CompilerService(int socket, std::string folder)
+      : socket_(socket), folder_(std::move(folder)), scratch_(folder_ + "/scratch") {}
 
   /// Serves until the other end is closed.
   void run(const std::string& library, const std::string& toolkit, int driver_version) {
+    // Where the compiler puts a file while it reads precompiled headers.
+    (void)::mkdir(scratch_.c_str(), S_IRWXU);
+    (void)::setenv("TMPDIR", scratch_.c_str(), 1);
     try {
       compiler_ = std::make_unique<Nvrtc>(library, toolkit, driver_version);
       headers_ = std::make_unique<PrecompiledHeaders>(*compiler_, folder_);
@@ -58,7 +67,7 @@ public:
       return;
     }
     if (!send_packet(socket_, to_bytes(CompilerGreeting{compiler_->version(), {}}))) return;
-    warm_up();
+    compiler_->warm_up();
     while (serve()) {
     }
     for (auto& running : running_) end(running, false);
@@ -77,17 +86,6 @@ private:
     FileDescriptor words{};
     Clock::time_point until{};
   };
-
-  /// What the first compilation sets up is there for all the others (10 of 37 ms).
-  void warm_up() const {
-    NvrtcRequest request;
-    request.source = "__global__ void mtmc_warm(float* a) { a[threadIdx.x] = 1; }";
-    try {
-      (void)compiler_->compile(request);
-    } catch (const Error&) {
-      // A compiler that cannot do this says so where it is asked for something.
-    }
-  }
 
   /// Waits for the next thing to happen. False at the end of the conversation.
   [[nodiscard]] bool serve() {
@@ -177,6 +175,7 @@ private:
     std::string bytes;
     try {
       try {
+        confine(request);
         bytes = to_bytes(compiler_->compile(request));
       } catch (const Error& error) {
         bytes = to_bytes(error);
@@ -187,6 +186,22 @@ private:
       ::_exit(1);
     }
     ::_exit(write_all(result_number, bytes) == 0 ? 0 : 1);
+  }
+
+  /// Leaves this process the headers, those that were precompiled, and a place for what it writes. Throws
+  /// `Error` (`mtmc.backend.001`) if the system has no way to do so.
+  void confine(const NvrtcRequest& request) const {
+    auto readable = include_folders(request.options);
+    readable.push_back(folder_);
+    if (request.landlock && landlock_version() > 0) {
+      const FileFence fence({.read = readable, .write = {scratch_}});
+      if (fence.usable() && fence.enter()) return;
+    }
+    if (!open_by_broker(readable))
+      throw Error(error_id::backend_compiler,
+                  "the compiler cannot be kept from the files of this machine: " +
+                      std::generic_category().message(errno),
+                  "Allow its process Landlock or seccomp, as systems and containers do by default");
   }
 
   /// Only downwards: a worker's limit is one for what it starts, too.
@@ -235,6 +250,7 @@ private:
 
   int socket_;
   std::string folder_;
+  std::string scratch_;
   std::unique_ptr<Nvrtc> compiler_;
   std::unique_ptr<PrecompiledHeaders> headers_;
   std::vector<Running> running_;

@@ -91,7 +91,7 @@ public:
   /// What of a kernel's text is not allowed; none if all is well. What only the binary shows is found by
   /// `compile`.
   [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
-    return detail::DirectiveScreen(detail::cuda_text_rules).screen(kernel.source);
+    return detail::DirectiveScreen(detail::cuda_text_rules).screen(normalize_text(kernel.source));
   }
 
   /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
@@ -217,6 +217,7 @@ private:
           launcher(*context) {
       device.software["compiler"] = compiler.version();
       device.software[environment_key::compile_command] = compiler.command();
+      device.software["compiler_files"] = compiler.confinement();
       device.features = {"cuda"};
       device.headers = compiler.headers();
       if (launcher.launches_clusters())

@@ -10,12 +10,14 @@
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/kernel.hpp>
+#include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/program_roles.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -50,7 +52,8 @@ public:
   /// `architecture`: "sm_90a". Throws `Error` (`mtmc.backend.001`) where there is no NVRTC that serves a
   /// driver of `driver_version` (0 = any).
   CudaCompiler(const CudaBackendOptions& options, const std::string& architecture, int driver_version = 0)
-      : toolkit_(toolkit_of(options)), memory_bytes_(options.compile_memory_bytes), flags_(options.flags) {
+      : toolkit_(toolkit_of(options)), memory_bytes_(options.compile_memory_bytes),
+        landlock_(options.landlock && landlock_version() > 0), flags_(options.flags) {
     if (auto command = compiler_command(options); command.empty())
       here_.emplace(options.nvrtc_library, toolkit_, driver_version);
     else
@@ -69,6 +72,11 @@ public:
   [[nodiscard]] std::string version() const { return here_ ? here_->version() : apart_->version(); }
   /// Whether it is a process of its own, so that limits are kept.
   [[nodiscard]] bool is_apart() const noexcept { return apart_ != nullptr; }
+  /// What keeps the compiler from files that are no headers, for the environment record: "Landlock",
+  /// "seccomp", or only "the text's screen".
+  [[nodiscard]] std::string confinement() const {
+    return landlock_ ? "Landlock" : is_apart() ? "seccomp" : "the text's screen";
+  }
   /// The toolkit whose headers kernels can include; empty without one.
   [[nodiscard]] const std::string& toolkit() const noexcept { return toolkit_; }
   /// What kernels may include and is there, by what lies in the toolkit's folders.
@@ -96,27 +104,30 @@ public:
   [[nodiscard]] CudaCompilation compile(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
                                         std::stop_token stop, std::int64_t memory_bytes = 0) const {
     CudaCompilation result;
+    const auto text = normalize_text(kernel.source);
     result.signatures = signatures_of(plan);
     result.diagnostics = check_entry_names(plan);
     if (!result.diagnostics.empty()) return result;
     NvrtcRequest request;
     request.source = cuda_program_text(result.signatures);
     request.name = "program.cu";
-    request.headers = {{std::string(cuda_kernel_file), kernel.source}};
-    for (const auto& [name, text] : cuda_own_headers()) request.headers.push_back({name, text});
+    request.headers = {{std::string(cuda_kernel_file), text}};
+    for (const auto& [name, header] : cuda_own_headers()) request.headers.push_back({name, header});
     request.options = flags_;
-    if (!toolkit_.empty()) request.precompilable = leading_cuda_includes(kernel.source);
+    if (!toolkit_.empty()) request.precompilable = leading_cuda_includes(text);
     for (const auto& signature : result.signatures) request.entries.push_back(signature.entry);
     request.deadline = deadline;
     request.memory_bytes = memory_bytes > 0 ? memory_bytes : memory_bytes_;
+    request.landlock = landlock_;
     request.stop = std::move(stop);
-    auto compiled = here_ ? here_->compile(request) : apart_->compile(request);
+    auto compiled = here_ ? compile_here(request) : apart_->compile(request);
     if (result.timed_out = compiled.timed_out; result.timed_out) return result;
     if (compiled.failure) {
       result.diagnostics.push_back(std::move(*compiled.failure));
       return result;
     }
-    result.diagnostics = read_nvrtc_log(compiled.log, kernel.source, result.signatures, !compiled.compiled);
+    result.diagnostics =
+        read_nvrtc_log(compiled.log, text, result.signatures, include_folders(flags_), !compiled.compiled);
     if (!compiled.compiled) return result;
     if (auto refused = screen_cubin(compiled.cubin, compiled.ptx); !refused.empty()) {
       result.refused = true;
@@ -129,6 +140,22 @@ public:
   }
 
 private:
+  /// In a thread that can read the toolkit's headers and nothing else, if the system keeps it to that.
+  [[nodiscard]] NvrtcResult compile_here(const NvrtcRequest& request) const {
+    if (!landlock_) return here_->compile(request);
+    std::call_once(warm_, [this] { here_->warm_up(); });
+    const FileFence fence({.read = include_folders(flags_)});
+    try {
+      if (auto result = fence.run_behind([&] { return here_->compile(request); })) return std::move(*result);
+    } catch (const std::system_error& error) {
+      throw Error(error_id::backend_compiler,
+                  std::string("a kernel cannot be compiled in a thread of its own: ") + error.what(),
+                  "Raise the limit on threads (ulimit -u)");
+    }
+    throw Error(error_id::backend_compiler, "the system does not let a thread confine itself",
+                "Set CudaBackendOptions::compiler_command, so that kernels are compiled in another process");
+  }
+
   [[nodiscard]] static std::string toolkit_of(const CudaBackendOptions& options) {
     if (!options.toolkit_folder.empty()) return options.toolkit_folder;
     const std::string usual = "/usr/local/cuda";
@@ -163,6 +190,8 @@ private:
 
   std::string toolkit_;
   std::int64_t memory_bytes_;
+  bool landlock_;
+  mutable std::once_flag warm_;
   /// One of the two.
   std::optional<Nvrtc> here_;
   std::unique_ptr<CompilerProcess> apart_;

@@ -15,6 +15,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ struct NvrtcRequest {
   /// Bytes that this compilation may add to what the compiler itself takes; 0 = no limit. Kept only where the
   /// compiler has a process of its own.
   std::int64_t memory_bytes = 0;
+  /// Whether Landlock, where there is one, keeps the compiler to its headers.
+  bool landlock = true;
   std::stop_token stop{};
   /// Called now and then while it compiles. May be empty; must not throw.
   std::function<void()> meanwhile{};
@@ -62,6 +65,15 @@ struct NvrtcResult {
   /// In the order of the request's entries; empty where there is no such function.
   std::vector<std::string> lowered{};
 };
+
+/// The folders in which those options have headers looked for.
+[[nodiscard]] inline std::vector<std::string> include_folders(const std::vector<std::string>& options) {
+  std::vector<std::string> folders;
+  for (const auto& option : options)
+    for (const std::string_view flag : {"--include-path=", "-I="})
+      if (option.starts_with(flag)) folders.push_back(option.substr(flag.size()));
+  return folders;
+}
 
 /// What a coder is told of a text that needs more memory than its compilation may take (0 = than there is).
 [[nodiscard]] inline Diagnostic compiler_out_of_memory(std::int64_t bytes) {
@@ -91,6 +103,17 @@ public:
   /// "NVRTC 13.0".
   [[nodiscard]] std::string version() const {
     return "NVRTC " + std::to_string(major_) + '.' + std::to_string(minor_);
+  }
+
+  /// Has done what only a first compilation does (10 of 37 ms), opening libraries of its own among it.
+  void warm_up() const {
+    NvrtcRequest request;
+    request.source = "__global__ void mtmc_warm(float* a) { a[threadIdx.x] = 1; }";
+    try {
+      (void)compile(request);
+    } catch (const Error&) {
+      // A compiler that cannot do this says so where it is asked for something.
+    }
   }
 
   /// Compiles. Throws `Error` (`mtmc.backend.001`) only where the compiler itself fails.

@@ -4,6 +4,7 @@
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/launch_check.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/nvrtc_headers.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -49,10 +50,36 @@ struct NvrtcRemark {
   return std::nullopt;
 }
 
-/// Diagnostics of a log. `failed`: there must be an error, if need be the log's own words. At most eight
-/// errors and four warnings, one a line.
+/// Whether a remark may quote the file it is about: the kernel's, one of this library's, or a header from
+/// `folders`.
+[[nodiscard]] inline bool may_quote(const std::string& file, const std::vector<std::string>& folders) {
+  if (file == cuda_kernel_file || file == end_of_kernel_file || file == "program.cu" ||
+      file == "mtmc-launch-check")
+    return true;
+  for (const auto& [own, text] : cuda_own_headers())
+    if (file == own) return true;
+  return file.find("/../") == std::string::npos &&
+         std::any_of(folders.begin(), folders.end(),
+                     [&](const std::string& folder) { return file.starts_with(folder + '/'); });
+}
+
+/// Lines of a log that are no echo of a source text, which is indented.
+[[nodiscard]] inline std::string without_echo(std::string_view log) {
+  std::string lines;
+  while (!log.empty()) {
+    const auto end = std::min(log.find('\n'), log.size());
+    const auto line = log.substr(0, end);
+    if (!line.empty() && line.front() != ' ' && !read_remark(line)) lines.append(line).append("\n");
+    log.remove_prefix(std::min(end + 1, log.size()));
+  }
+  return lines;
+}
+
+/// Diagnostics of a log. `header_folders`: where the compiler may have found headers. `failed`: there must be
+/// an error, if need be the log's own words. At most eight errors and four warnings, one a line.
 [[nodiscard]] inline std::vector<Diagnostic> read_nvrtc_log(std::string_view log, const std::string& kernel,
                                                             const std::vector<LaunchSignature>& signatures,
+                                                            const std::vector<std::string>& header_folders,
                                                             bool failed) {
   constexpr std::size_t most_errors = 8;
   constexpr std::size_t most_warnings = 4;
@@ -84,6 +111,10 @@ struct NvrtcRemark {
       diagnostic.line = lines;
       diagnostic.message = "the text ends in the middle of something: " + diagnostic.message;
       diagnostic.remedy = "Close every brace, parenthesis and comment";
+    } else if (!may_quote(remark->file, header_folders)) {
+      diagnostic.line = 0;
+      diagnostic.message = "the text includes a file that is no header of the toolkit";
+      diagnostic.remedy = "Remove the #include, and put the code into the kernel's text";
     } else if (remark->file != cuda_kernel_file) {
       diagnostic.line = 0;
       diagnostic.message += " (in <" + remark->file.substr(remark->file.rfind('/') + 1) + ">)";
@@ -119,7 +150,7 @@ struct NvrtcRemark {
   if (failed && errors.empty()) {
     constexpr std::size_t longest = 2000;
     errors.push_back(
-        {Severity::error, 0, 0, "the compiler failed: " + std::string(log.substr(0, longest)), {}, {}});
+        {Severity::error, 0, 0, "the compiler failed: " + without_echo(log).substr(0, longest), {}, {}});
   }
   errors.insert(errors.end(), warnings.begin(), warnings.end());
   return errors;

@@ -37,6 +37,10 @@ struct CudaBackendOptions {
   /// then whether it shall go on, there is no limit on memory, and a crash of the compiler is one of this
   /// process.
   std::vector<std::string> compiler_command{};
+  /// Landlock, where the system has it, keeps the compiler to the headers of the toolkit. Without it another
+  /// process opens them for it and seccomp forbids the rest, in a process of its own; in this process itself
+  /// the text alone is looked at. To be switched off to see what that holds; has no JSON form.
+  bool landlock = true;
   /// Where the compiler process gets a private folder, for precompiled headers of the toolkit (up to 600 MB).
   std::string temporary_folder = "/tmp";
   /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes on the same device

@@ -65,7 +65,7 @@ inline constexpr auto cuda_useful_headers =
 /// but comments and other headers comes before them, so that they say the same in front of everything else.
 [[nodiscard]] inline std::string leading_cuda_includes(std::string_view text) {
   std::set<std::string> names;
-  SourceTokens tokens(text);
+  SourceTokens tokens(text, LineSplices::bare);
   for (;;) {
     const auto token = tokens.next();
     if (!token.starts_line || !token.is("#") || tokens.at_line_start()) break;
@@ -95,6 +95,6 @@ inline constexpr TextRules cuda_text_rules{
     is_allowed_cuda_header,
     "Use <cstdint>, <cmath>, <cfloat>, and of the toolkit <cuda_fp16.h>, <cuda_bf16.h>, <mma.h>, "
     "<cooperative_groups.h> and <cuda/...>; a kernel has no files, no output and no host code",
-    is_allowed_cuda_pragma, "Leave it out; `#pragma unroll` is understood"};
+    is_allowed_cuda_pragma, "Leave it out; `#pragma unroll` is understood", LineSplices::bare};
 
 } // namespace mtmc::detail
