@@ -137,6 +137,15 @@ TEST_CASE("contradictions: scalars called buffers, and buffers called scalars") 
   CHECK(refusal(task("const float* x").value("x", "3")).find("argument x, value") == 0);
 }
 
+TEST_CASE("contradictions: a launch line passes as many arguments as the function takes") {
+  const auto said =
+      refusal(TaskBuilder{"t"}
+                  .kernel(languages::cpp, "void f(float* y, int n) { y[n] = 1; }\n//@ launch f(y)\n")
+                  .shape("y", {"8"})
+                  .size({{"N", 8}}));
+  CHECK(said == "kernel, line 2: the launch line passes 1 argument, but `f` of line 1 takes 2");
+}
+
 TEST_CASE("contradictions: the reference's signature counts as well") {
   CHECK(refusal(task("const Widget* x")
                     .type("x", DataType::f32)

@@ -27,6 +27,10 @@ TEST_CASE("signature: names, element types, pointers and const are read as decla
   CHECK((p[4].pointer && !p[4].type));
 }
 
+TEST_CASE("signature: a function of void takes nothing") {
+  CHECK(signatures("void f(void) {}\n")[0].parameters.empty());
+}
+
 TEST_CASE("signature: a language that is not C-like has none") {
   CHECK(read_signatures({languages::triton, "def f(x): pass"}).empty());
 }

@@ -96,17 +96,33 @@ private:
   std::string_view which_;
 };
 
-/// The parameter that a launch's argument goes to; null if the function is not in the text, or more than
-/// once, as in two branches of an `#if`.
-[[nodiscard]] inline const SignatureParameter*
-certain_parameter(const std::vector<Signature>& signatures, const LaunchLine& launch, std::size_t index) {
+/// The function that a launch names; null if it is not in the text, or more than once, as in two branches of
+/// an
+/// `#if`.
+[[nodiscard]] inline const Signature* certain_signature(const std::vector<Signature>& signatures,
+                                                        std::string_view entry) {
   const Signature* found = nullptr;
   for (const auto& signature : signatures) {
-    if (signature.name != launch.entry) continue;
+    if (signature.name != entry) continue;
     if (found != nullptr) return nullptr;
     found = &signature;
   }
-  return found != nullptr && index < found->parameters.size() ? &found->parameters[index] : nullptr;
+  return found;
+}
+
+inline void check_argument_counts(const ReadKernel& kernel) {
+  for (const auto& launch : kernel.lines.launches) {
+    const auto* const signature = certain_signature(kernel.signatures, launch.entry);
+    if (signature == nullptr || signature->parameters.size() == launch.arguments.size()) continue;
+    const auto passed = launch.arguments.size();
+    throw Error(error_id::task_signature,
+                "the launch line passes " + std::to_string(passed) +
+                    (passed == 1 ? " argument" : " arguments") + ", but `" + launch.entry + "` of line " +
+                    std::to_string(signature->line) + " takes " +
+                    std::to_string(signature->parameters.size()),
+                "Pass one argument for each parameter",
+                std::string(kernel.which) + ", line " + std::to_string(launch.line));
+  }
 }
 
 /// Whether a launch's argument is a tensor map of the buffer, through which kernels may write.
@@ -127,7 +143,8 @@ inline void check_statement(const StatedArgument& stated, const std::vector<Read
       for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
         if (is_tensor_map_of(launch.arguments[i], name)) may_be_written = true;
         if (launch.arguments[i] != name) continue;
-        const auto* const parameter = certain_parameter(kernel.signatures, launch, i);
+        const auto* const signature = certain_signature(kernel.signatures, launch.entry);
+        const auto* const parameter = signature == nullptr ? nullptr : &signature->parameters[i];
         if (parameter != nullptr) StatementCheck(stated, *parameter, kernel.which).run();
         if (parameter == nullptr || !parameter->points_to_const) {
           may_be_written = true;
@@ -147,9 +164,11 @@ inline void check_statement(const StatedArgument& stated, const std::vector<Read
 /// Throws `Error` (`mtmc.task.004`), with the field and the line of the kernel, for the first statement that
 /// no reading of the kernels bears out: a data type other than the parameter's, a buffer called a scalar or a
 /// scalar a buffer, a shape of a scalar, a value of a buffer, an output that every kernel takes as const, an
-/// input that a statement of a kernel writes. Types that this library does not know contradict nothing.
+/// input that a statement of a kernel writes; and for launch lines that pass another number of arguments than
+/// the function takes. Types that this library does not know contradict nothing.
 inline void refuse_contradictions(const std::vector<StatedArgument>& stated,
                                   const std::vector<ReadKernel>& kernels) {
+  for (const auto& kernel : kernels) detail::check_argument_counts(kernel);
   for (const auto& entry : stated) detail::check_statement(entry, kernels);
 }
 

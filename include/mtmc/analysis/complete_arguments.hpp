@@ -112,13 +112,7 @@ inline void require_passed(const Task& task, const std::vector<StatedArgument>& 
     const auto* const signature = find_signature(signatures, launch.entry);
     if (signature == nullptr) no_function_found(task, launch.entry, signatures);
     const auto index = static_cast<std::size_t>(found - launch.arguments.begin());
-    if (index >= signature->parameters.size())
-      throw Error(error_id::task_signature,
-                  "the launch line passes " + std::to_string(launch.arguments.size()) + " arguments, but `" +
-                      launch.entry + "` of line " + std::to_string(signature->line) + " takes " +
-                      std::to_string(signature->parameters.size()),
-                  "Pass one argument for each parameter",
-                  "task " + task.name + ", kernel, line " + std::to_string(launch.line));
+    if (index >= signature->parameters.size()) continue;
     const auto& parameter = signature->parameters[index];
     throw Error(error_id::task_signature,
                 "the data type of \"" + name + "\" cannot be read from `" + parameter.declaration +

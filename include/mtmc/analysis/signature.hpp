@@ -80,6 +80,7 @@ private:
   Signature signature{function.text, {}, function.range.first_line};
   const WrittenParameters written(function_body(function));
   for (const auto& node : parameters(function)) {
+    if (node.text.empty() && node.type == "void") continue; // `f(void)` takes nothing
     const auto declared = declared_type(node.type, !extents(node).empty(), names);
     SignatureParameter parameter{node.text, declared.type, declared.pointer, declared.points_to_const,
                                  declared.plain_char};
