@@ -242,7 +242,7 @@ TEST_CASE("mtmc-optimize: --device plans for a GPU that is not there") {
   CAPTURE(listed.error);
   REQUIRE(listed.code == 0);
   CHECK(shown(listed.output) == Contains("row_sum: "));
-  CHECK(shown(listed.output) == Contains("tiling|row_sum/j"));
+  CHECK(shown(listed.output) == Contains("parallelization|row_sum/j"));
   const std::vector<std::string> model{"--coder", "openai", "--endpoint", "http://127.0.0.1:9/v1",
                                        "--model", "m"};
   for (const char* mode : {"--show-prompt", "--dry-run"}) {
