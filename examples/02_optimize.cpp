@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "check_tasks.hpp"
 #include "command_line.hpp"
 #include "language_model.hpp"
 
@@ -30,19 +31,22 @@ struct Arguments {
   std::string coder = "transform";
   std::string replay;
   std::string space = "extended";
-  std::string compiler = "c++";
+  std::string device;
+  command_line::JudgeArguments judge;
   mtmc::LoopOptions loop{
       .max_steps = 12, .budget = {.patience = 4}, .repairs = 0}; // the transform coder cannot mend
-  int threads = 0;
   bool sample = false;
   bool json = false;
   bool list_actions = false;
   bool show_prompt = false;
   bool dry_run = false;
+  bool check = false;
   bool quiet = false;
   command_line::LanguageModelArguments models;
 
   [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
+  /// Whether nothing is judged, so that the device need not be there.
+  [[nodiscard]] bool only_plans() const { return only_shows() || list_actions || check; }
   /// Whether there is nothing to be sent, only to be shown.
   [[nodiscard]] bool only_shows() const { return show_prompt || dry_run; }
   [[nodiscard]] bool asks_policy() const {
@@ -109,8 +113,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
                  "stop after so many steps without a new best; 0 = never")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
-  app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
+  command_line::add_judge_options(app, arguments.judge);
   auto* const output =
       app.add_option("--output", arguments.loop.output, "folder for journals, kernels and results");
   app.add_flag("--resume", arguments.loop.resume, "go on with the runs found in --output")->needs(output);
@@ -124,6 +127,13 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--dry-run", arguments.dry_run,
                "print prompts, without the kernel's speed, and the most they could cost; nothing is sent or "
                "judged");
+  app.add_flag("--check", arguments.check,
+               "load and validate the tasks, launch lines of every size included, without any device or "
+               "compiler: one line a task");
+  app.add_option("--device", arguments.device,
+                 "the GPU to plan for, which need not be there, such as H100; with --list-actions, "
+                 "--show-prompt (without the kernel's speed), --dry-run and --check")
+      ->check(command_line::known_device());
   app.add_flag("--quiet", arguments.quiet, "no progress");
   command_line::add_language_model_options(app, arguments.models);
 }
@@ -183,9 +193,25 @@ public:
   [[nodiscard]] mtmc::AnyEvaluator& of(const mtmc::Task& task) {
     const auto& language = task.kernel.language;
     auto& evaluator = evaluators_[language.name];
-    if (!evaluator)
-      evaluator = command_line::evaluator_for(language, arguments_.compiler, arguments_.threads);
+    if (!evaluator) evaluator = command_line::evaluator_for(language, arguments_.judge);
     return *evaluator;
+  }
+  /// What a task is planned for: the device that the user named, or the one that is there.
+  [[nodiscard]] mtmc::Device device_of(const mtmc::Task& task) {
+    const bool on_gpu = task.kernel.language == mtmc::languages::cuda;
+    if (!arguments_.device.empty() && !on_gpu)
+      throw mtmc::Error(mtmc::error_id::evaluator_unsupported,
+                        "--device " + arguments_.device + " is a GPU, but the kernel is in " +
+                            task.kernel.language.name + ", which runs on this processor",
+                        "Leave --device out", "task " + task.name);
+    if (!arguments_.device.empty()) return mtmc::find_device_preset(arguments_.device)->device;
+    try {
+      return of(task).device();
+    } catch (const mtmc::Error& error) {
+      if (!on_gpu) throw;
+      throw mtmc::Error(error.id(), error.message(),
+                        error.remedy() + "; or name the GPU to plan for, as in --device H100", error.place());
+    }
   }
 
 private:
@@ -201,14 +227,14 @@ mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& devi
 }
 
 /// The first request to the coder.
-mtmc::CodingRequest first_request(const mtmc::Task& task, mtmc::AnyEvaluator& evaluator,
-                                  const Arguments& arguments, Parts& parts) {
-  const auto& device = evaluator.device();
+mtmc::CodingRequest first_request(const mtmc::Task& task, Evaluators& evaluators, const Arguments& arguments,
+                                  Parts& parts) {
+  const auto device = evaluators.device_of(task);
   mtmc::CodingRequest request;
   request.seen = observe_start(task, device, arguments.loop.max_steps);
   // The prompt tells the start kernel's speed.
-  if (arguments.show_prompt && !arguments.models.options.prompt.plain)
-    request.seen.evaluation = evaluator.evaluate({.task = task, .candidate = task.kernel}, {});
+  if (arguments.show_prompt && !arguments.models.options.prompt.plain && arguments.device.empty())
+    request.seen.evaluation = evaluators.of(task).evaluate({.task = task, .candidate = task.kernel}, {});
   auto actions = parts.space.legal_actions(request.seen.structure, device);
   if (parts.policy.proposes_actions()) {
     actions = parts.policy.propose(request.seen, actions, {});
@@ -413,8 +439,7 @@ void show_first_requests(const std::vector<mtmc::Task>& tasks, Evaluators& evalu
                          const Arguments& arguments, Parts& parts, const mtmc::OpenAiCoder& coder) {
   Estimate sum;
   for (const auto& task : tasks) {
-    const auto one =
-        show_first_request(first_request(task, evaluators.of(task), arguments, parts), coder, arguments);
+    const auto one = show_first_request(first_request(task, evaluators, arguments, parts), coder, arguments);
     sum = {sum.drafts + one.drafts, sum.tokens + one.tokens, sum.cost + one.cost};
   }
   if (tasks.size() < 2 || arguments.json || arguments.show_prompt) return;
@@ -424,6 +449,10 @@ void show_first_requests(const std::vector<mtmc::Task>& tasks, Evaluators& evalu
 }
 
 int run(const Arguments& arguments) {
+  if (arguments.check) {
+    const auto preset = mtmc::find_device_preset(arguments.device);
+    return command_line::check_tasks(arguments.tasks, preset ? &preset->device : nullptr, arguments.json);
+  }
   int code = command_line::done;
   const auto remember = [&code](const mtmc::Error& error) {
     command_line::print_error(error);
@@ -458,7 +487,7 @@ int run(const Arguments& arguments) {
   }
   if (arguments.list_actions) {
     for (const auto& task : tasks)
-      list_actions(task, evaluators.of(task).device(), parts.policy, parts.space, arguments.json);
+      list_actions(task, evaluators.device_of(task), parts.policy, parts.space, arguments.json);
     return code;
   }
 
@@ -511,6 +540,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
+  }
+  if (!arguments.device.empty() && !arguments.only_plans()) {
+    std::fprintf(stderr, "error: --device describes a GPU that need not be there, on which nothing can be "
+                         "judged: it goes with --list-actions, --show-prompt, --dry-run or --check\n");
+    return command_line::bad_usage_or_task;
   }
   // Models can mend what failed; the transform coder cannot.
   if (arguments.asks_coder() && app.count("--repairs") == 0) arguments.loop.repairs = 1;

@@ -1,7 +1,9 @@
 #pragma once
 // What mtmc-optimize and mtmc-evaluate share: exit codes, errors, evaluators, and Ctrl-C as a stop token.
 
+#include <mtmc/core/device_presets.hpp>
 #include <mtmc/mtmc.hpp>
+#include <mtmc/support/nearest_name.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -41,6 +43,7 @@ inline std::string readable(const mtmc::Error& error) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"`LoopOptions::resume`", "--resume"},
       {"CpuBackendOptions::compiler", "--compiler"},
+      {"KernelEvaluatorOptions::start_seconds", "--start-seconds"},
       {"LoopOptions::output", "--output"},
       {"EndpointOptions::base_url", "--endpoint"},
       {" (LoopOptions)", ""}};
@@ -50,12 +53,39 @@ inline std::string readable(const mtmc::Error& error) {
   return text;
 }
 
-/// CUDA kernels are judged on a GPU, in a worker that is this very program, and profiled if that is asked
-/// for; all others on this processor.
-inline mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const std::string& compiler,
-                                        int threads, bool profile = false) {
-  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{{}, {.profile = profile}};
-  return mtmc::CpuEvaluator{{.compiler = compiler, .threads = threads}};
+/// What kernels are judged with.
+struct JudgeArguments {
+  std::string compiler = "c++";
+  int threads = 0;
+  mtmc::KernelEvaluatorOptions options{};
+};
+
+inline void add_judge_options(CLI::App& app, JudgeArguments& arguments) {
+  app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
+  app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
+  app.add_option("--start-seconds", arguments.options.start_seconds,
+                 "seconds that one call of a task's own kernel may take")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+/// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.
+inline mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const JudgeArguments& arguments) {
+  if (language == mtmc::languages::cuda) return mtmc::CudaEvaluator{{}, arguments.options};
+  return mtmc::CpuEvaluator{{.compiler = arguments.compiler, .threads = arguments.threads},
+                            arguments.options};
+}
+
+/// For an option that names a GPU that need not be there.
+inline CLI::Validator known_device() {
+  const auto problem = [](const std::string& name) -> std::string {
+    if (mtmc::find_device_preset(name)) return {};
+    const auto near = mtmc::near_device_names(name);
+    return "no device is known as \"" + name + "\". " +
+           (near.empty() ? "" : "Did you mean " + mtmc::detail::joined(near) + "? ") + "Known are " +
+           mtmc::detail::joined(mtmc::device_preset_names());
+  };
+  return {problem, "NAME"};
 }
 
 inline void print_error(const mtmc::Error& error) {

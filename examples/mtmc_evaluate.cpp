@@ -16,11 +16,9 @@ struct Arguments {
   std::string task;
   std::vector<std::string> candidates;
   std::string incumbent;
-  std::string compiler = "c++";
-  int threads = 0;
+  command_line::JudgeArguments judge;
   bool json = false;
   bool promote = false;
-  bool profile = false;
 };
 
 /// The first reason in one line; empty for a correct kernel.
@@ -75,8 +73,10 @@ void print_profile(const mtmc::Task& task, const mtmc::Device& device, const mtm
 
 int run(const Arguments& arguments) {
   const auto task = mtmc::load_task(arguments.task);
-  auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.compiler, arguments.threads,
-                                               arguments.profile);
+  auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.judge);
+  std::fprintf(stderr,
+               "preparing %s: the start kernel is compiled, checked and timed; one call of it may take %s\n",
+               task.name.c_str(), mtmc::seconds_text(arguments.judge.options.start_seconds).c_str());
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
   if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);
@@ -94,7 +94,7 @@ int run(const Arguments& arguments) {
     }
     const auto evaluation = evaluator.evaluate(request, interrupt.token());
     arguments.json ? print_json(path, evaluation) : print_text(path, evaluation);
-    if (arguments.profile && !arguments.json && evaluation.correct())
+    if (arguments.judge.options.profile && !arguments.json && evaluation.correct())
       print_profile(task, evaluator.device(), evaluation);
     std::fflush(stdout);
   }
@@ -118,10 +118,9 @@ int main(int argc, char** argv) {
       ->check(command_line::readable_file());
   app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own")
       ->check(command_line::readable_file());
-  app.add_option("--compiler", arguments.compiler, "compiler of the kernels")->capture_default_str();
-  app.add_option("--threads", arguments.threads, "threads that kernels may use; 0 = all cores");
+  command_line::add_judge_options(app, arguments.judge);
   app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");
-  app.add_flag("--profile", arguments.profile,
+  app.add_flag("--profile", arguments.judge.options.profile,
                "say what bounds correct candidates; on a GPU by its counters");
   app.add_flag("--json", arguments.json, "one JSON object a candidate");
   try {

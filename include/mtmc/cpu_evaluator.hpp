@@ -32,6 +32,9 @@ public:
   [[nodiscard]] std::string identity() const { return evaluator_.identity(); }
   [[nodiscard]] int concurrency_limit() const { return evaluator_.concurrency_limit(); }
 
+  /// Seconds that one call of a task's own kernel may take while the task is prepared.
+  [[nodiscard]] double start_seconds() const { return evaluator_.start_seconds(); }
+
 private:
   AnyEvaluator evaluator_;
 };

@@ -8,28 +8,6 @@ namespace {
 
 std::vector<Signature> signatures(const std::string& text) { return read_signatures({languages::cpp, text}); }
 
-/// The task's arguments as "name role dtype value", after completion from the kernel.
-std::string completed(const std::string& text, std::vector<StatedArgument> stated = {}) {
-  Task task;
-  task.name = "t";
-  task.kernel = {languages::cpp, text};
-  complete_arguments(task, std::move(stated));
-  std::string result;
-  for (const auto& argument : task.arguments) {
-    if (!result.empty()) result += "; ";
-    result += argument.name + ' ' + std::string(to_string(argument.role)) + ' ' +
-              std::string(to_string(argument.type));
-    if (!argument.value.empty()) result += ' ' + argument.value;
-  }
-  return result;
-}
-
-StatedArgument stated(const std::string& name) {
-  StatedArgument entry;
-  entry.argument.name = name;
-  return entry;
-}
-
 } // namespace
 
 TEST_CASE("signature: names, element types, pointers and const are read as declared") {
@@ -49,43 +27,58 @@ TEST_CASE("signature: names, element types, pointers and const are read as decla
   CHECK((p[4].pointer && !p[4].type));
 }
 
+TEST_CASE("signature: a function of void takes nothing") {
+  CHECK(signatures("void f(void) {}\n")[0].parameters.empty());
+}
+
 TEST_CASE("signature: a language that is not C-like has none") {
   CHECK(read_signatures({languages::triton, "def f(x): pass"}).empty());
 }
 
-TEST_CASE("arguments: roles, types and values come from the signature, in order of use") {
-  CHECK(completed("void f(const float* x, double* y, int n, long m) {}\n//@ launch f(x, y, N, m)\n") ==
-        "x input f32; y output f64; N scalar i32 N; m scalar i64 m");
+TEST_CASE("signature: names that the text gives to types are resolved, also those of pointers") {
+  const auto found =
+      signatures("typedef float real;\nusing index_type = const long long;\n#define HALF __half // 16 bits\n"
+                 "typedef const double* samples;\ntypedef unsigned int word, *words;\n"
+                 "void f(const real* x, index_type* i, HALF* h, samples s, words w, word n) {}\n");
+  REQUIRE(found.size() == 1);
+  const auto& p = found[0].parameters;
+  REQUIRE(p.size() == 6);
+  CHECK((p[0].type == DataType::f32 && p[0].pointer && p[0].points_to_const));
+  CHECK((p[1].type == DataType::i64 && p[1].pointer && p[1].points_to_const));
+  CHECK((p[2].type == DataType::f16 && p[2].pointer && !p[2].points_to_const));
+  CHECK((p[3].type == DataType::f64 && p[3].pointer && p[3].points_to_const));
+  CHECK((p[4].type == DataType::u32 && p[4].pointer && !p[4].points_to_const));
+  CHECK((p[5].type == DataType::u32 && !p[5].pointer));
 }
 
-TEST_CASE("arguments: what one launch writes and another reads is an output, scratch is no argument") {
-  CHECK(completed("void f(const float* x, float* y) {}\nvoid g(const float* y, float* z) {}\n"
-                  "//@ scratch t: f32[4]\n//@ launch g(y, t)\n//@ launch f(x, y)\n//@ launch g(t, z)\n") ==
-        "y output f32; x input f32; z output f32");
+TEST_CASE("signature: a name with two meanings has none, and a pointer to pointers no element type") {
+  const auto found = signatures("#ifdef WIDE\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+                                "void f(real* x, float** rows, const float* y) {}\n");
+  REQUIRE(found.size() == 1);
+  CHECK_FALSE(found[0].parameters[0].type);
+  CHECK(found[0].parameters[0].pointer);
+  CHECK_FALSE(found[0].parameters[1].type);
+  CHECK(found[0].parameters[2].type == DataType::f32);
 }
 
-TEST_CASE("arguments: what is stated wins over the signature") {
-  auto entry = stated("y");
-  entry.has_role = true;
-  entry.argument.role = ArgumentRole::inout;
-  CHECK(completed("void f(float* y, int n) {}\n//@ launch f(y, n)\n", {entry}) ==
-        "y inout f32; n scalar i32 n");
+TEST_CASE("signature: each parameter tells its line, its declaration, and where the function writes it") {
+  const auto found = signatures(
+      "void f(const float* x,\n       float* y, float* z, int n) {\n"
+      "  for (int i = 0; i < n; ++i) {\n    float* q = z;\n    y[i] += x[i];\n    q[i] = 1;\n  }\n}\n");
+  REQUIRE(found.size() == 1);
+  const auto& p = found[0].parameters;
+  CHECK(p[1].line == 2);
+  CHECK(p[1].declaration == "float* y");
+  CHECK(p[1].written_line == 5);
+  CHECK(p[0].written_line == 0);
+  CHECK(p[2].written_line == 0);
 }
 
-TEST_CASE("arguments: a single function that takes a buffer is launched with its own names") {
-  Task task;
-  task.kernel = {languages::cpp, "int twice(int x) { return 2 * x; }\nvoid f(float* y, int n) {}"};
-  complete_arguments(task, {});
-  CHECK(task.kernel.source.ends_with("{}\n//@ launch f(y, n)\n"));
-  CHECK(task.arguments.size() == 2);
-}
-
-TEST_CASE("arguments: two candidates without a launch line are an error that says what to write") {
-  CHECK_THROWS_WITH_AS((void)completed("void f(float* y) {}\nvoid g(float* y) {}\n"),
-                       doctest::Contains("`//@ launch ENTRY(ARGUMENTS)`"), Error);
-}
-
-TEST_CASE("arguments: one that no launch names must say its type") {
-  CHECK_THROWS_WITH_AS((void)completed("void f(float* y) {}\n//@ launch f(y)\n", {stated("elsewhere")}),
-                       doctest::Contains("\"elsewhere\""), Error);
+TEST_CASE(
+    "signature: what only a preprocessor's branch or another variable of that name writes is not certain") {
+  CHECK(signatures("void f(float* y) {\n#ifdef CLEAR\n  y[0] = 0;\n#endif\n}\n")[0]
+            .parameters[0]
+            .written_line == 0);
+  CHECK(signatures("void f(float* y) {\n  { float y[2]; y[0] = 0; }\n}\n")[0].parameters[0].written_line ==
+        0);
 }

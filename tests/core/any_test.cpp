@@ -48,6 +48,7 @@ struct PreparingEvaluator : PlainEvaluator {
   std::string* prepared;
   explicit PreparingEvaluator(std::string& where) : prepared(&where) {}
   void prepare(const Task& task, std::stop_token) { *prepared = task.name; }
+  [[nodiscard]] double start_seconds() const { return 30; }
 };
 
 /// Memory is host memory; a program writes its number into the first byte of the first buffer.
@@ -115,6 +116,8 @@ TEST_CASE("optional abilities are forwarded where the part has them, harmless wh
   AnyEvaluator plain{PlainEvaluator{}};
   plain.prepare(sample::task(), {});
   CHECK(plain.identity().empty());
+  CHECK(plain.start_seconds() == 0);
+  CHECK(AnyEvaluator{PreparingEvaluator{prepared}}.start_seconds() == 30);
   CHECK(plain.concurrency_limit() == unlimited_concurrency);
 
   CHECK(AnyPolicy{CountingPolicy{}}.identity() == "counting policy");

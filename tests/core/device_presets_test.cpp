@@ -116,4 +116,17 @@ TEST_SUITE("presets of devices") {
     CHECK_FALSE(find_device_preset(""));
     for (const auto& alias : detail::board_aliases) CHECK(find_device_preset(alias.name));
   }
+
+  TEST_CASE("every name that is listed is found, and near ones are found for one that is not") {
+    for (const auto name : device_preset_names()) CHECK(find_device_preset(name));
+    const auto listed = [](std::string_view name) {
+      std::string text;
+      for (const auto near : near_device_names(name)) text += (text.empty() ? "" : "; ") + std::string(near);
+      return text;
+    };
+    CHECK(listed("h100") == "H100; H100 80GB HBM3; H100 PCIe; H100 NVL");
+    CHECK(listed("NVIDIA A40S") == "A40; L40S");
+    CHECK(listed("H200 SXM") == "H200; H200 NVL");
+    CHECK(listed("Radeon").empty());
+  }
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -209,4 +210,138 @@ TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a record
 
   CHECK(optimize({task, "--replay", tasks.path("nowhere")}).code == 2);
   CHECK(optimize({task, "--replay", tasks.path("steps"), "--policy", "rules"}).code == 2);
+}
+
+namespace {
+
+/// A task for a GPU, of a matrix whose rows are summed.
+std::string add_cuda_task(Tasks& tasks, const std::string& name, const std::string& launch) {
+  tasks.add_text(name + ".cu", "//@ launch row_sum<<<" + launch + ">>>(x, sums, M, N)\n" +
+                                   R"cu(__global__ void row_sum(const float* x, float* sums, int M, int N) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= M) return;
+  float sum = 0.0f;
+  for (int j = 0; j < N; ++j) sum += x[i * N + j];
+  sums[i] = sum;
+}
+)cu");
+  const nlohmann::json task{
+      {"name", name},
+      {"language", "cuda"},
+      {"source", name + ".cu"},
+      {"arguments", {{{"name", "x"}, {"shape", {"M", "N"}}}, {{"name", "sums"}, {"shape", {"M"}}}}},
+      {"sizes", {{{"M", 4096}, {"N", 512}}, {{"M", 7}, {"N", 13}, {"weight", 0}}}}};
+  return tasks.add_text(name + ".json", task.dump());
+}
+
+} // namespace
+
+TEST_CASE("mtmc-optimize: --device plans for a GPU that is not there") {
+  Tasks tasks;
+  const auto task = add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128");
+  const auto listed = optimize({task, "--list-actions", "--device", "H100"});
+  CAPTURE(listed.error);
+  REQUIRE(listed.code == 0);
+  CHECK(shown(listed.output) == Contains("row_sum: "));
+  CHECK(shown(listed.output) == Contains("parallelization|row_sum/j"));
+  const std::vector<std::string> model{"--coder", "openai", "--endpoint", "http://127.0.0.1:9/v1",
+                                       "--model", "m"};
+  for (const char* mode : {"--show-prompt", "--dry-run"}) {
+    std::vector<std::string> arguments{task, mode, "--device", "L40S"};
+    arguments.insert(arguments.end(), model.begin(), model.end());
+    const auto prompt = optimize(arguments);
+    CAPTURE(prompt.error);
+    REQUIRE(prompt.code == 0);
+    CHECK(shown(prompt.output) == Contains("NVIDIA L40S"));
+    CHECK(shown(prompt.output) == Contains("row_sum"));
+  }
+}
+
+TEST_CASE("mtmc-optimize: a device that nobody knows is answered with the nearest names and all of them") {
+  Tasks tasks;
+  const auto task = add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128");
+  const auto refused = optimize({task, "--list-actions", "--device", "h100"});
+  CHECK(refused.code == 2);
+  CHECK(shown(refused.error) == Contains("Did you mean H100, H100 80GB HBM3, H100 PCIe, H100 NVL?"));
+  CHECK(shown(refused.error) == Contains("RTX PRO 6000 Blackwell Server Edition"));
+}
+
+TEST_CASE("mtmc-optimize: --device where it means nothing is refused") {
+  Tasks tasks;
+  const auto gpu = add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128");
+  const auto judged = optimize({gpu, "--device", "H100"});
+  CHECK(judged.code == 2);
+  CHECK(shown(judged.error) == Contains("--list-actions, --show-prompt, --dry-run or --check"));
+  const auto cpu =
+      optimize({tasks.add("columns", columns_task("columns")), "--list-actions", "--device", "H100"});
+  CHECK(cpu.code == 2);
+  CHECK(shown(cpu.error) == Contains("the kernel is in cpp, which runs on this processor"));
+}
+
+TEST_CASE("mtmc-optimize: without a GPU the error of a plan says that one can be named") {
+  Tasks tasks;
+  const auto listed = optimize({add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128"), "--list-actions"});
+  if (listed.code == 0) {
+    MESSAGE("SKIPPED: this machine has a GPU");
+    return;
+  }
+  CHECK(listed.code == 3);
+  CHECK(shown(listed.error) == Contains("as in --device H100"));
+}
+
+TEST_CASE("mtmc-optimize: --check says of each task in one line whether it is in order") {
+  Tasks tasks;
+  tasks.add("good", columns_task("good"));
+  auto wrong = columns_task("dtype");
+  wrong["arguments"][0]["dtype"] = "i32";
+  tasks.add("dtype", wrong);
+  tasks.add("empty", columns_task("empty"), "");
+  tasks.add("grid", columns_task("grid"),
+            "void columns(const float* in, float* out, int M, int N) { out[N] = in[M]; }\n"
+            "//@ launch columns<<<M, 32>>>(in, out, M, N)\n");
+  add_cuda_task(tasks, "gpu_good", "ceil_div(M, 128), 128");
+  add_cuda_task(tasks, "gpu_block", "1, M");
+  add_cuda_task(tasks, "gpu_shared", "ceil_div(M, 128), 128, 200 * 1024");
+  const auto any = optimize({"--check", tasks.folder(), tasks.path("missing.json")});
+  CHECK(any.code == 2);
+  CHECK(any.error.empty());
+  const auto text = shown(any.output);
+  CHECK(std::count(any.output.begin(), any.output.end(), '\n') == 8);
+  CHECK(text == Contains("/good.json: ok, 2 sizes, 1 launch\n"));
+  CHECK(text == Contains("\"in\" is called i32, but line 1 of the kernel declares `const float* in`"));
+  CHECK(text == Contains("the kernel has no text"));
+  CHECK(text == Contains("a CPU kernel is launched without a grid"));
+  CHECK(text == Contains("/gpu_good.json: ok"));
+  CHECK(text == Contains("the block has threads: 4096 along axis 0"));
+  CHECK(text == Contains("/gpu_shared.json: ok"));
+  CHECK(text == Contains("missing.json: [mtmc.task.001]"));
+  CHECK(shown(optimize({"--check", tasks.path("gpu_shared.json"), "--device", "A100"}).output) ==
+        Contains("a block asks for 204800 bytes of shared memory; at most 166912"));
+  const auto good = optimize({"--check", tasks.path("good.json"), "--json"});
+  CHECK(good.code == 0);
+  CHECK(json_lines(good.output).at(0)["ok"] == true);
+}
+
+TEST_CASE("mtmc-optimize: a shape declared too small is named, not taken for a kernel that varies") {
+  Tasks tasks;
+  auto task = columns_task("small");
+  task["arguments"][0]["shape"] = {"M", "N - 1"};
+  const auto done = optimize({tasks.add("small", task), "--steps", "0"});
+  CHECK(done.code == 2);
+  CHECK(shown(done.error) == Contains("the start kernel reads beyond argument in"));
+  CHECK(shown(done.error) == Contains("declared shape [M, N - 1] = [7, 12]"));
+}
+
+TEST_CASE("mtmc-optimize: a start kernel that never ends is announced, and its limit can be changed") {
+  Tasks tasks;
+  const auto done = optimize({tasks.add("endless", columns_task("endless"),
+                                        "void columns(const float* in, float* out, int M, int N) {\n"
+                                        "  for (volatile int i = 0; i < 1;) out[0] = in[0];\n}\n"
+                                        "//@ launch columns(in, out, M, N)\n"),
+                              "--start-seconds", "1"});
+  CHECK(done.code == 2);
+  CHECK(shown(done.output) == Contains("preparing endless since "));
+  CHECK(shown(done.output) == Contains("one call of it may take 1.0 s"));
+  CHECK(shown(done.error) == Contains("did not finish within 1 s"));
+  CHECK(shown(done.error) == Contains("or raise --start-seconds"));
 }

@@ -118,6 +118,8 @@ std::vector<std::string> screen(const std::string& text) {
 std::string without_seconds(std::string text) {
   const auto at = text.find(" steps and ");
   if (at != std::string::npos) text.erase(at, text.find('\n', at) - at);
+  const auto since = text.find(" since ");
+  if (since != std::string::npos) text.erase(since, text.find(':', text.find(" UTC")) - since);
   return text;
 }
 
@@ -126,6 +128,7 @@ std::string without_seconds(std::string text) {
 TEST_CASE("without a terminal a run is told in plain lines") {
   auto played = stage();
   CHECK(without_seconds(plain(played)) ==
+        "preparing toy: the start kernel is compiled, checked and timed\n"
         "toy · a game\n"
         "toy machine, 2 cores · 1 size · start kernel 1 s · at most 5 steps\n"
         "\n"
@@ -157,6 +160,7 @@ TEST_CASE("a run without tokens, without success, with an error") {
     return mtmc::Draft::failed(mtmc::DraftFailure::declined, "no");
   };
   CHECK(without_seconds(plain(played, {.unicode = false})) ==
+        "preparing toy: the start kernel is compiled, checked and timed\n"
         "toy - a game\n"
         "toy machine, 2 cores - 1 size - start kernel 1 s - at most 5 steps\n"
         "\n"
@@ -234,6 +238,34 @@ TEST_CASE("what disturbed the timings is said once, at the end") {
   CHECK(plain(played).find("disturbed") == std::string::npos);
 }
 
+TEST_CASE("where there is no live line, one line says what is prepared, since when, and with which limit") {
+  auto played = stage();
+  const auto text = plain(played);
+  CHECK(text.find("preparing toy since ") == 0);
+  CHECK(text.find(" UTC: the start kernel is compiled, checked and timed\n") == 28);
+  CHECK(mtmc::detail::preparing_text("gemm", 60, 36127) ==
+        "preparing gemm since 10:02:07 UTC: the start kernel is compiled, checked and timed; one call of it "
+        "may take 1 min 00 s");
+}
+
+TEST_CASE("the line about the start stands there before the start kernel is judged") {
+  auto played = stage();
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  std::string then;
+  played.evaluator.twist = [&](const mtmc::EvaluationRequest&, mtmc::Evaluation&) {
+    if (!then.empty()) return;
+    then = content(file);
+    std::fseek(file, 0, SEEK_END);
+  };
+  const mtmc::TerminalReport report{file};
+  played.options.observer = report.observer();
+  (void)played.run();
+  played.options.observer = {};
+  std::fclose(file);
+  CHECK(then.find("preparing toy since ") == 0);
+}
+
 TEST_CASE("no line is wider than it may be") {
   for (int width = 20; width <= 140; width += 7) {
     CAPTURE(width);
@@ -277,7 +309,8 @@ TEST_CASE("on a terminal a live line says what is under way, and nothing of it s
     CHECK(left.find(piece) != std::string::npos);
   CHECK(left.find("━") == std::string::npos);
   CHECK(left.find("judging") == std::string::npos);
-  CHECK(std::count(left.begin(), left.end(), '\n') == std::count(lines.begin(), lines.end(), '\n'));
+  // Without a live line there is one about the start, too.
+  CHECK(std::count(left.begin(), left.end(), '\n') + 1 == std::count(lines.begin(), lines.end(), '\n'));
 }
 
 TEST_CASE("the live line fits into the terminal, so that it never wraps" * doctest::skip(!has_terminals())) {

@@ -1,7 +1,7 @@
 #pragma once
 /// Definitions of analysis/task_builder.hpp.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/complete_arguments.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/validate_task.hpp>

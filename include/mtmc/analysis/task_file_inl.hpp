@@ -1,7 +1,7 @@
 #pragma once
 /// Definitions of analysis/task_file.hpp.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/complete_arguments.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/json.hpp>

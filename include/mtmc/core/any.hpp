@@ -2,8 +2,9 @@
 /// Type-erased twins of the concepts: move-only values that hold any part and model the same concept
 /// themselves.
 ///
-/// A twin forwards the optional abilities of what it holds (`prepare`, `identity`, the concurrency limit). It
-/// is never empty unless it was moved from; using it then throws `Error` (`mtmc.core.001`).
+/// A twin forwards the optional abilities of what it holds (`prepare`, `start_seconds`, `identity`, the
+/// concurrency limit). It is never empty unless it was moved from; using it then throws `Error`
+/// (`mtmc.core.001`).
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
@@ -171,6 +172,9 @@ public:
                       [[maybe_unused]] std::stop_token stop) {
             if constexpr (PreparesTask<std::remove_cvref_t<E>>)
               static_cast<std::remove_cvref_t<E>*>(held)->prepare(task, std::move(stop));
+          }),
+          start_seconds_([](const void* held) {
+            return start_seconds_of(*static_cast<const std::remove_cvref_t<E>*>(held));
           }) {}
 
     [[nodiscard]] const Device& device() { return device_(detail::held_or_throw(held_, "AnyEvaluator")); }
@@ -180,6 +184,10 @@ public:
     /// Does nothing if what it holds cannot prepare.
     void prepare(const Task& task, std::stop_token stop) {
       prepare_(detail::held_or_throw(held_, "AnyEvaluator"), task, std::move(stop));
+    }
+    /// 0 if what it holds does not say.
+    [[nodiscard]] double start_seconds() const {
+      return start_seconds_(detail::held_or_throw(held_, "AnyEvaluator"));
     }
     [[nodiscard]] std::string identity() const {
       return common_->identity(detail::held_or_throw(held_, "AnyEvaluator"));
@@ -194,6 +202,7 @@ public:
     const Device& (*device_)(void*);
     Evaluation (*evaluate_)(void*, const EvaluationRequest&, std::stop_token);
     void (*prepare_)(void*, const Task&, std::stop_token);
+    double (*start_seconds_)(const void*);
 };
 
 /// Any backend. Its programs and buffers belong to the backend that made them.

@@ -314,6 +314,13 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
   evaluator.prepare(task, stop);
 };
 
+/// An evaluator that says how many seconds one call of a task's own kernel may take while the task is
+/// prepared.
+template <class E>
+concept LimitsStartKernel = requires(const E& evaluator) {
+  { evaluator.start_seconds() } -> std::convertible_to<double>;
+};
+
 /// A backend around whose allocations there is no memory for programs: `guard_page_bytes()` is the size of
 /// its pages, and a program that touches a byte before the first of an allocation, or after its last rounded
 /// up to whole pages, ends its run `faulted`. The evaluator then lets some checks take place where a buffer
@@ -420,6 +427,14 @@ template <class B> [[nodiscard]] Conditions conditions_of([[maybe_unused]] B& ba
     return backend.conditions();
   else
     return {};
+}
+
+/// The evaluator's limit for one call of a task's own kernel, in seconds; 0 if it does not say.
+template <class E> [[nodiscard]] double start_seconds_of([[maybe_unused]] const E& evaluator) {
+  if constexpr (LimitsStartKernel<E>)
+    return evaluator.start_seconds();
+  else
+    return 0;
 }
 
 /// A part's identity, or nothing if it has none.

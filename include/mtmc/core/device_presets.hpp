@@ -3,6 +3,7 @@
 /// for what a driver does not tell of one that is.
 
 #include <mtmc/core/device.hpp>
+#include <mtmc/support/nearest_name.hpp>
 
 #include <array>
 #include <cstdint>
@@ -247,6 +248,29 @@ inline constexpr std::array<BoardAlias, 5> board_aliases{{
   std::vector<DevicePreset> presets;
   for (const auto& board : detail::board_facts) presets.push_back(detail::preset_of(board));
   return presets;
+}
+
+/// The names that `find_device_preset` knows, without the maker's: the short ones first.
+[[nodiscard]] inline std::vector<std::string_view> device_preset_names() {
+  std::vector<std::string_view> names;
+  for (const auto& alias : detail::board_aliases) names.push_back(alias.name);
+  for (const auto& board : detail::board_facts) names.push_back(board.name);
+  return names;
+}
+
+/// The names that one without a preset may have been meant to be: those that begin as it does up to the first
+/// blank or dash; if there are none, those that differ in one letter. The case of letters is not counted.
+[[nodiscard]] inline std::vector<std::string_view> near_device_names(std::string_view name) {
+  name = detail::without_maker(name);
+  const auto chip = name.substr(0, name.find_first_of(" -"));
+  std::vector<std::string_view> near;
+  for (const auto known : device_preset_names())
+    if (chip.size() > 1 && detail::edit_distance(known.substr(0, chip.size()), chip) == 0)
+      near.push_back(known);
+  if (!near.empty()) return near;
+  for (const auto known : device_preset_names())
+    if (detail::edit_distance(known, name) <= 1) near.push_back(known);
+  return near;
 }
 
 /// The preset of that name, as a driver gives it, with or without the maker: "NVIDIA A100-SXM4-80GB", "L40S".

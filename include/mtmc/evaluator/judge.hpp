@@ -294,6 +294,26 @@ public:
     return outcome;
   }
 
+  /// One call with given bytes round its buffers: those of `zone_keys[2 * i]` before buffer i (arguments
+  /// first, then scratch buffers), those of the next key behind it. Nothing if it did not finish. Nobody
+  /// looks at what it wrote where.
+  [[nodiscard]] std::optional<CallResults<B>> call_within(const PreparedTask<B>& prepared,
+                                                          Contestant<B>& contestant, std::size_t size,
+                                                          const CaseInputs& inputs, const Poison& poison,
+                                                          std::span<const std::uint64_t> zone_keys,
+                                                          double limit) {
+    heed_stop();
+    const auto& layout = prepared.layouts[size];
+    auto& buffers = slot(prepared, contestant, size);
+    load(buffers, layout, inputs, poison);
+    for (auto* guarded : {&buffers.buffers, &buffers.scratch})
+      for (auto& buffer : *guarded) write_zones(buffer, zone_keys);
+    finish_loading();
+    if (!backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit)).finished())
+      return std::nullopt;
+    return CallResults<B>(backend_, buffers, layout);
+  }
+
   /// Where a contestant's time goes at the main size; nothing if the backend does not tell.
   [[nodiscard]] std::optional<Profile> profile(const PreparedTask<B>& prepared, Contestant<B>& contestant) {
     if constexpr (Profiles<B>) {
@@ -417,18 +437,38 @@ public:
     return std::max(options_.launch_seconds, options_.launch_factor * prepared.seconds[size]);
   }
 
-  /// Reports a failure of the task's own kernel.
+  /// Reports a failure of the task's own kernel, which the task itself may be to blame for.
   [[noreturn]] static void throw_reference_error(const Task& task, const Refusal& refusal) {
     const auto& first = refusal.diagnostics.front();
+    auto remedy = first.remedy;
+    if (refusal.verdict == Verdict::timeout)
+      remedy += "; if it is only slow, choose smaller sizes, or raise KernelEvaluatorOptions::start_seconds";
+    if (refusal.verdict == Verdict::crashed || refusal.verdict == Verdict::out_of_bounds)
+      remedy += "; or correct the shapes that the task declares, and give integer inputs that are indices a "
+                "domain such as [\"0\", \"N - 1\"]";
     throw Error(error_id::task_start_kernel,
                 std::string(task.reference ? "the reference" : "the start kernel") +
                     " failed: " + first.message,
-                first.remedy, "task " + task.name);
+                remedy, "task " + task.name);
   }
 
 private:
   [[nodiscard]] static std::size_t main_size(const Task& task) {
     return static_cast<std::size_t>(task.main_size() - task.sizes.data());
+  }
+
+  /// Writes the zones of one buffer; queued where the judge's kernel does it.
+  void write_zones(GuardedBuffer<B>& buffer, std::span<const std::uint64_t> keys) {
+    const auto& around = buffer.layout;
+    const std::size_t behind = around.front + around.bytes;
+    for (const auto& [offset, bytes, zone] : {std::tuple{std::size_t{0}, around.front, 2 * buffer.place},
+                                              std::tuple{behind, around.back, 2 * buffer.place + 1}}) {
+      if constexpr (runs_judge_kernels<B>)
+        work_.write_noise(static_cast<std::uint64_t>(buffer.memory.handle()) + offset, bytes, keys[zone],
+                          zone);
+      else
+        fill_with_noise(backend_, buffer.memory, offset, bytes, keys[zone], zone);
+    }
   }
 
   [[nodiscard]] std::optional<Refusal> compare_call(const PreparedTask<B>& prepared,

@@ -8,6 +8,7 @@
 #include <mtmc/evaluator/environment_record.hpp>
 #include <mtmc/evaluator/judge.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/outside_reads.hpp>
 #include <mtmc/evaluator/plausibility.hpp>
 #include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/task_preparation.hpp>
@@ -61,6 +62,9 @@ public:
   /// The backend, for what only it can tell.
   [[nodiscard]] B& backend() noexcept { return state_->backend; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return state_->options; }
+
+  /// Seconds that one call of a task's own kernel may take while the task is prepared.
+  [[nodiscard]] double start_seconds() const noexcept { return state_->options.start_seconds; }
 
   /// For cache keys: protocol version, locks that are off, and what the backend says of itself.
   [[nodiscard]] std::string identity() const {
@@ -305,6 +309,7 @@ private:
       const auto attempt = [&] {
         tally = {};
         refusal = check_case(judge, task, candidate, id, check, seconds[check.size], tally);
+        if (refusal) explain(judge, task, candidate, id, seconds[check.size], *refusal);
       };
       if (shortage_in(attempt)) {
         judge.make_room(task, {&candidate, incumbent});
@@ -371,6 +376,31 @@ private:
       return nondeterministic_refusal(element, difference.count, buffer.elements, layout.size);
     }
     return std::nullopt;
+  }
+
+  /// Where a candidate gave wrong results, or different ones, because it reads outside of a buffer: says so.
+  /// Only for cheap calls, since it takes some more of them.
+  void explain(Judge<B>& judge, const PreparedTask<B>& task, Contestant<B>& candidate, const CaseId& id,
+               double seconds, Refusal& refusal) {
+    const bool may_read_outside = refusal.rule == refusal_rule::same_bits ||
+                                  refusal.rule == refusal_rule::reference ||
+                                  refusal.rule == refusal_rule::guard_pages;
+    SizeCost cost = task.cost(id.size);
+    cost.seconds = seconds;
+    if (!may_read_outside || !is_medium(cost)) return;
+    const auto inputs = task.inputs(id);
+    OutsideReads<B> reads(judge, task, candidate, id.size, inputs, judge.launch_limit(task, id.size));
+    const auto found = reads.find();
+    if (!found) return;
+    auto explained = outside_read_refusal(*found, task.layouts[id.size].size);
+    if (refusal.rule == refusal_rule::same_bits) {
+      refusal = std::move(explained);
+      return;
+    }
+    auto& first = refusal.diagnostics.front();
+    first.message +=
+        (first.message.ends_with('.') ? " T" : ". T") + explained.diagnostics.front().message.substr(1);
+    first.remedy = explained.diagnostics.front().remedy;
   }
 
   static void add_tally(SizeEvaluation& size, const ComparisonTally& tally) {

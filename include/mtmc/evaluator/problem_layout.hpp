@@ -1,6 +1,7 @@
 #pragma once
 /// A task's buffers for one size: what is allocated, filled and compared.
 
+#include <mtmc/core/device.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
@@ -8,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +80,26 @@ struct ProblemLayout {
     layout.buffers.push_back(std::move(buffer));
   }
   return layout;
+}
+
+namespace detail {
+[[nodiscard]] inline std::string number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+} // namespace detail
+
+/// Throws `Error` (`mtmc.backend.002`) if the device has no room for the buffers of candidate, incumbent and
+/// reference, each of which has its own, at one of the sizes.
+inline void require_room(const Task& task, std::span<const ProblemLayout> layouts, const Device& device) {
+  const auto memory = static_cast<double>(device.memory_bytes);
+  for (const auto& layout : layouts)
+    if (memory > 0 && 3 * layout.bytes() > memory)
+      throw Error(error_id::backend_memory,
+                  "the buffers of three kernels need " + detail::number(3 * layout.bytes()) +
+                      " bytes, the device has " + detail::number(memory),
+                  "Choose smaller sizes", "task " + task.name + " at " + to_string(layout.size));
 }
 
 /// What `validate_task` cannot know: throws `Error` (`mtmc.task.002`) for a domain without values of the

@@ -113,24 +113,23 @@ inline constexpr std::string_view speed_of_light = "speed_of_light";
 [[nodiscard]] inline Refusal red_zone_refusal(const std::string& buffer, const RedZoneDamage& damage,
                                               const ProblemSize& size) {
   const std::string side = damage.before ? "before the first" : "after the last";
-  return refusal(
-      Verdict::out_of_bounds, refusal_rule::red_zones,
-      "the kernel wrote outside " + buffer + ": " + std::to_string(damage.distance + 1) +
-          (damage.distance == 0 ? " byte " : " bytes ") + side + " element, at " + to_string(size),
-      damage.before ? "Check for negative indices and offsets of halos and tiles at the first element"
-                    : "BufferGuard the last, partial tile: compute and write only elements inside the shape");
+  return refusal(Verdict::out_of_bounds, refusal_rule::red_zones,
+                 "the kernel wrote outside " + buffer + ": " + std::to_string(damage.distance + 1) +
+                     (damage.distance == 0 ? " byte " : " bytes ") + side + " element, at " + to_string(size),
+                 damage.before
+                     ? "Check for negative indices and offsets of halos and tiles at the first element"
+                     : "Guard the last, partial tile: compute and write only elements inside the shape");
 }
 
 /// A crash of a kernel that runs while there is memory next to its buffers.
 [[nodiscard]] inline Refusal guard_page_refusal(BufferGuard guard, const ProblemSize& size) {
   const bool before = guard == BufferGuard::page_before;
-  return refusal(
-      Verdict::out_of_bounds, refusal_rule::guard_pages,
-      std::string("the kernel crashed at ") + to_string(size) + " when there was no memory " +
-          (before ? "before" : "behind") + " its buffers: it reads or writes outside one of them",
-      before ? "Check for negative indices and for offsets of halos at the first element"
-             : "BufferGuard the last, partial tile: load full vectors only where all their elements are "
-               "inside the shape, also if the excess is not used");
+  return refusal(Verdict::out_of_bounds, refusal_rule::guard_pages,
+                 std::string("the kernel crashed at ") + to_string(size) + " when there was no memory " +
+                     (before ? "before" : "behind") + " its buffers: it reads or writes outside one of them",
+                 before ? "Check for negative indices and for offsets of halos at the first element"
+                        : "Guard the last, partial tile: load full vectors only where all their elements are "
+                          "inside the shape, also if the excess is not used");
 }
 
 /// A write to an input.

@@ -5,6 +5,7 @@
 #include <mtmc/core/validate_task.hpp>
 #include <mtmc/evaluator/influence.hpp>
 #include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/outside_reads.hpp>
 #include <mtmc/evaluator/task_check.hpp>
 
 #include <algorithm>
@@ -45,18 +46,8 @@ private:
   void lay_out() {
     validate_task(task());
     require_judgeable(task());
-    double largest = 0;
-    for (const auto& size : task().sizes) {
-      prepared_.layouts.push_back(layout_of(task(), size));
-      largest = std::max(largest, prepared_.layouts.back().bytes());
-    }
-    // Candidate, incumbent and reference each have buffers of their own.
-    const auto memory = static_cast<double>(judge_.backend().device().memory_bytes);
-    if (memory > 0 && 3 * largest > memory)
-      throw Error(error_id::backend_memory,
-                  "the buffers of three kernels need " + detail::number(3 * largest) +
-                      " bytes, the device has " + detail::number(memory),
-                  "Choose smaller sizes", "task " + task().name);
+    for (const auto& size : task().sizes) prepared_.layouts.push_back(layout_of(task(), size));
+    require_room(task(), prepared_.layouts, judge_.backend().device());
     prepared_.captured = read_captured_inputs(task(), prepared_.layouts);
     const auto sizes = task().sizes.size();
     const auto buffers = prepared_.layouts.front().buffers.size();
@@ -127,7 +118,7 @@ private:
       if (first || once.seconds < 5 * cheap_seconds) {
         const auto twice = own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
-        if (!task().atomics) require_same_bits(size, known->contents, twice.results);
+        if (!task().atomics) require_same_bits(size, inputs, known->contents, twice.results);
       }
       first = false;
     }
@@ -141,15 +132,17 @@ private:
     return outcome;
   }
 
-  void require_same_bits(std::size_t size, const KeptContents& once, const CallResults<B>& twice) {
+  void require_same_bits(std::size_t size, const CaseInputs& inputs, const KeptContents& once,
+                         const CallResults<B>& twice) {
     const auto& layout = prepared_.layouts[size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto different = judge_.difference(twice, once, i).count;
       if (different == 0) continue;
+      const std::string which = task().reference ? "the reference" : "the start kernel";
+      require_reads_inside(*prepared_.reference, which, size, inputs);
       throw Error(
           error_id::task_start_kernel,
-          std::string(task().reference ? "the reference" : "the start kernel") +
-              " is not reproducible: two runs on the same inputs differ in " + std::to_string(different) +
+          which + " is not reproducible: two runs on the same inputs differ in " + std::to_string(different) +
               " of " + std::to_string(layout.buffers[i].elements) + " elements of " + layout.buffers[i].name,
           "Write every element of every output and set accumulators before adding to them; if " +
               layout.buffers[i].name +
@@ -159,6 +152,20 @@ private:
               "combined in no fixed order on purpose, say \"atomics\": true",
           "task " + task().name + " at " + to_string(layout.size));
     }
+  }
+
+  /// Throws `Error` if the results of one of the task's own kernels depend on what lies outside of its
+  /// buffers.
+  void require_reads_inside(Contestant<B>& kernel, const std::string& which, std::size_t size,
+                            const CaseInputs& inputs) {
+    OutsideReads<B> reads(judge_, prepared_, kernel, size, inputs, judge_.options().start_seconds);
+    const auto found = reads.find();
+    if (!found) return;
+    throw Error(
+        error_id::task_start_kernel, which + ' ' + outside_read_text(*found),
+        "Correct the shape or the index; if an integer input holds the indices, give it a domain such "
+        "as [\"0\", \"N - 1\"]",
+        "task " + task().name + " at " + to_string(prepared_.layouts[size].size));
   }
 
   /// The most expensive of the cheap sizes: large enough to be typical, small enough to be run often.
@@ -288,6 +295,8 @@ private:
       if (!outcome.refusal)
         outcome.refusal = judge_.compare(prepared_, id, outcome.results, *wanted, inputs, poison, tally);
       if (outcome.refusal) {
+        if (outcome.refusal->rule == refusal_rule::reference)
+          require_reads_inside(*start, "the start kernel", size, inputs);
         const auto& first = outcome.refusal->diagnostics.front();
         throw Error(error_id::task_start_kernel,
                     "the start kernel does not do what the reference does: " + first.message, first.remedy,

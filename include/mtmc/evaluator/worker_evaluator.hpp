@@ -49,6 +49,8 @@ public:
   /// What the judge in the first worker says of itself, for cache keys: a candidate's answer does not depend
   /// on whether the same judge lives in this process or another. Waits until a worker is there.
   [[nodiscard]] std::string identity() const;
+  /// Seconds that one call of a task's own kernel may take while the task is prepared.
+  [[nodiscard]] double start_seconds() const;
   /// As many as there are workers.
   [[nodiscard]] int concurrency_limit() const;
 

@@ -88,6 +88,7 @@ MTMC_INLINE Evaluation WorkerEvaluator::evaluate(const EvaluationRequest& reques
   return pool_->evaluate(request, std::move(stop));
 }
 MTMC_INLINE std::string WorkerEvaluator::identity() const { return pool_->greeting().identity; }
+MTMC_INLINE double WorkerEvaluator::start_seconds() const { return pool_->start_seconds(); }
 MTMC_INLINE int WorkerEvaluator::concurrency_limit() const { return pool_->workers(); }
 
 } // namespace mtmc

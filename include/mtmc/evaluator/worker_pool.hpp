@@ -83,6 +83,8 @@ public:
   }
 
   [[nodiscard]] int workers() const noexcept { return options_.workers; }
+  /// Seconds that one call of a task's own kernel may take in a worker.
+  [[nodiscard]] double start_seconds() const noexcept { return options_.evaluator_options.start_seconds; }
 
   /// What the first worker says of itself.
   struct Greeting {

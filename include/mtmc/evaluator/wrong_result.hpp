@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <span>
@@ -43,12 +42,6 @@ namespace detail {
   if (!is_signed(type)) return static_cast<double>(bits);
   const auto unused = static_cast<unsigned>(64 - 8 * width);
   return static_cast<double>(static_cast<std::int64_t>(bits << unused) >> unused);
-}
-
-[[nodiscard]] inline std::string number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
 }
 
 /// "C[3, 17]".

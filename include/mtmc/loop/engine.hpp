@@ -56,6 +56,7 @@ private:
 
   /// A reason if there is nothing to search.
   [[nodiscard]] std::optional<StopReason> begin() {
+    calls_.notify(options_.observer.preparing, RunPreparing{task_, parts_.start_seconds});
     progress(Phase::preparing, 0, 1);
     calls_.begin();
     result_.device = calls_.device();

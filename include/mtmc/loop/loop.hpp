@@ -120,6 +120,7 @@ private:
     parts.evaluator_identity = identity_of(evaluator_);
     parts.coder_limit = concurrency_limit_of(coder_);
     parts.evaluator_limit = concurrency_limit_of(evaluator_);
+    parts.start_seconds = start_seconds_of(evaluator_);
     return parts;
   }
 

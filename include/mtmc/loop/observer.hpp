@@ -30,6 +30,13 @@ inline constexpr EnumName<Phase> phase_names[] = {
   return detail::phase_names;
 }
 
+/// A run begins: the start kernel is about to be compiled, checked and timed, or taken from the journal.
+struct RunPreparing {
+  const Task& task;
+  /// Seconds that one call of the start kernel may take; 0 = the evaluator does not say.
+  double start_seconds = 0;
+};
+
 /// The start kernel has been judged; the first step comes next.
 struct RunStarted {
   const Task& task;
@@ -119,6 +126,7 @@ struct StepFinished {
 /// evaluations may be reported from other threads than the run's own. They cannot change the run: what they
 /// throw is dropped. References are valid during the call only.
 struct Observer {
+  std::function<void(const RunPreparing&)> preparing{};
   std::function<void(const RunStarted&)> run_started{};
   std::function<void(const Progress&)> progress{};
   std::function<void(const StepStarted&)> step_started{};

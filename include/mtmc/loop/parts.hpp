@@ -33,6 +33,8 @@ struct LoopParts {
   std::string evaluator_identity{};
   int coder_limit = unlimited_concurrency;
   int evaluator_limit = unlimited_concurrency;
+  /// Seconds that one call of the start kernel may take; 0 = the evaluator does not say.
+  double start_seconds = 0;
 };
 
 } // namespace mtmc::detail

@@ -38,6 +38,15 @@ public:
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
+  /// Where there is no live line, what may take long is said once.
+  void preparing(const RunPreparing& event) {
+    const std::lock_guard lock{mutex_};
+    if (live_) return;
+    say(detail::one_line(detail::preparing_text(event.task.name, event.start_seconds), room(0),
+                         options_.unicode) +
+        '\n');
+  }
+
   void run_started(const RunStarted& event) {
     const std::lock_guard lock{mutex_};
     phase_ = Phase::deciding;
@@ -406,6 +415,7 @@ MTMC_INLINE TerminalReport::TerminalReport(std::FILE* stream, TerminalReportOpti
 
 MTMC_INLINE Observer TerminalReport::observer() const {
   Observer observer;
+  observer.preparing = [screen = screen_](const RunPreparing& event) { screen->preparing(event); };
   observer.run_started = [screen = screen_](const RunStarted& event) { screen->run_started(event); };
   observer.progress = [screen = screen_](const Progress& event) { screen->progress(event); };
   observer.step_started = [screen = screen_](const StepStarted& event) { screen->step_started(event); };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -77,6 +78,21 @@ namespace mtmc::detail {
     std::snprintf(text, sizeof text, "%lld min %02lld s", whole / 60, whole % 60);
   else
     std::snprintf(text, sizeof text, "%lld h %02lld min", whole / 3600, whole / 60 % 60);
+  return text;
+}
+
+/// "preparing gemm since 10:42:07 UTC: ...": what goes on before the first step, and how long it may take.
+/// `start_seconds`: of one call of the start kernel; 0 = nobody says.
+[[nodiscard]] inline std::string preparing_text(const std::string& task, double start_seconds,
+                                                std::time_t now = std::time(nullptr)) {
+  std::tm clock{};
+  ::gmtime_r(&now, &clock);
+  char since[16];
+  std::snprintf(since, sizeof since, "%02d:%02d:%02d", clock.tm_hour % 24, clock.tm_min % 60,
+                clock.tm_sec % 61);
+  auto text =
+      "preparing " + task + " since " + since + " UTC: the start kernel is compiled, checked and timed";
+  if (start_seconds > 0) text += "; one call of it may take " + duration_for_people(start_seconds);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <mtmc/backend/cpu/compiler_diagnostics.hpp>
 #include <mtmc/backend/cpu/compiler_files.hpp>
 #include <mtmc/backend/cpu/cpp_compiler.hpp>
+#include <mtmc/backend/cpu/launch_limits.hpp>
 #include <mtmc/backend/cpu/object_screen.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/own_functions.hpp>
@@ -37,29 +38,6 @@
 #include <vector>
 
 namespace mtmc::detail {
-
-/// What of a plan a CPU cannot do, as errors at the launch lines; none if all is well.
-[[nodiscard]] inline std::vector<Diagnostic> check_for_cpu(const Kernel& kernel, const LaunchPlan& plan) {
-  auto errors = check_entry_names(plan);
-  const auto refuse = [&](int line, std::string message, std::string remedy) {
-    errors.push_back({Severity::error, line, 0, std::move(message), std::move(remedy), {}});
-  };
-  if (kernel.language.name != languages::cpp.name)
-    refuse(0, "the CPU backend compiles C++, not " + kernel.language.name,
-           "Give it kernels of the language \"cpp\", or use a backend for " + kernel.language.name);
-  else if (plan.launches.empty())
-    refuse(0, "the kernel has no launch line", "Add `//@ launch ENTRY(ARGUMENTS)`");
-  constexpr std::array<std::int64_t, 3> one{1, 1, 1};
-  for (const auto& launch : plan.launches) {
-    if (launch.grid != one || launch.block != one || launch.cluster != one || launch.shared_bytes != 0)
-      refuse(launch.line, "a CPU kernel is launched without a grid",
-             "Remove `<<<...>>>` and write the loops, with OpenMP where they should run in parallel");
-    for (const auto& argument : launch.arguments)
-      if (argument.kind == LaunchArgument::Kind::tensor_map)
-        refuse(launch.line, "there are no tensor maps on a CPU", "Pass `" + argument.name + "` itself");
-  }
-  return errors;
-}
 
 /// The compiler with its flags, and a private folder for what it makes.
 class CpuToolchain {

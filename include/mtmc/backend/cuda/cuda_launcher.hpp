@@ -4,6 +4,7 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_program.hpp>
 #include <mtmc/backend/cuda/kernel_text.hpp>
+#include <mtmc/backend/cuda/launch_limits.hpp>
 #include <mtmc/backend/cuda/tensor_map.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_plan.hpp>
@@ -130,22 +131,14 @@ private:
     const bool fixed = function.cluster[0] > 0;
     if (launch.cluster == none && !fixed) return std::nullopt;
     if (launch.cluster != none && !launches_clusters_) return "this device or its driver has no clusters";
-    std::int64_t blocks = 1;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const auto size = fixed ? std::max<std::int64_t>(function.cluster[axis], 1) : launch.cluster[axis];
-      if (fixed && launch.cluster != none && launch.cluster[axis] != size)
+    auto cluster = launch.cluster;
+    for (std::size_t axis = 0; fixed && axis < 3; ++axis) {
+      cluster[axis] = std::max<std::int64_t>(function.cluster[axis], 1);
+      if (launch.cluster != none && launch.cluster[axis] != cluster[axis])
         return "the launch line asks for other clusters than `__cluster_dims__` of `" + launch.entry + '`';
-      if (size < 1 || launch.grid[axis] % size != 0)
-        return "the grid has " + std::to_string(launch.grid[axis]) + " blocks along axis " +
-               std::to_string(axis) + ", which is no multiple of the cluster's " + std::to_string(size);
-      blocks = size > most_cluster_blocks ? most_cluster_blocks + 1 : blocks * size;
     }
-    if (blocks > most_cluster_blocks)
-      return "a cluster has more than " + std::to_string(most_cluster_blocks) + " blocks";
-    return std::nullopt;
+    return reason_against_cluster(launch.grid, cluster);
   }
-  /// What every device with clusters can do.
-  static constexpr std::int64_t most_cluster_blocks = 8;
 
   [[nodiscard]] std::optional<std::string> translate(const CudaTurn& turn, const LaunchArgument& argument,
                                                      CudaParameter parameter, ReadyLaunch& ready) const {

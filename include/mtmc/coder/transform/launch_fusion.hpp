@@ -2,7 +2,7 @@
 /// Fusing launches: two entry functions become one, their loops are fused, and what they handed on through
 /// memory stays in registers.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/element_type.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/coder/transform/fusion.hpp>
 

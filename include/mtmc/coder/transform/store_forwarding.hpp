@@ -2,7 +2,7 @@
 /// What fusion gains: a value that one statement stores and a later one of the same iteration loads again
 /// stays in a scalar, and a buffer that nobody reads any more goes.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/element_type.hpp>
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/loop_sinking.hpp>
 

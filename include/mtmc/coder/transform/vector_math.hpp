@@ -2,7 +2,7 @@
 /// Mathematical functions that loops can call without losing their vector instructions: written into the
 /// kernel's own text where the library's would be one call per element.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/element_type.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Vectorization: the compiler is told that iterations of an innermost loop may share an instruction.
 
-#include <mtmc/analysis/signature.hpp>
+#include <mtmc/analysis/element_type.hpp>
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/vector_math.hpp>
