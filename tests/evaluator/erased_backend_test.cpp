@@ -181,7 +181,10 @@ struct Outcome {
 
 template <class B> Outcome judge_all(B backend, const Asked& asked) {
   Outcome outcome;
-  KernelEvaluator<B> evaluator(std::move(backend), {.seed = 42, .profile = true});
+  KernelEvaluatorOptions options;
+  options.seed = 42;
+  options.profile = true;
+  KernelEvaluator<B> evaluator(std::move(backend), options);
   outcome.identity = evaluator.identity();
   for (const auto& candidate :
        {kernel("honest"), kernel("wrong"), kernel("forgetful"), kernel("honest", "// banned\n"),
@@ -238,7 +241,7 @@ TEST_CASE_TEMPLATE("a backend with every ability is asked for all of them in eit
   const bool on_device = has_ability(B(world(), asked), BackendAbility::runs_judge_kernels);
   for (const auto* what : {"view", "shared upload", "fill"}) {
     CAPTURE(what);
-    CHECK(on_device || direct.asked.contains(what));
+    CHECK((on_device || direct.asked.contains(what)));
   }
   CHECK(direct.asked.contains("judge's kernel") == on_device);
 }

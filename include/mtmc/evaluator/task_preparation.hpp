@@ -2,6 +2,7 @@
 /// What happens to a task before its first candidate: its own kernel is compiled, tried and measured, and the
 /// task has to show that it can tell right from wrong.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/validate_task.hpp>
 #include <mtmc/evaluator/influence.hpp>
 #include <mtmc/evaluator/judge.hpp>

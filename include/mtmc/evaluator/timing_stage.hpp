@@ -1,6 +1,7 @@
 #pragma once
 /// Timing a candidate against the incumbent, in pairs, on inputs neither has seen, with every output checked.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/judge.hpp>
 #include <mtmc/evaluator/timing_statistics.hpp>
 

@@ -32,7 +32,10 @@ namespace detail {
 template <class B>
 [[nodiscard]] Evaluation judged(Trial<B>& trial, const std::string& candidate, bool compared) {
   const auto& probe = trial.probe();
-  KernelEvaluator<AnyBackend> evaluator(AnyBackend(std::ref(trial.backend())));
+  // Time enough for a clear answer on a busy machine; it ends as soon as there is one.
+  KernelEvaluatorOptions options;
+  options.explore_seconds = options.explore_overhead_seconds = 30;
+  KernelEvaluator<AnyBackend> evaluator(AnyBackend(std::ref(trial.backend())), options);
   EvaluationRequest request;
   request.task = evaluated_task(probe);
   request.candidate = {probe.language, candidate, {}};

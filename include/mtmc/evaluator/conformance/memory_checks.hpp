@@ -1,6 +1,7 @@
 #pragma once
 /// Device and buffers.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 
 #include <algorithm>
