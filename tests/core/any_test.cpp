@@ -228,10 +228,10 @@ TEST_CASE("a backend's programs and buffers go through its twin") {
 TEST_CASE("a backend's twin has every optional ability that the backend has") {
   std::vector<std::string> log;
   AbleBackend able(log);
-  for (const auto& [ability, name] : enum_names(BackendAbility{})) {
-    CAPTURE(name);
-    CHECK(has_ability(able, ability));
-    CHECK_FALSE(declaration_of(ability).empty());
+  for (const auto& entry : enum_names(BackendAbility{})) {
+    CAPTURE(entry.name);
+    CHECK(has_ability(able, entry.value));
+    CHECK_FALSE(declaration_of(entry.value).empty());
   }
   AnyBackend backend{std::ref(able)};
   CHECK(backend.abilities() == abilities_of(able));
