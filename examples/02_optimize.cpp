@@ -341,12 +341,18 @@ void write_result(const mtmc::Result& result, nlohmann::json& summary) {
   mtmc::write_file_atomic(result.folder + "/result.json", as_text(summary, 2) + '\n');
 }
 
+/// [low, high]; [1, 1] of the start kernel, null where the evaluator gave none.
+nlohmann::json interval_of(const mtmc::SpeedUp& speed_up) {
+  if (!(speed_up.confidence > 0)) return nullptr;
+  return {speed_up.low, speed_up.high};
+}
+
 nlohmann::json summarize(const mtmc::Result& result) {
   auto sizes = nlohmann::json::array();
   for (const auto& size : result.verified_sizes()) sizes.push_back(mtmc::to_string(size));
   return {{"task", result.task.name},
           {"speedup", result.speed_up.value},
-          {"interval", {result.speed_up.low, result.speed_up.high}},
+          {"interval", interval_of(result.speed_up)},
           {"verdict", to_string(result.evaluation.verdict)},
           {"best", result.best.id()},
           {"best_id", result.best.id()},

@@ -61,7 +61,7 @@ mtmc::CodingRequest request() {
     entry.message = "B[7] is 3 but should be 4";
     seen.history.push_back(entry);
   }
-  mtmc::Evaluation evaluation;
+  mtmc::Evaluation evaluation{mtmc::Verdict::correct};
   evaluation.seconds = 1e-3;
   seen.evaluation = evaluation;
   asked.action = {.kind = mtmc::Action::Kind::optimize,

@@ -78,7 +78,7 @@ struct Evaluator {
   mtmc::Device machine;
   [[nodiscard]] const mtmc::Device& device() const { return machine; }
   [[nodiscard]] mtmc::Evaluation evaluate(const mtmc::EvaluationRequest& request, std::stop_token) const {
-    mtmc::Evaluation evaluation;
+    mtmc::Evaluation evaluation{mtmc::Verdict::correct};
     evaluation.seconds = 1.0 / static_cast<double>(request.candidate.source.size());
     for (const auto& size : request.task.sizes) {
       mtmc::SizeEvaluation one;

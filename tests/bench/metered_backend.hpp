@@ -55,7 +55,7 @@ public:
   using Program = mtmc::CpuBackend::Program;
   using Buffer = mtmc::CpuBackend::Buffer;
 
-  static constexpr bool isolates_programs = mtmc::isolates_programs<mtmc::CpuBackend>;
+  static constexpr bool isolates_programs = mtmc::CpuBackend::isolates_programs;
 
   explicit MeteredBackend(std::shared_ptr<Meter> meter, mtmc::CpuBackendOptions options = {})
       : meter_(std::move(meter)), backend_(std::move(options)) {}
@@ -117,7 +117,7 @@ private:
 };
 
 static_assert(mtmc::check_backend<MeteredBackend>());
-static_assert(mtmc::isolates_programs<MeteredBackend> == mtmc::isolates_programs<mtmc::CpuBackend>,
-              "an ability that is to be forwarded, too");
+static_assert(mtmc::declared_abilities<MeteredBackend>() == mtmc::declared_abilities<mtmc::CpuBackend>(),
+              "every ability is to be forwarded");
 
 } // namespace bench

@@ -29,7 +29,7 @@ CodingRequest request() {
   tried.verdict = Verdict::wrong_result;
   tried.message = "y[0] is wrong";
   seen.history = {tried};
-  Evaluation evaluation;
+  Evaluation evaluation{Verdict::correct};
   evaluation.seconds = 1e-3;
   seen.evaluation = evaluation;
   asked.action = {.kind = Action::Kind::optimize,

@@ -2,9 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "sample_nouns.hpp"
 
@@ -51,11 +58,17 @@ struct PreparingEvaluator : PlainEvaluator {
   [[nodiscard]] double start_seconds() const { return 30; }
 };
 
+struct PlainProgram {
+  int number = 7;
+};
+struct RetiringProgram {
+  int number = 7;
+  void retire() { number = 0; }
+};
+
 /// Memory is host memory; a program writes its number into the first byte of the first buffer.
-struct HostBackend {
-  struct Program {
-    int number;
-  };
+template <class ProgramType> struct HostBackendOf {
+  using Program = ProgramType;
   struct Buffer {
     std::unique_ptr<std::array<std::byte, 64>> memory;
     [[nodiscard]] std::uint64_t handle() const { return reinterpret_cast<std::uint64_t>(memory.get()); }
@@ -64,7 +77,7 @@ struct HostBackend {
   const Device& device() { return the_device; }
   CompileResult<Program> compile(const Kernel&, const CompileOptions&, std::stop_token) {
     CompileResult<Program> result;
-    result.program = std::make_shared<Program>(Program{7});
+    result.program = std::make_shared<Program>();
     result.resources["number"] = 7;
     return result;
   }
@@ -83,6 +96,67 @@ struct HostBackend {
   TimedRun time(Program&, std::span<const LaunchPlan> group, bool cold, Deadline) {
     return {{}, cold ? static_cast<double>(group.size()) : 0.0};
   }
+};
+
+using HostBackend = HostBackendOf<PlainProgram>;
+static_assert(declared_abilities<HostBackend>() == BackendAbilities{});
+
+/// Has every optional ability, and writes down which was called.
+struct AbleBackend : HostBackendOf<RetiringProgram> {
+  static constexpr int max_concurrency = 3;
+  static constexpr bool isolates_programs = true;
+  static constexpr bool runs_judge_kernels = true;
+  std::vector<std::string>* log;
+  explicit AbleBackend(std::vector<std::string>& calls) : log(&calls) {}
+
+  using HostBackendOf<RetiringProgram>::upload;
+  [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
+                                               std::stop_token stop) {
+    auto result = HostBackendOf<RetiringProgram>::compile(kernel, options, stop);
+    result.refused = kernel.source.empty();
+    result.timed_out = stop.stop_requested();
+    result.seconds = 0.5;
+    return result;
+  }
+  [[nodiscard]] std::string identity() const { return "able"; }
+  std::vector<Diagnostic> screen(const Kernel& kernel) const {
+    Diagnostic diagnostic;
+    diagnostic.message = kernel.source;
+    return {diagnostic};
+  }
+  std::map<std::string, double> resources(Program& program) const {
+    return {{"number", static_cast<double>(program.number)}};
+  }
+  [[nodiscard]] std::size_t guard_page_bytes() const { return 4096; }
+  std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) const {
+    return std::span<const std::byte>(*buffer.memory).subspan(offset, bytes);
+  }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+              const std::shared_ptr<const void>& owner) {
+    log->push_back(owner != nullptr ? "upload of somebody's" : "upload of nobody's");
+    upload(buffer, offset, content);
+  }
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
+    log->push_back("fill");
+    std::fill_n(buffer.memory->begin() + static_cast<std::ptrdiff_t>(offset), bytes, value);
+  }
+  void choose_place() { log->push_back("choose_place"); }
+  static Conditions conditions() {
+    Conditions reading;
+    reading.processors = 2;
+    return reading;
+  }
+  static Profile profile(Program&, const LaunchPlan& plan) {
+    Profile result;
+    result.reason = plan.launches.at(0).entry;
+    return result;
+  }
+  [[nodiscard]] static std::optional<Kernel> in_double_precision(const Kernel& kernel) {
+    return Kernel{kernel.language, kernel.source + " in double", {}};
+  }
+  void measure_ceilings() { log->push_back("measure_ceilings"); }
+  static double measure_read_bandwidth() { return 1e9; }
+  [[nodiscard]] static bool spent() { return true; }
 };
 
 static_assert(!std::is_copy_constructible_v<AnyPolicy> && !std::is_copy_constructible_v<AnyBackend>);
@@ -152,4 +226,88 @@ TEST_CASE("a backend's programs and buffers go through its twin") {
   CHECK_FALSE(backend.conditions().others_seconds); // it cannot tell
   AnyBackend::Program none;
   CHECK_THROWS_AS((void)backend.run(none, plan, Deadline::max()), Error);
+}
+
+TEST_CASE("a backend's twin has every optional ability that the backend has") {
+  std::vector<std::string> log;
+  AbleBackend able(log);
+  for (const auto& entry : enum_names(BackendAbility{})) {
+    CAPTURE(entry.name);
+    CHECK(has_ability(able, entry.value));
+    CHECK_FALSE(declaration_of(entry.value).empty());
+  }
+  AnyBackend backend{std::ref(able)};
+  CHECK(backend.abilities() == abilities_of(able));
+  CHECK(backend.identity() == "able");
+  CHECK(concurrency_limit_of(backend) == 3);
+  CHECK(isolates_programs(backend));
+  CHECK(runs_judge_kernels(backend));
+  CHECK(screened_by(backend, sample::kernel()).at(0).message == sample::kernel().source);
+  CHECK(guard_page_bytes_of(backend) == 4096);
+  CHECK(conditions_of(backend).processors == 2);
+  CHECK(double_twin_by(backend, sample::kernel())->source == sample::kernel().source + " in double");
+  CHECK(read_bandwidth_again(backend) == 1e9);
+  CHECK(is_spent(backend));
+  choose_place_of(backend);
+  measure_ceilings_of(backend);
+
+  auto buffer = backend.allocate(64);
+  const auto content = std::make_shared<std::vector<std::byte>>(2, std::byte{5});
+  upload_shared(backend, buffer, 1, std::span<const std::byte>(*content), content);
+  fill_buffer(backend, buffer, 2, 3, std::byte{9});
+  const auto shown = view_of(backend, buffer, 1, 2);
+  REQUIRE(shown.size() == 2);
+  CHECK(shown[0] == std::byte{5});
+  CHECK(shown[1] == std::byte{9});
+  CHECK(log == std::vector<std::string>{"choose_place", "measure_ceilings", "upload of somebody's", "fill"});
+
+  const auto compiled = backend.compile(sample::kernel(), {}, {});
+  REQUIRE(compiled.program);
+  CHECK(compiled.seconds == 0.5);
+  CHECK(profile_by(backend, *compiled.program, sample::plan())->reason == sample::plan().launches[0].entry);
+  CHECK(resources_of(backend, *compiled.program).at("number") == 7);
+  retire_program(*compiled.program);
+  CHECK(resources_of(backend, *compiled.program).at("number") == 0);
+}
+
+TEST_CASE("the compiler's whole answer goes through a backend's twin") {
+  std::vector<std::string> log;
+  AnyBackend backend{AbleBackend(log)};
+  std::stop_source source;
+  CHECK_FALSE(backend.compile(sample::kernel(), {}, {}).refused);
+  CHECK(backend.compile({languages::cpp, "", {}}, {}, {}).refused);
+  CHECK_FALSE(backend.compile(sample::kernel(), {}, source.get_token()).timed_out);
+  source.request_stop();
+  CHECK(backend.compile(sample::kernel(), {}, source.get_token()).timed_out);
+}
+
+TEST_CASE("a backend's twin lacks what the backend lacks, and does what is right without it") {
+  AnyBackend backend{HostBackend{}};
+  CHECK(backend.abilities() == BackendAbilities{});
+  CHECK(screened_by(backend, sample::kernel()).empty());
+  CHECK(guard_page_bytes_of(backend) == 0);
+  CHECK_FALSE(double_twin_by(backend, sample::kernel()));
+  CHECK_FALSE(read_bandwidth_again(backend));
+  CHECK_FALSE(is_spent(backend));
+  CHECK(concurrency_limit_of(backend) == unlimited_concurrency);
+  choose_place_of(backend);
+  measure_ceilings_of(backend);
+  auto buffer = backend.allocate(64);
+  const auto content = std::make_shared<std::vector<std::byte>>(2, std::byte{5});
+  upload_shared(backend, buffer, 1, std::span<const std::byte>(*content), content);
+  fill_buffer(backend, buffer, 2, 3, std::byte{9});
+  CHECK(view_of(backend, buffer, 1, 2).empty());
+  std::array<std::byte, 4> got{};
+  backend.download(buffer, 1, got);
+  CHECK(got == std::array{std::byte{5}, std::byte{9}, std::byte{9}, std::byte{9}});
+  const auto compiled = backend.compile(sample::kernel(), {}, {});
+  CHECK_FALSE(profile_by(backend, *compiled.program, sample::plan()));
+  CHECK(resources_of(backend, *compiled.program).empty());
+  retire_program(*compiled.program);
+
+  SUBCASE("also where a twin holds a twin") {
+    AnyBackend outer{std::ref(backend)};
+    CHECK(outer.abilities() == BackendAbilities{});
+    CHECK_FALSE(read_bandwidth_again(outer));
+  }
 }

@@ -42,6 +42,11 @@ TEST_CASE("numbers are written for people") {
   CHECK(speed_up_text({2.412, 2.361, 2.468}) == "2.41x [2.36, 2.47]");
 }
 
+TEST_CASE("no interval is shown where none is known") {
+  CHECK(speed_up_text(SpeedUp::without_interval(0.2148)) == "0.215x");
+  CHECK(speed_up_text(SpeedUp{}) == "1x");
+}
+
 TEST_CASE("a preset tells a prompt what the data sheet does, dense") {
   const auto text = describe(find_device_preset("A100")->device);
   CHECK(contains(text, "NVIDIA A100 80GB PCIe (gpu, sm_80)\n  compute units: 108, "));

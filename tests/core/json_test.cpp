@@ -69,6 +69,17 @@ TEST_CASE("defaults survive too") {
   check_default_round_trip<Step>();
 }
 
+TEST_CASE("a speed-up without an interval has none in JSON either") {
+  const auto unknown = SpeedUp::without_interval(0.5);
+  const nlohmann::json written = unknown;
+  CHECK(written == nlohmann::json::parse(R"({"value": 0.5, "confidence": 0})"));
+  CHECK(written.get<SpeedUp>() == unknown);
+  CHECK(nlohmann::json(SpeedUp{2, 1.5, 2.5}) ==
+        nlohmann::json::parse(R"({"value": 2, "low": 1.5, "high": 2.5})"));
+  CHECK_THROWS_WITH_AS((void)nlohmann::json::parse(R"({"value": 2})").get<SpeedUp>(),
+                       doctest::Contains("low"), Error);
+}
+
 TEST_CASE("a size keeps its symbols next to its weight") {
   const auto size =
       nlohmann::json::parse(R"({"M": 8, "N": 4, "weight": 0, "note": "tail"})").get<ProblemSize>();

@@ -1,16 +1,22 @@
 // The suite that a host runs on its own backend: ours passes, and what is broken on purpose fails where it
 // should.
 #include <mtmc/backend/cpu.hpp>
+#include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/backend_conformance.hpp>
+#include <mtmc/support/forked_call.hpp>
 #include <mtmc/support/philox.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +24,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,14 +60,19 @@ enum class Fault {
   ignores_offset,
   reversed_launches,
   unbound_is_launch_failed,
+  unbound_is_a_crash,
+  unbound_never_returns,
   retires_equal_programs,
   belongs_to_one_thread,
   no_warm_seconds,
   no_cold_seconds,
+  ignores_cold,
   first_plan_only,
   same_seconds,
   seconds_of_one_plan,
   seconds_of_any_kernel,
+  ignores_deadline_of_run,
+  ignores_deadline_of_time,
   never_ending_is_finished,
   dead_after_timeout,
   crash_is_finished
@@ -145,6 +157,7 @@ public:
     if (fault != Fault::never_ending_is_finished) kernels["never_ends"].outcome = RunOutcome::timed_out;
     if (fault != Fault::crash_is_finished) kernels["crashes"].outcome = RunOutcome::faulted;
     if (fault == Fault::no_name) world_->device.name.clear();
+    world_->device.caches = {{1, 1 << 15, 64, 1, {}}};
   }
 
   [[nodiscard]] const Device& device() {
@@ -202,6 +215,8 @@ public:
         const bool buffer = argument.kind == LaunchArgument::Kind::buffer;
         if (buffer && argument.bound.handle == 0) {
           if (fault_ == Fault::unbound_is_launch_failed) return {RunOutcome::launch_failed, "not bound"};
+          if (fault_ == Fault::unbound_is_a_crash) std::raise(SIGSEGV);
+          while (fault_ == Fault::unbound_never_returns) std::this_thread::sleep_for(std::chrono::seconds{1});
           throw Error(error_id::backend_memory, "not bound", "Bind it");
         }
         if (fault_ == Fault::ignores_offset) argument.bound.offset = 0;
@@ -214,6 +229,13 @@ public:
         (fault_ == Fault::belongs_to_one_thread && std::this_thread::get_id() != made_by_) ||
         (fault_ == Fault::dead_after_timeout && timed_out_))
       return {RunOutcome::faulted, "broken on purpose"};
+    // The only kernel that takes seconds, as far as this clock is concerned.
+    const auto& symbols = plan.size.symbols;
+    if (symbols.contains("repeats") && symbols.at("repeats") >= 1'000'000'000 &&
+        deadline != Deadline::max() && fault_ != Fault::ignores_deadline_of_run && !deadline_is_ignored_) {
+      timed_out_ = true;
+      return {RunOutcome::timed_out, "it takes too long"};
+    }
     auto status = inner_.run(program.inner, changed, deadline);
     timed_out_ = timed_out_ || status.outcome == RunOutcome::timed_out;
     return status;
@@ -222,11 +244,14 @@ public:
   [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
                               Deadline deadline) {
     TimedRun result;
+    deadline_is_ignored_ = fault_ == Fault::ignores_deadline_of_time;
     for (const auto& plan : fault_ == Fault::first_plan_only ? group.first(1) : group) {
       result.status = run(program, plan, deadline);
       if (!result.status.finished()) return result;
     }
+    deadline_is_ignored_ = false;
     for (const auto& plan : group) result.seconds += seconds_of(plan);
+    if (cold && fault_ != Fault::ignores_cold) result.seconds *= 1.5;
     if (fault_ == Fault::same_seconds) result.seconds = 1e-3;
     if (fault_ == Fault::seconds_of_one_plan) result.seconds /= static_cast<double>(group.size());
     if (fault_ == (cold ? Fault::no_cold_seconds : Fault::no_warm_seconds)) result.seconds = 0;
@@ -254,32 +279,38 @@ private:
   std::thread::id made_by_ = std::this_thread::get_id();
   std::map<std::string, int> newest_;
   bool timed_out_ = false;
+  bool deadline_is_ignored_ = false;
   PhiloxEngine random_{7};
   std::mutex mutex_;
 };
 static_assert(check_backend<Wrapped>() && ShowsBuffers<Wrapped> && TakesSharedUploads<Wrapped>);
 
+const test::ConformanceOptions silent{.announce = {}};
+
 /// Names of the checks that fail, with what is said about them.
-std::map<std::string, std::string> failures_of(Fault fault) {
-  Wrapped backend(fault);
+std::map<std::string, std::string> failures_in(const test::ConformanceReport& report) {
   std::map<std::string, std::string> failures;
-  for (const auto& check : test::check_backend(backend, fake_probe()).checks)
+  for (const auto& check : report.checks)
     if (check.outcome == test::ConformanceOutcome::failed) failures[check.name] = check.message;
   return failures;
 }
 
-struct CannotBeMade : Wrapped {
-  CannotBeMade() { throw std::runtime_error("the cable is loose"); }
-};
+std::vector<std::string> names_of(const std::map<std::string, std::string>& failures) {
+  std::vector<std::string> names;
+  for (const auto& [name, message] : failures) names.push_back(name);
+  return names;
+}
+
+Wrapped broken_cable() { throw std::runtime_error("the cable is loose"); }
 
 } // namespace
 
 TEST_CASE("CpuBackend keeps every promise") {
-  CpuBackend backend;
-  const auto report = test::check_backend(backend, test::cpp_probe());
+  const auto report = test::check_conformance([] { return CpuBackend{}; }, test::cpp_probe(), silent);
   CHECK_MESSAGE(report.passed(), report.to_text());
-  CHECK_MESSAGE(report.count(test::ConformanceOutcome::skipped) == 0, report.to_text());
-  CHECK(report.device == backend.device().name);
+  CHECK(report.device == CpuBackend{}.device().name);
+  REQUIRE(report.find_ability("in_double_precision") != nullptr);
+  CHECK(report.find_ability("in_double_precision")->presence == test::ConformanceAbility::Presence::found);
 }
 
 TEST_CASE("guard pages that are none are found") {
@@ -287,7 +318,7 @@ TEST_CASE("guard pages that are none are found") {
     // Behind 64 bytes there are more, up to the end of the page.
     [[nodiscard]] std::size_t guard_page_bytes() const { return 64; }
   } backend;
-  const auto report = test::check_backend(backend, test::cpp_probe());
+  const auto report = test::check_conformance(backend, test::cpp_probe(), silent);
   REQUIRE(report.find("run.guard_page") != nullptr);
   CHECK(report.find("run.guard_page")->outcome == test::ConformanceOutcome::failed);
   CHECK(report.find("run.guard_page")->message.find("behind the last page") != std::string::npos);
@@ -323,15 +354,26 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
       {Fault::belongs_to_one_thread, {{"run.concurrent", "broken on purpose"}}},
       {Fault::no_warm_seconds, {{"time.warm", "positive seconds"}}},
       {Fault::no_cold_seconds, {{"time.cold", "positive seconds"}}},
+      {Fault::ignores_cold, {{"time.evicts", "a cold call to take 1.15"}}},
       {Fault::first_plan_only, {{"time.group", "every plan of the group"}}},
       {Fault::same_seconds, {{"time.more_work", "one call with ten times the work"}}},
       {Fault::seconds_of_one_plan, {{"time.more_work", "a group of ten calls"}}},
       {Fault::seconds_of_any_kernel, {{"evaluator.faster", "correct, undecided"}}},
+      {Fault::ignores_deadline_of_run,
+       {{"run.deadline", "timed_out from `run` for a kernel that takes seconds"}}},
+      {Fault::ignores_deadline_of_time,
+       {{"run.deadline", "timed_out from `time` for a kernel that takes seconds"}}},
       {Fault::never_ending_is_finished, {{"run.never_ends", "timed_out from `run`, got finished"}}},
-      {Fault::dead_after_timeout, {{"run.crashes", ""}, {"run.never_ends", "broken on purpose"}}},
+      {Fault::dead_after_timeout,
+       {{"run.crashes", ""}, {"run.deadline", "broken on purpose"}, {"run.never_ends", ""}}},
       {Fault::crash_is_finished, {{"run.crashes", "faulted, or device_lost, got finished"}}}};
   for (const auto& [fault, expected] : all) {
-    const auto failures = failures_of(fault);
+    Wrapped backend(fault);
+    const auto failures = failures_in(test::check_conformance(backend, fake_probe(), silent));
+    // The same is found through the type-erased form.
+    Wrapped held(fault);
+    AnyBackend erased{std::ref(held)};
+    CHECK(names_of(failures_in(test::check_conformance(erased, fake_probe(), silent))) == names_of(failures));
     std::string names;
     for (const auto& [name, message] : failures) names += name + ": " + message + '\n';
     const int broken = static_cast<int>(fault);
@@ -348,7 +390,7 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
 TEST_CASE("what builds on a failed check is skipped, and so is what the probe leaves out") {
   Wrapped backend(Fault::skips_the_last_element);
   auto probe = fake_probe();
-  const auto broken = test::check_backend(backend, probe);
+  const auto broken = test::check_conformance(backend, probe, silent);
   CHECK_FALSE(broken.passed());
   REQUIRE(broken.find("run.offsets") != nullptr);
   CHECK(broken.find("run.offsets")->outcome == test::ConformanceOutcome::skipped);
@@ -359,8 +401,11 @@ TEST_CASE("what builds on a failed check is skipped, and so is what the probe le
   probe.crashes.clear();
   probe.never_ends.clear();
   Wrapped honest;
-  const auto report = test::check_backend(honest, probe);
-  CHECK_MESSAGE(report.passed(), report.to_text());
+  const auto report = test::check_conformance(honest, probe, silent);
+  CHECK_MESSAGE(report.result() == test::ConformanceResult::passed_with_gaps, report.to_text());
+  CHECK_FALSE(report.passed());
+  CHECK(report.exit_code() == 2);
+  CHECK(report.to_text().find("fake: passed with gaps (") == 0);
   CHECK(report.count(test::ConformanceOutcome::skipped) == 2);
   CHECK(report.find("run.crashes")->message == "the probe has no text `crashes`");
 }
@@ -368,18 +413,102 @@ TEST_CASE("what builds on a failed check is skipped, and so is what the probe le
 TEST_CASE("a report says how many checks ended how, and why") {
   test::ConformanceReport report;
   CHECK_FALSE(report.passed());
+  CHECK(report.exit_code() == 1); // nothing was tried
   report.device = "chip";
   report.checks = {
       {"a.first", "it is so", test::ConformanceOutcome::passed, "", 0},
       {"a.second_one", "it is thus", test::ConformanceOutcome::failed, "expected 1, got 2. Add 1", 0}};
-  CHECK(report.to_text() == "chip: 1 passed, 1 failed, 0 skipped\n"
-                            "  passed   a.first       it is so\n"
-                            "  failed   a.second_one  it is thus\n"
-                            "           expected 1, got 2. Add 1\n");
+  using Presence = test::ConformanceAbility::Presence;
+  report.abilities = {{"fill", "void fill()", Presence::found},
+                      {"view", "void view()", Presence::absent},
+                      {"screen", "void screen()", Presence::declared_otherwise}};
+  CHECK(report.to_text() ==
+        "chip: failed (1 passed, 1 failed, 0 skipped)\n"
+        "  passed   a.first       it is so\n"
+        "  failed   a.second_one  it is thus\n"
+        "           expected 1, got 2. Add 1\n"
+        "optional abilities; what is absent is no fault, unless the backend was meant to have it\n"
+        "  found    fill    void fill()\n"
+        "  absent   view    void view()\n"
+        "  absent   screen  void screen()\n"
+        "           there is a member of that name, but not with this signature\n");
+  CHECK(report.exit_code() == 1);
+  report.checks.pop_back();
+  CHECK(report.passed());
+  CHECK(report.exit_code() == 0);
+}
+
+TEST_CASE("a check that crashes or never answers costs itself, in a process of its own") {
+  const auto broken =
+      test::check_conformance([] { return Wrapped(Fault::unbound_is_a_crash); }, fake_probe(), silent);
+  const auto failures = failures_in(broken);
+  CAPTURE(broken.to_text());
+  REQUIRE(failures.size() == 1);
+  CHECK(failures.contains("run.unbound"));
+  CHECK(failures.begin()->second.find("killed by signal 11") != std::string::npos);
+  CHECK(broken.device == "fake");
+  for (const auto& entry : enum_names(BackendAbility{})) {
+    CAPTURE(entry.name);
+    CHECK(broken.find_ability(entry.name) != nullptr);
+  }
+  CHECK(broken.count(test::ConformanceOutcome::skipped) == 0);
+
+  // Enough for the others, in most runs; nothing is said of them.
+  const auto endless = test::check_conformance([] { return Wrapped(Fault::unbound_never_returns); },
+                                               fake_probe(), {.announce = {}, .check_seconds = 3});
+  REQUIRE(endless.find("run.unbound") != nullptr);
+  if (endless.find("run.unbound")->outcome != test::ConformanceOutcome::skipped)
+    CHECK(endless.find("run.unbound")->message.find("no answer within 3 s") != std::string::npos);
+}
+
+TEST_CASE("every check is announced before it is made, and the last one when the process dies") {
+  Wrapped backend;
+  std::vector<std::string> announced;
+  const auto report = test::check_conformance(
+      backend, fake_probe(),
+      {.announce = [&](std::string_view name, std::string_view) { announced.emplace_back(name); }});
+  std::vector<std::string> made;
+  for (const auto& check : report.checks) made.push_back(check.name);
+  CHECK(announced == made);
+
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  REQUIRE(file);
+  const auto dead = call_in_fork(
+      [&] {
+        Wrapped broken(Fault::unbound_is_a_crash);
+        return test::check_conformance(broken, fake_probe(), {.announce = test::announce_to(file.get())})
+            .to_text();
+      },
+      std::chrono::seconds{300});
+  CHECK(dead.exit.kind == ProcessExit::Kind::signalled);
+  std::rewind(file.get());
+  std::string last;
+  for (std::array<char, 200> line{}; std::fgets(line.data(), line.size(), file.get()) != nullptr;)
+    last = line.data();
+  CHECK(last == "run.unbound: a plan with an unbound buffer is an Error, and nothing runs\n");
+}
+
+TEST_CASE("an ability that is misspelt, or has another signature, is seen in the list") {
+  struct Misspelt : Wrapped {
+    [[nodiscard]] static double measure_bandwidth() { return 1; }
+    [[nodiscard]] static int screen() { return 0; }
+  } backend;
+  test::ConformanceReport report;
+  report.abilities = test::list_abilities<Misspelt>(abilities_of(backend));
+  using Presence = test::ConformanceAbility::Presence;
+  const auto presence = [&](std::string_view name) {
+    REQUIRE(report.find_ability(name) != nullptr);
+    return report.find_ability(name)->presence;
+  };
+  CHECK(presence("view") == Presence::found);
+  CHECK(presence("max_concurrency") == Presence::found);
+  CHECK(presence("measure_read_bandwidth") == Presence::absent);
+  CHECK(presence("screen") == Presence::declared_otherwise);
+  CHECK(presence("takes_temporary_folder") == Presence::absent);
 }
 
 TEST_CASE("a backend can be made for the purpose; if it cannot, the report says so") {
-  const auto report = test::check_backend<CannotBeMade>(fake_probe());
+  const auto report = test::check_conformance(broken_cable, fake_probe(), silent);
   REQUIRE(report.checks.size() == 1);
   CHECK_FALSE(report.passed());
   CHECK(report.checks[0].message.find("the cable is loose") != std::string::npos);

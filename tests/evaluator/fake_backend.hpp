@@ -2,6 +2,7 @@
 /// A backend whose programs are C++ functions and whose clock is made up, so that every rule of the protocol
 /// can be tried without a compiler and without waiting.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_plan.hpp>

@@ -179,6 +179,7 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
                                 {"wrong token", "without the token"},
                                 {"wrong request", "answered another request"},
                                 {"no evaluation", "wrote what is no evaluation"},
+                                {"no verdict", "an evaluation without a verdict"},
                                 {"other answer", "said \"prepared\" without being asked"},
                                 {"device lost", "lost its device: the device fell off the bus"}};
   WorkerEvaluator evaluator{hostile()};

@@ -41,7 +41,7 @@ struct Admirer {
   }();
   [[nodiscard]] const Device& device() const { return machine; }
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token) const {
-    Evaluation evaluation;
+    Evaluation evaluation{Verdict::correct};
     evaluation.seconds = 1;
     if (request.incumbent) {
       evaluation.speed_up = SpeedUp{2, 1.9, 2.1, 0.95, {}};

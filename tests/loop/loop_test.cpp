@@ -571,6 +571,16 @@ TEST_CASE("what goes wrong before the first step is thrown") {
     CHECK_THROWS_WITH_AS((void)stage.run(),
                          doctest::Contains("[mtmc.loop.002] the evaluator threw: no device"), mtmc::Error);
   }
+  SUBCASE("an evaluator that forgets its verdict") {
+    stage.evaluator.twist = [](const mtmc::EvaluationRequest&, mtmc::Evaluation& evaluation) {
+      evaluation = {};
+      evaluation.seconds = 1;
+    };
+    CHECK_THROWS_WITH_AS(
+        (void)stage.run(),
+        doctest::Contains("[mtmc.evaluator.005] the evaluator gave an evaluation without a verdict"),
+        mtmc::Error);
+  }
   SUBCASE("a region finder that throws") {
     stage.finder.before = [](const mtmc::Kernel&) { throw 42; };
     CHECK_THROWS_WITH_AS((void)stage.run(), doctest::Contains("the region finder threw something"),
@@ -628,6 +638,38 @@ TEST_CASE("what goes wrong later is in the result, next to the best so far") {
   CHECK(toy::deeds(result.best) == Deeds{"alpha#0"});
   CHECK(result.speed_up.value == doctest::Approx(1.5));
   CHECK(result.measured == measured);
+}
+
+TEST_CASE("a verdict that is forgotten later is an error in the result") {
+  Stage stage;
+  stage.wants({"alpha", "beta"});
+  stage.evaluator.speed = {{"alpha#0", 1.5}, {"beta#0", 1.1}};
+  stage.evaluator.twist = [](const mtmc::EvaluationRequest& request, mtmc::Evaluation& evaluation) {
+    if (toy::deeds(request.candidate).size() == 2) evaluation.verdict = Verdict::not_given;
+  };
+  const auto result = stage.run();
+  REQUIRE(result.error);
+  CHECK(result.error->id() == mtmc::error_id::evaluator_verdict);
+  CHECK(toy::deeds(result.best) == Deeds{"alpha#0"});
+}
+
+TEST_CASE("seconds alone are compared, and nobody makes an interval of them") {
+  Stage stage;
+  stage.wants({"alpha"});
+  stage.options.max_steps = 1;
+  stage.evaluator.speed = {{"alpha#0", 1.5}};
+  stage.evaluator.twist = [](const mtmc::EvaluationRequest&, mtmc::Evaluation& evaluation) {
+    evaluation.speed_up.reset();
+    evaluation.comparison = mtmc::Comparison::not_timed;
+  };
+  const auto result = stage.run();
+  CHECK(toy::deeds(result.best) == Deeds{"alpha#0"});
+  CHECK(result.speed_up.value == doctest::Approx(1.5));
+  CHECK_FALSE(result.speed_up.has_interval());
+  REQUIRE(result.history.size() == 1);
+  REQUIRE(result.history[0].speed_up);
+  CHECK_FALSE(result.history[0].speed_up->has_interval());
+  CHECK(result.history[0].comparison == mtmc::Comparison::faster);
 }
 
 TEST_CASE("a policy that throws or answers nonsense ends the run") {

@@ -93,7 +93,7 @@ struct Evaluator {
       const std::lock_guard lock{*mutex};
       requests.push_back(request);
     }
-    mtmc::Evaluation evaluation;
+    mtmc::Evaluation evaluation{mtmc::Verdict::correct};
     for (const auto& deed : toy::deeds(request.candidate))
       if (const auto found = verdicts.find(deed); found != verdicts.end()) evaluation.verdict = found->second;
     if (!evaluation.correct()) {

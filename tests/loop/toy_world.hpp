@@ -190,7 +190,7 @@ struct Evaluator {
     if (delay.count() > 0)
       std::this_thread::sleep_for(
           std::chrono::microseconds(static_cast<int>(luck * static_cast<double>(delay.count()))));
-    mtmc::Evaluation evaluation;
+    mtmc::Evaluation evaluation{mtmc::Verdict::correct};
     if (request.candidate.source.find("wrongly") != std::string::npos) {
       evaluation.verdict = luck < 0.5 ? mtmc::Verdict::compile_error : mtmc::Verdict::wrong_result;
       evaluation.rule = "toy";

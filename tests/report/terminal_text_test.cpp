@@ -37,6 +37,7 @@ TEST_CASE("numbers for people") {
   CHECK(ratio_text(99.96) == "100");
   CHECK(ratio_text(12345) == "12345");
   CHECK(interval_text({7.081, 6.914, 7.239, 0.95, {}}) == "7.08x [6.91, 7.24]");
+  CHECK(interval_text(mtmc::SpeedUp::without_interval(0.214)) == "0.21x");
   CHECK(duration_for_people(0.04) == "0.0 s");
   CHECK(duration_for_people(9.96) == "9 s");
   CHECK(duration_for_people(59.9) == "59 s");

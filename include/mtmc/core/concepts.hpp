@@ -5,7 +5,6 @@
 /// sentence what to add.
 
 #include <mtmc/core/action.hpp>
-#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
@@ -63,6 +62,24 @@ concept GivesDevice = requires(T& part) {
 };
 
 /// Says whether a candidate is right, and how fast.
+///
+/// `evaluate` answers with an `Evaluation`, of which a loop reads:
+/// - `verdict`: has to be given; without it the run ends with `Error` (`mtmc.evaluator.005`).
+/// - `seconds` (correct candidates): of one call. Shown, and, where there is no `speed_up`, compared with the
+///   seconds that were given for the incumbent.
+/// - `speed_up` (where the request has an incumbent): the ratio to it and its confidence interval. Without it
+///   the ratio of the `seconds` counts, and reports and records show no interval. Without either the
+///   candidate is never taken for faster.
+/// - `comparison`: what that proves. Without it (`not_timed`) the interval decides or, where there is none,
+/// the
+///   ratio alone.
+/// - `diagnostics` and `rule` (candidates that are not correct): the first error is the reason in history and
+///   report; all of them are what a coder repairs by.
+/// - `sizes`: their `size`s are those that the result calls verified, their `incumbent_seconds` the times of
+///   the start kernel beside the best one's.
+/// - `resources` and `environment`: read by some policies and by the report (`environment_key`).
+/// All else is kept in the journal as it is. Each answer stands alone: the same request may be asked again
+/// with `Purpose::promote`, and only what is faster then, too, becomes the new best.
 template <class E>
 concept Evaluator = GivesDevice<E> &&
     requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
@@ -139,25 +156,56 @@ struct TimedRun {
   double seconds = 0;
 };
 
-/// What new hardware must offer to get the whole trust protocol from `KernelEvaluator`.
+/// What new hardware must offer to get the whole trust protocol from `KernelEvaluator`. All that is promised
+/// here is tried by the conformance suite (evaluator/backend_conformance.hpp); the names of its checks stand
+/// in parentheses.
 ///
-/// `Program` is what `compile` makes; `Buffer` is movable, frees its memory when it dies and has
-/// `std::uint64_t handle() const`, the value that the evaluator writes into `BoundBuffer::handle`. `run`
-/// calls all launches of a plan whose buffers are bound, in order, and waits. `time` does so for every plan
-/// of a group, back to back, and reports seconds; with `cold` it evicts the buffers of the group from all
-/// caches before. `upload` and `download` throw std::out_of_range for bytes outside the buffer.
+/// **Device.** `device()` has a name, a kind and at least one compute unit (device.filled) and stays what it
+/// is, measured ceilings aside (device.stable).
 ///
-/// `compile` answers `timed_out` after its deadline and when its caller asks to stop; a compiler that lives
-/// in this process and cannot be interrupted is asked before and after. It may be called from several threads
-/// at once, also while something runs, unless the backend limits itself (`max_concurrency`); `run` and `time`
-/// are called by one thread at a time. A backend that several processes may use at once keeps their timings
-/// apart itself (`DeviceLock`), as it alone knows what disturbs them.
+/// **Buffers.** `Buffer` is movable and frees its memory when it dies. Its `std::uint64_t handle() const` is
+/// the value that the evaluator writes into `BoundBuffer::handle`: never 0, and another one for each buffer
+/// that is alive, one of no bytes included (memory.handles). Handle and content survive a move
+/// (memory.move). `upload` and `download` copy exactly the bytes asked for, at any offset, and are done when
+/// they return (memory.round_trip). For bytes outside the buffer, and for none behind its end, they throw
+/// std::out_of_range before anything is copied (memory.out_of_range).
 ///
-/// A backend may also offer `screen(kernel)`, `resources(program)`, `guard_page_bytes()` (see
-/// `HasGuardPages`), `choose_place()` (see `ChoosesPlace`), `conditions()` (see `ReportsConditions`),
-/// `profile(program, plan)` (see `Profiles`), ways to save copies (see `ShowsBuffers` and
-/// `TakesSharedUploads`), `fill(buffer, offset, bytes, value)`, and, with `runs_judge_kernels`, that the
-/// judge makes, looks at and compares contents on the device itself (evaluator/device_kernel.hpp).
+/// **Compiler.** `Program` is what `compile` makes. The answer is exactly one of a program, `timed_out`, and
+/// diagnostics with an error; beside a program there is no error (compile.correct). An error names its line
+/// in the kernel's own text (compile.wrong). An entry of the plan that the text lacks is an error, or
+/// `launch_failed` when it is to run (compile.missing_entry). `compile` answers `timed_out` after its
+/// deadline (compile.deadline) and when its caller asks to stop (compile.stop); a compiler that lives in this
+/// process and cannot be interrupted is asked before and after. The same text may be compiled again; each
+/// holder's program stays usable (compile.twice).
+///
+/// **Runs.** `run` calls all launches of a plan whose buffers are bound, in order, each after the one before
+/// it has ended, and waits for the last (run.result, run.several_launches). One program runs with the plan of
+/// any size. Kernels get the buffers themselves, neither cleared nor copied (run.writes_nothing), from
+/// `BoundBuffer::offset` bytes behind the begin on; several arguments may lie in one buffer (run.offsets).
+/// Scalars arrive in the parameter's own type and width: `LaunchArgument::real` of floating ones, `integer`
+/// of others (run.scalars), also where a launch line has an expression, which is an i64
+/// (run.converted_scalars). A buffer with handle 0 is not bound: `run` and `time` throw `Error`
+/// (`mtmc.backend.002`) before anything runs, and the program stays usable (run.unbound). Programs do not
+/// disturb each other, and outlive each other (run.two_programs).
+///
+/// **Deadlines and crashes.** A plan that is still running at its deadline ends as `timed_out`, soon after,
+/// in `run` and in `time`, whose deadline is that of the whole group: whether it would end later
+/// (run.deadline) or never (run.never_ends). A program that crashes ends as `faulted`, with a sentence, or as
+/// `device_lost` (run.crashes). Unless the device is lost, fresh programs run as before.
+///
+/// **Times.** `time` runs every plan of a group, back to back (time.group), and reports the wall-clock
+/// seconds, more than 0, from the first launch to the last completion, by a clock the candidate cannot reach
+/// (time.warm, time.more_work). Results are those of `run`. With `cold` it evicts the buffers of the group
+/// from all caches before, which does not count (time.cold, time.evicts); without, they stay where they are.
+///
+/// **Threads.** `compile` may be called from several threads at once, also while something runs, unless the
+/// backend limits itself (`max_concurrency`); everything else by one thread at a time, not always the same
+/// (run.concurrent). A backend that several processes may use at once keeps their timings apart itself
+/// (`DeviceLock`), as it alone knows what disturbs them.
+///
+/// **Exceptions.** What a kernel is at fault for is a value; `Error` is for surroundings that are broken.
+///
+/// What a backend may offer beyond that stands in core/backend_abilities.hpp.
 template <class B>
 concept Backend = GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
@@ -305,7 +353,8 @@ template <class B> consteval bool check_backend() {
   return Backend<B>;
 }
 
-// Optional abilities: found by these concepts, never demanded.
+// Optional abilities: found by these concepts, never demanded. Those of a backend:
+// core/backend_abilities.hpp.
 
 /// An evaluator that can get a task ready (compile and check the start kernel, calibrate) before the first
 /// candidate. Throws `Error` where the task cannot be judged.
@@ -319,56 +368,6 @@ concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token 
 template <class E>
 concept LimitsStartKernel = requires(const E& evaluator) {
   { evaluator.start_seconds() } -> std::convertible_to<double>;
-};
-
-/// A backend around whose allocations there is no memory for programs: `guard_page_bytes()` is the size of
-/// its pages, and a program that touches a byte before the first of an allocation, or after its last rounded
-/// up to whole pages, ends its run `faulted`. The evaluator then lets some checks take place where a buffer
-/// ends (or begins) at such a page.
-template <class B>
-concept HasGuardPages = requires(const B& backend) {
-  { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
-};
-
-/// A backend whose buffers the evaluator can look into without copying: `view(buffer, offset, bytes)` gives
-/// what `download` would, or nothing where it must be copied. The bytes may change only while a program runs
-/// to which the buffer is bound, and in the next call that is given the buffer. Throws std::out_of_range as
-/// `download` does.
-template <class B>
-concept ShowsBuffers = requires(B& backend, typename B::Buffer& buffer, std::size_t bytes) {
-  { backend.view(buffer, bytes, bytes) } -> std::same_as<std::span<const std::byte>>;
-};
-
-/// A backend that can take an upload without copying it at once: `upload(buffer, offset, content, owner)`
-/// does what `upload` does, but may read `content` as late as in the next run of a plan that is bound to the
-/// buffer. `owner` keeps `content` alive, and nobody changes it before that run has begun.
-template <class B>
-concept TakesSharedUploads = requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
-                                      std::span<const std::byte> content, std::shared_ptr<const void> owner) {
-  backend.upload(buffer, offset, content, owner);
-};
-
-/// A backend on which times depend on where on the device a program runs: the timings from one call of
-/// `choose_place()` to the next take place on the same part of it, so that they can be compared.
-template <class B>
-concept ChoosesPlace = requires(B& backend) {
-  {backend.choose_place()};
-};
-
-/// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was
-/// disturbed. Called before and after a timing, never within; it should take a millisecond at most. Throws
-/// nothing: what cannot be read is absent.
-template <class B>
-concept ReportsConditions = requires(B& backend) {
-  { backend.conditions() } -> std::same_as<Conditions>;
-};
-
-/// A backend that tells where the time of a plan goes whose buffers are bound, by counters of a run or else
-/// by what it knows of the program. May take seconds, and leaves the buffers as they are. Throws nothing for
-/// what the surroundings lack: the profile says what is missing.
-template <class B>
-concept Profiles = requires(B& backend, typename B::Program& program, const LaunchPlan& plan) {
-  { backend.profile(program, plan) } -> std::same_as<Profile>;
 };
 
 /// A part that names itself and its settings in one line; goes into cache keys and reports.
@@ -392,25 +391,6 @@ concept HasConcurrencyLimit = requires(const T& part) {
 /// What `concurrency_limit_of` answers for a part that declares nothing.
 inline constexpr int unlimited_concurrency = 1 << 20;
 
-/// A backend that can write a kernel anew with every `float` made a `double`, in its text and its launch
-/// lines, so that the same function is computed without f32's rounding errors. Integers and constants stay
-/// what they are. Nothing where types alone do not do it: where the kernel looks at the bits of a float, say.
-/// An evaluator may run such a twin of the task's own kernel to learn the true results; it uses them only
-/// where the kernel itself confirms them, so a twin may turn out not to compile or to compute something else.
-template <class B>
-concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
-  { backend.in_double_precision(kernel) } -> std::same_as<std::optional<Kernel>>;
-};
-
-/// Bytes of the pages that a backend keeps away from programs around each of its allocations; 0 if it does
-/// not.
-template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]] const B& backend) {
-  if constexpr (HasGuardPages<B>)
-    return backend.guard_page_bytes();
-  else
-    return 0;
-}
-
 /// How many calls of a part may run at once: its own declaration, or no limit.
 template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const T& part) {
   if constexpr (HasConcurrencyLimit<T>)
@@ -419,14 +399,6 @@ template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const
     return T::max_concurrency;
   else
     return unlimited_concurrency;
-}
-
-/// A backend's counters, or a reading of nothing if it has none.
-template <class B> [[nodiscard]] Conditions conditions_of([[maybe_unused]] B& backend) {
-  if constexpr (ReportsConditions<B>)
-    return backend.conditions();
-  else
-    return {};
 }
 
 /// The evaluator's limit for one call of a task's own kernel, in seconds; 0 if it does not say.

@@ -71,9 +71,13 @@ namespace detail {
   return text;
 }
 
-/// A speed-up for people: "2.41x [2.36, 2.47]".
+/// A speed-up for people: "2.41x [2.36, 2.47]", or "2.41x" where it has no interval.
 [[nodiscard]] inline std::string speed_up_text(const SpeedUp& speed_up) {
   char text[96];
+  if (!speed_up.has_interval()) {
+    std::snprintf(text, sizeof text, "%.3gx", speed_up.value);
+    return text;
+  }
   std::snprintf(text, sizeof text, "%.3gx [%.3g, %.3g]", speed_up.value, speed_up.low, speed_up.high);
   return text;
 }

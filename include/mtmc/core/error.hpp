@@ -51,6 +51,8 @@ inline constexpr std::string_view evaluator_hook = "mtmc.evaluator.002";
 inline constexpr std::string_view evaluator_cancelled = "mtmc.evaluator.003";
 /// The incumbent that a candidate is to be compared with does not compile or does not run.
 inline constexpr std::string_view evaluator_incumbent = "mtmc.evaluator.004";
+/// An evaluator gave an `Evaluation` without a verdict.
+inline constexpr std::string_view evaluator_verdict = "mtmc.evaluator.005";
 /// There is no program to run a worker with.
 inline constexpr std::string_view worker_not_found = "mtmc.worker.001";
 /// Workers cannot be started, or end while no candidate is at fault.

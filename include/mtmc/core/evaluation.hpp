@@ -49,6 +49,8 @@ struct EvaluationRequest {
 
 /// Judgement of a candidate. The list is closed.
 enum class Verdict {
+  /// Nobody has judged yet. Never an answer: see `validate_evaluation`.
+  not_given,
   correct,
   compile_error,
   compile_timeout,
@@ -68,6 +70,7 @@ enum class Verdict {
 
 namespace detail {
 inline constexpr EnumName<Verdict> verdict_names[] = {
+    {Verdict::not_given, "not_given"},
     {Verdict::correct, "correct"},
     {Verdict::compile_error, "compile_error"},
     {Verdict::compile_timeout, "compile_timeout"},
@@ -104,14 +107,20 @@ inline constexpr EnumName<Comparison> comparison_names[] = {
   return detail::comparison_names;
 }
 
-/// Ratio old time / new time with its confidence interval.
+/// Ratio old time / new time with its confidence interval, where one is known.
 struct SpeedUp {
   double value = 1;
   double low = 1;
   double high = 1;
-  /// Probability with which the interval covers the true ratio.
+  /// Probability with which the interval covers the true ratio. 0 = there is no interval: `low` and `high`
+  /// are `value`, and JSON leaves them out.
   double confidence = 0.95;
   UnknownFields unknown{};
+
+  /// A ratio of which nothing but its value is known.
+  [[nodiscard]] static SpeedUp without_interval(double ratio) { return {ratio, ratio, ratio, 0, {}}; }
+  /// Whether there is an interval to show. A kernel against itself, exactly 1, has none.
+  [[nodiscard]] bool has_interval() const noexcept { return confidence > 0 && low < high; }
 
   friend bool operator==(const SpeedUp&, const SpeedUp&) = default;
 };
@@ -147,9 +156,11 @@ struct EvaluationCost {
   friend bool operator==(const EvaluationCost&, const EvaluationCost&) = default;
 };
 
-/// The answer of an evaluator: verdict, reasons, times, and the record of what it was taken with.
+/// The answer of an evaluator: verdict, reasons, times, and the record of what it was taken with. What a loop
+/// reads of it stands at the concept `Evaluator`.
 struct Evaluation {
-  Verdict verdict = Verdict::correct;
+  /// Has to be given.
+  Verdict verdict = Verdict::not_given;
   /// Name of the check that refused the candidate; empty if it is correct.
   std::string rule{};
   /// Reasons and remedies, fit for a coder.

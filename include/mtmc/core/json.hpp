@@ -288,9 +288,14 @@ inline void visit_fields(JsonFields& visit, EvaluationRequest& noun) {
 }
 inline void visit_fields(JsonFields& visit, SpeedUp& noun) {
   visit.required("value", noun.value);
-  visit.required("low", noun.low);
-  visit.required("high", noun.high);
   visit.optional("confidence", noun.confidence, 0.95);
+  if (noun.confidence > 0) {
+    visit.required("low", noun.low);
+    visit.required("high", noun.high);
+  } else {
+    visit.optional("low", noun.low, noun.value);
+    visit.optional("high", noun.high, noun.value);
+  }
   visit.unknown(noun.unknown);
 }
 inline void visit_fields(JsonFields& visit, SizeEvaluation& noun) {

@@ -2,7 +2,6 @@
 /// The judge's own kernel: what the host's versions of filling, masking, looking and comparing do, done where
 /// the buffers lie.
 
-#include <mtmc/core/concepts.hpp>
 #include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
 
@@ -11,17 +10,6 @@
 #include <string_view>
 
 namespace mtmc {
-
-/// A backend on whose device the judge's own kernel can run: it compiles CUDA C++, and the handle of a buffer
-/// is an address there. Said by `static constexpr bool runs_judge_kernels = true`. Inputs, poisons and red
-/// zones are then made on the device, results are compared there, and references stay there under a mask.
-template <class B>
-inline constexpr bool runs_judge_kernels = [] {
-  if constexpr (requires { B::runs_judge_kernels; })
-    return static_cast<bool>(B::runs_judge_kernels);
-  else
-    return false;
-}();
 
 namespace detail {
 

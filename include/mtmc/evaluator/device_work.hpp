@@ -1,7 +1,7 @@
 #pragma once
 /// What the judge has done on the device: jobs are put in a queue, and one launch does them all.
 
-#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
@@ -33,8 +33,7 @@ template <class B> class DeviceWork {
 public:
   /// Has the kernel compiled while its owner gets ready for other things.
   explicit DeviceWork(B& backend) : backend_(backend) {
-    if constexpr (runs_judge_kernels<B>)
-      if (concurrency_limit_of(backend) > 1) start_compiling();
+    if (runs_judge_kernels(backend) && concurrency_limit_of(backend) > 1) start_compiling();
   }
 
   /// Writes one byte `bytes` times.

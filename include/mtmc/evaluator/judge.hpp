@@ -1,6 +1,7 @@
 #pragma once
 /// The hands of the trust protocol: compile, call, look at everything a call may have touched, compare.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/device_slot.hpp>
@@ -53,7 +54,7 @@ public:
   Judge(B& backend, DeviceWork<B>& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop)
       : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)),
-        comparison_(work) {}
+        comparison_(work), on_device_(runs_judge_kernels(backend)) {}
 
   [[nodiscard]] B& backend() noexcept { return backend_; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
@@ -71,12 +72,10 @@ public:
 
   /// Step 1 of the protocol: what the backend's screen says of a text.
   [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {
-    if constexpr (requires { backend_.screen(kernel); }) {
-      std::vector<Diagnostic> diagnostics = backend_.screen(kernel);
-      for (const auto& diagnostic : diagnostics)
-        if (diagnostic.severity == Severity::error)
-          return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
-    }
+    auto diagnostics = screened_by(backend_, kernel);
+    for (const auto& diagnostic : diagnostics)
+      if (diagnostic.severity == Severity::error)
+        return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
     return std::nullopt;
   }
 
@@ -111,8 +110,7 @@ public:
       if (contestant == nullptr) continue;
       contestant->slots.clear();
       // A process may hold memory of its own.
-      if constexpr (isolates_programs<B> && requires { contestant->program->retire(); })
-        if (contestant->program) contestant->program->retire();
+      if (isolates_programs(backend_) && contestant->program) retire_program(*contestant->program);
     }
     {
       const std::scoped_lock lock(prepared.lock);
@@ -137,20 +135,20 @@ public:
   void begin_loading(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
                      const Poison& poison, Refill refill = Refill::all,
                      const std::shared_ptr<const void>& owner = {}) {
-    if constexpr (runs_judge_kernels<B>)
+    if (on_device_)
       queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_, locks(), refill);
     else
       load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), locks(), refill, owner);
   }
   /// Does what `begin_loading` has put off.
   void finish_loading() {
-    if constexpr (runs_judge_kernels<B>) work_.run();
+    if (on_device_) work_.run();
   }
 
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
   [[nodiscard]] std::optional<Refusal> damage(Slot<B>& buffers, const ProblemLayout& layout,
                                               const CaseInputs* inputs) {
-    if constexpr (runs_judge_kernels<B>) {
+    if (on_device_) {
       DamageLook<B> look(work_, buffers, layout, inputs, locks());
       work_.run();
       return look.answer();
@@ -161,7 +159,7 @@ public:
 
   /// Makes the results of a call independent of its buffers.
   void keep(CallResults<B>& results) {
-    if constexpr (runs_judge_kernels<B>) {
+    if (on_device_) {
       auto kept = queue_keeping(backend_, work_, results.slot(), results.layout(), keys_);
       work_.run();
       results.keep(std::move(kept));
@@ -180,7 +178,7 @@ public:
                                       std::size_t i) {
     const auto& buffer = results.layout().buffers[i];
     if (!buffer.is_written() || buffer.elements == 0) return {};
-    if constexpr (runs_judge_kernels<B>)
+    if (on_device_)
       if (const auto* masked = kept.on_device(i); masked != nullptr && results.kept().size() == 0) {
         const auto number = work_.look_for_bits(results.slot().address(i), buffer.type, buffer.elements,
                                                 masked->address, masked->key);
@@ -200,7 +198,7 @@ public:
   [[nodiscard]] std::optional<Refusal> look_at(const PreparedTask<B>& prepared,
                                                std::span<const FinishedCall<B>> calls, const Poison& poison,
                                                ComparisonTally& tally) {
-    if constexpr (runs_judge_kernels<B>) {
+    if (on_device_) {
       std::vector<DamageLook<B>> damages;
       std::vector<typename ResultComparison<B>::Queued> comparisons;
       for (const auto& call : calls) {
@@ -228,8 +226,7 @@ public:
   /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
   /// next call takes place in a fresh one. For others a new compilation is a new program.
   void start_afresh(Contestant<B>& contestant) {
-    if constexpr (requires { contestant.program->retire(); })
-      if (locks().fresh_process) contestant.program->retire();
+    if (locks().fresh_process) retire_program(*contestant.program);
   }
 
   /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
@@ -316,15 +313,12 @@ public:
 
   /// Where a contestant's time goes at the main size; nothing if the backend does not tell.
   [[nodiscard]] std::optional<Profile> profile(const PreparedTask<B>& prepared, Contestant<B>& contestant) {
-    if constexpr (Profiles<B>) {
-      const auto size = main_size(prepared.task);
-      auto& buffers = slot(prepared, contestant, size);
-      const auto inputs = prepared.inputs({size, Distribution::normal, false, 0});
-      load(buffers, prepared.layouts[size], inputs, Poison{});
-      return backend_.profile(*contestant.program, buffers.plan);
-    } else {
-      return std::nullopt;
-    }
+    if (!has_ability(backend_, BackendAbility::profile)) return std::nullopt;
+    const auto size = main_size(prepared.task);
+    auto& buffers = slot(prepared, contestant, size);
+    const auto inputs = prepared.inputs({size, Distribution::normal, false, 0});
+    load(buffers, prepared.layouts[size], inputs, Poison{});
+    return profile_by(backend_, *contestant.program, buffers.plan);
   }
 
   /// The reference's results for a case: computed once, then shared by all candidates. Throws `Error`
@@ -336,7 +330,7 @@ public:
     if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
     auto kept = keep_reference(prepared, id, outcome.results, id.timed ? nullptr : &inputs);
     // Where programs share an address space, the answer must not lie there while a candidate runs.
-    if constexpr (!isolates_programs<B>)
+    if (!isolates_programs(backend_))
       forget_results(backend_, outcome.results.slot(), prepared.layouts[id.size]);
     return kept;
   }
@@ -345,7 +339,7 @@ public:
   /// written where the kept results lie.
   [[nodiscard]] std::shared_ptr<const ReferenceResult>
   certain_reference(PreparedTask<B>& prepared, const CaseId& id, const CaseInputs& inputs) {
-    if constexpr (!isolates_programs<B>) prepared.book.forget(id);
+    if (!isolates_programs(backend_)) prepared.book.forget(id);
     return reference(prepared, id, inputs);
   }
 
@@ -356,7 +350,7 @@ public:
                                                         const CaseInputs* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
     std::vector<std::size_t> magnitudes;
-    if constexpr (runs_judge_kernels<B>) magnitudes = queue_magnitudes(results);
+    if (on_device_) magnitudes = queue_magnitudes(results);
     keep(results);
     result->scales = scales_of(results, magnitudes);
     result->contents = results.kept();
@@ -374,7 +368,7 @@ public:
     const auto& layout = prepared.layouts[id.size];
     const auto& wide = twin.layouts[id.size];
     auto& slot = slot_of(backend_, twin, id.size, options_.red_zone_bytes);
-    if constexpr (runs_judge_kernels<B>)
+    if (on_device_)
       load(slot, wide, inputs, Poison{});
     else
       load(slot, wide, CaseInputs(in_double_precision(layout, inputs.host())), Poison{});
@@ -383,7 +377,7 @@ public:
     CallResults<B> results(backend_, slot, wide);
     const auto errors = errors_of_reference(prepared, id, results, known);
     keep(results);
-    if constexpr (!isolates_programs<B>) forget_results(backend_, slot, wide);
+    if (!isolates_programs(backend_)) forget_results(backend_, slot, wide);
     known.widenings.assign(layout.buffers.size(), 1);
     known.truths = results.kept();
     bool confirmed = true;
@@ -404,7 +398,7 @@ public:
                                                const CaseInputs& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
     typename ResultComparison<B>::Queued queued;
-    if constexpr (runs_judge_kernels<B>) {
+    if (on_device_) {
       queued = comparison_.queue(prepared, id, results.slot(), wanted);
       work_.run();
     }
@@ -421,7 +415,7 @@ public:
     const bool kept = prepared.book.find(id) != nullptr;
     const auto before = tally;
     auto wrong = compare(prepared, id, results, *reference(prepared, id, inputs), inputs, poison, tally);
-    if (!wrong || !kept || isolates_programs<B>) return wrong;
+    if (!wrong || !kept || isolates_programs(backend_)) return wrong;
     tally = before;
     const auto certain = certain_reference(prepared, id, inputs);
     wrong = compare(prepared, id, results, *certain, inputs, poison, tally);
@@ -463,7 +457,7 @@ private:
     const std::size_t behind = around.front + around.bytes;
     for (const auto& [offset, bytes, zone] : {std::tuple{std::size_t{0}, around.front, 2 * buffer.place},
                                               std::tuple{behind, around.back, 2 * buffer.place + 1}}) {
-      if constexpr (runs_judge_kernels<B>)
+      if (on_device_)
         work_.write_noise(static_cast<std::uint64_t>(buffer.memory.handle()) + offset, bytes, keys[zone],
                           zone);
       else
@@ -492,7 +486,7 @@ private:
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       if (!buffers[i].is_written() || buffers[i].type != DataType::f32) continue;
       const auto tolerance = prepared.tolerance(id, i, known);
-      if constexpr (runs_judge_kernels<B>)
+      if (on_device_)
         if (const auto* masked = known.contents.on_device(i)) {
           numbers[i] = work_.compare(truth.slot().address(i), DataType::f64, buffers[i].elements,
                                      masked->address, DataType::f32, masked->key, tolerance);
@@ -501,7 +495,7 @@ private:
       errors[i] =
           compare_output(known.contents[i], DataType::f32, truth[i], DataType::f64, tolerance).largest_error;
     }
-    if constexpr (runs_judge_kernels<B>) work_.run();
+    if (on_device_) work_.run();
     for (std::size_t i = 0; i < buffers.size(); ++i)
       if (numbers[i]) errors[i] = work_.found(*numbers[i]).largest_error;
     return errors;
@@ -537,6 +531,8 @@ private:
   std::stop_token stop_;
   std::function<void()> ask_others_;
   ResultComparison<B> comparison_;
+  /// Whether the judge's own kernel does what the host does elsewhere.
+  bool on_device_;
 };
 
 } // namespace mtmc

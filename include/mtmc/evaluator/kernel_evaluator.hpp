@@ -3,6 +3,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/evaluator/amounts.hpp>
 #include <mtmc/evaluator/environment_record.hpp>
@@ -55,8 +56,7 @@ public:
   /// What candidates run on. A backend that can measure its ceilings (`measure_ceilings()`) does so when this
   /// is first asked for, because policies and the plausibility rule live on them.
   [[nodiscard]] const Device& device() {
-    if constexpr (requires { state_->backend.measure_ceilings(); })
-      std::call_once(state_->measured, [this] { (void)state_->backend.measure_ceilings(); });
+    std::call_once(state_->measured, [this] { measure_ceilings_of(state_->backend); });
     return state_->backend.device();
   }
   /// The backend, for what only it can tell.
@@ -107,6 +107,7 @@ public:
       retire(std::move(candidate));
       retire(std::move(incumbent));
     }
+    evaluation.verdict = Verdict::correct;
     if (refusal) {
       evaluation.verdict = refusal->verdict;
       evaluation.rule = refusal->rule;
@@ -192,9 +193,8 @@ private:
       return Refusal{Verdict::compile_error, std::string(refusal_rule::compiler),
                      std::move(result.diagnostics)};
     evaluation.diagnostics = std::move(result.diagnostics);
-    if constexpr (requires { state_->backend.resources(*candidate->program); })
-      for (auto& [name, value] : state_->backend.resources(*candidate->program))
-        evaluation.resources[name] = value;
+    for (auto& [name, value] : resources_of(state_->backend, *candidate->program))
+      evaluation.resources[name] = value;
     return std::nullopt;
   }
 
@@ -525,7 +525,7 @@ private:
     }
     const auto key =
         philox_key({static_cast<std::uint32_t>(state_->tasks_seen++), 0, 0, 0x7a5c}, state_->master_key);
-    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options, state_->backend.device()));
+    tasks.push_back(std::make_shared<PreparedTask<B>>(task, key, state_->options, state_->backend));
     if (tasks.size() > std::max<std::size_t>(1, state_->options.prepared_tasks)) tasks.erase(tasks.begin());
     return tasks.back();
   }

@@ -1,11 +1,11 @@
 #pragma once
 /// No kernel reads its inputs faster than the device's memory delivers them.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/influence.hpp>
 #include <mtmc/evaluator/judge.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -18,13 +18,6 @@ namespace mtmc {
 /// (10 to 34 GB/s on one virtual machine within a minute).
 inline constexpr double plausible_share_of_fresh_ceiling = 0.9;
 inline constexpr double plausible_share_of_old_ceiling = 0.25;
-
-/// A backend that can measure its read bandwidth again, in bytes per second, under whatever load there is
-/// now.
-template <class B>
-concept MeasuresBandwidthAgain = requires(B& backend) {
-  { backend.measure_read_bandwidth() } -> std::convertible_to<double>;
-};
 
 /// Share of the input bytes that a call provably has to read at a size: cache lines of the inputs are changed
 /// at random places, one a time, and the reference tells whether its results move. A lower bound with 95 %
@@ -81,11 +74,11 @@ template <class B>
   const double bytes = prepared.layouts[size].input_bytes();
   if (!judge.locks().plausibility || !judge.options().cold || !(seconds > 0) || !(bandwidth > 0))
     return std::nullopt;
-  constexpr double share =
-      MeasuresBandwidthAgain<B> ? plausible_share_of_fresh_ceiling : plausible_share_of_old_ceiling;
+  const bool fresh = has_ability(judge.backend(), BackendAbility::measure_read_bandwidth);
+  const double share = fresh ? plausible_share_of_fresh_ceiling : plausible_share_of_old_ceiling;
   if (seconds >= share * bytes / bandwidth) return std::nullopt;
-  if constexpr (MeasuresBandwidthAgain<B>) {
-    bandwidth = std::max(bandwidth, static_cast<double>(judge.backend().measure_read_bandwidth()));
+  if (fresh) {
+    bandwidth = std::max(bandwidth, read_bandwidth_again(judge.backend()).value_or(bandwidth));
     if (seconds >= share * bytes / bandwidth) return std::nullopt;
   }
   const double must = bytes * provable_read_share(judge, prepared, size);

@@ -1,7 +1,7 @@
 #pragma once
 /// What buffers hold before a call writes them.
 
-#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/support/philox.hpp>
 
 #include <algorithm>
@@ -26,8 +26,6 @@ struct Poison {
 namespace detail {
 /// What poison without noise repeats.
 inline constexpr std::byte poison_byte{0xff};
-/// Small enough for the nearer caches, large enough that the calls do not count.
-inline constexpr std::size_t fill_chunk = std::size_t{1} << 18;
 } // namespace detail
 
 /// Elements of `width` bytes that still hold the poison. 0 for random bytes, which cannot be told from a
@@ -42,42 +40,6 @@ inline constexpr std::size_t fill_chunk = std::size_t{1} << 18;
     count += whole ? 1 : 0;
   }
   return count;
-}
-
-/// Uploads to a part of a backend's buffer what `owner` keeps alive and unchanged until the next run; without
-/// a copy where the backend can do so. Null = nobody keeps it.
-template <class B>
-void upload_shared(B& backend, typename B::Buffer& buffer, std::size_t offset,
-                   std::span<const std::byte> content,
-                   [[maybe_unused]] const std::shared_ptr<const void>& owner) {
-  if constexpr (TakesSharedUploads<B>)
-    if (owner != nullptr) return backend.upload(buffer, offset, content, owner);
-  backend.upload(buffer, offset, content);
-}
-
-namespace detail {
-
-/// Uploads `block`, which `owner` keeps, again and again until the part is full.
-template <class B>
-void upload_repeatedly(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
-                       std::span<const std::byte> block, const std::shared_ptr<const void>& owner) {
-  for (std::size_t done = 0; done < bytes; done += block.size())
-    upload_shared(backend, buffer, offset + done, block.first(std::min(block.size(), bytes - done)), owner);
-}
-
-} // namespace detail
-
-/// Writes one byte to a part of a backend's buffer: by the backend's own `fill` if it has one, else by
-/// uploads.
-template <class B>
-void fill_buffer(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
-                 std::byte value) {
-  if constexpr (requires { backend.fill(buffer, offset, bytes, value); }) {
-    backend.fill(buffer, offset, bytes, value);
-  } else {
-    const auto block = std::make_shared<std::vector<std::byte>>(std::min(bytes, detail::fill_chunk), value);
-    detail::upload_repeatedly(backend, buffer, offset, bytes, *block, block);
-  }
 }
 
 /// Writes random bytes to a part of a backend's buffer. Equal `key` and `stream` give equal bytes.
@@ -109,8 +71,7 @@ void fill_with_repeated_noise(B& backend, typename B::Buffer& buffer, std::size_
 template <class B>
 [[nodiscard]] std::span<const std::byte> look_at(B& backend, typename B::Buffer& buffer, std::size_t offset,
                                                  std::size_t bytes, std::vector<std::byte>& room) {
-  if constexpr (ShowsBuffers<B>)
-    if (const auto shown = backend.view(buffer, offset, bytes); shown.size() == bytes) return shown;
+  if (const auto shown = view_of(backend, buffer, offset, bytes); shown.size() == bytes) return shown;
   room.resize(bytes);
   backend.download(buffer, offset, std::span(room));
   return room;

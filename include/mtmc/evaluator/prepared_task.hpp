@@ -1,7 +1,7 @@
 #pragma once
 /// What is known of a task once it is prepared, and of the kernels that are judged.
 
-#include <mtmc/core/device.hpp>
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
@@ -27,17 +27,6 @@
 
 namespace mtmc {
 
-/// Whether a backend runs every program in an address space of its own, in which it sees nothing but the
-/// buffers of its own plans: said by `static constexpr bool isolates_programs = true`. Without that, results
-/// of the reference and the incumbent are wiped before a candidate runs.
-template <class B>
-inline constexpr bool isolates_programs = [] {
-  if constexpr (requires { B::isolates_programs; })
-    return static_cast<bool>(B::isolates_programs);
-  else
-    return false;
-}();
-
 /// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
 template <class B> struct Contestant {
   Kernel kernel;
@@ -58,17 +47,17 @@ template <class B> struct Contestant {
 /// How many bytes something may take: what was asked for, or, if nothing was, so many on the host and a
 /// `share` of the device's memory where the judge works there.
 template <class B>
-[[nodiscard]] std::int64_t bytes_allowed(std::int64_t asked, std::int64_t on_host, const Device& device,
-                                         std::int64_t share) noexcept {
+[[nodiscard]] std::int64_t bytes_allowed(std::int64_t asked, std::int64_t on_host, B& backend,
+                                         std::int64_t share) {
   if (asked > 0) return asked;
-  return runs_judge_kernels<B> ? std::max(on_host, device.memory_bytes / share) : on_host;
+  return runs_judge_kernels(backend) ? std::max(on_host, backend.device().memory_bytes / share) : on_host;
 }
 
 /// Everything that is known of a task once it is prepared, shared by all candidates.
 template <class B> struct PreparedTask {
-  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, const Device& device)
-      : task(of), book(key, bytes_allowed<B>(options.reference_bytes, std::int64_t{256} << 20, device, 16),
-                       options.locks.fresh_inputs, isolates_programs<B>),
+  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, B& backend)
+      : task(of), book(key, bytes_allowed(options.reference_bytes, std::int64_t{256} << 20, backend, 16),
+                       options.locks.fresh_inputs, isolates_programs(backend)),
         precise(options.locks.precision) {}
 
   Task task;

@@ -1,7 +1,7 @@
 #pragma once
 /// One set of guarded buffers, bound to a launch plan.
 
-#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/evaluator/case_inputs.hpp>
 #include <mtmc/evaluator/device_kernel.hpp>

@@ -2,6 +2,7 @@
 /// What happens to a task before its first candidate: its own kernel is compiled, tried and measured, and the
 /// task has to show that it can tell right from wrong.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/validate_task.hpp>
 #include <mtmc/evaluator/influence.hpp>
 #include <mtmc/evaluator/judge.hpp>
@@ -339,22 +340,20 @@ private:
 
   /// Why there is no twin, or an empty answer.
   [[nodiscard]] std::string compile_twin(std::unique_ptr<DoubleTwin<B>>& twin) {
-    if constexpr (!GivesDoubleTwin<B>) {
+    if (!has_ability(judge_.backend(), BackendAbility::in_double_precision))
       return "the backend writes no twins";
-    } else {
-      const auto kernel = judge_.backend().in_double_precision(prepared_.reference->kernel);
-      if (!kernel) return "the kernel needs more than other types";
-      auto made = std::make_unique<DoubleTwin<B>>();
-      const auto wide = in_double_precision(task());
-      for (const auto& size : task().sizes) made->layouts.push_back(layout_of(wide, size));
-      made->plans = judge_.plans_of(wide, *kernel);
-      for (auto& plan : made->plans) round_scalars(task(), plan);
-      CompileResult<typename B::Program> result;
-      made->program = judge_.compile(prepared_, *kernel, made->plans, result)->program;
-      if (!made->program) return "the twin does not compile";
-      twin = std::move(made);
-      return {};
-    }
+    const auto kernel = double_twin_by(judge_.backend(), prepared_.reference->kernel);
+    if (!kernel) return "the kernel needs more than other types";
+    auto made = std::make_unique<DoubleTwin<B>>();
+    const auto wide = in_double_precision(task());
+    for (const auto& size : task().sizes) made->layouts.push_back(layout_of(wide, size));
+    made->plans = judge_.plans_of(wide, *kernel);
+    for (auto& plan : made->plans) round_scalars(task(), plan);
+    CompileResult<typename B::Program> result;
+    made->program = judge_.compile(prepared_, *kernel, made->plans, result)->program;
+    if (!made->program) return "the twin does not compile";
+    twin = std::move(made);
+    return {};
   }
 
   /// Where the start kernel is not the reference: whether it is right by the truth, too.

@@ -1,6 +1,7 @@
 #pragma once
 /// Timing a candidate against the incumbent, in pairs, on inputs neither has seen, with every output checked.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/amounts.hpp>
 #include <mtmc/evaluator/judge.hpp>
 #include <mtmc/evaluator/shortage.hpp>
@@ -115,9 +116,7 @@ private:
   /// Rounds without an incumbent.
   static constexpr int absolute_rounds = 5;
 
-  void choose_place() {
-    if constexpr (ChoosesPlace<B>) judge_.backend().choose_place();
-  }
+  void choose_place() { choose_place_of(judge_.backend()); }
 
   [[nodiscard]] std::vector<double> combined() const {
     std::vector<std::vector<double>> logarithms;
@@ -178,8 +177,7 @@ private:
   [[nodiscard]] std::size_t group_size(std::size_t size, double seconds) const {
     const auto& options = judge_.options();
     const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
-    const auto allowed =
-        bytes_allowed<B>(options.group_bytes, std::int64_t{16} << 20, judge_.backend().device(), 64);
+    const auto allowed = bytes_allowed(options.group_bytes, std::int64_t{16} << 20, judge_.backend(), 64);
     const double fitting = static_cast<double>(allowed) / std::max(bytes_of_a_call(size), 1.0);
     const auto buffers = std::max<std::size_t>(1, buffers_of_a_call(size) * times_.size());
     const double most = std::min({static_cast<double>(options.largest_group), std::floor(fitting),
@@ -221,17 +219,15 @@ private:
   /// and incumbent take each other's buffers. Not where programs live in address spaces of their own, which
   /// are nobody else's.
   void change_places() {
-    if constexpr (!isolates_programs<B>) {
-      if (incumbent_ == nullptr || incumbent_ == &candidate_ || rounds_ % 2 != 0) return;
-      for (const auto& times : times_)
-        for (std::size_t i = 0; i < times.group; ++i) {
-          auto* const mine = judge_.known_slot(candidate_, times.size, i);
-          auto* const theirs = judge_.known_slot(*incumbent_, times.size, i);
-          // One that has been freed is new when it is needed again.
-          if (mine != nullptr && theirs != nullptr)
-            swap_buffers(*mine, *theirs, prepared_.layouts[times.size]);
-        }
-    }
+    if (isolates_programs(judge_.backend())) return;
+    if (incumbent_ == nullptr || incumbent_ == &candidate_ || rounds_ % 2 != 0) return;
+    for (const auto& times : times_)
+      for (std::size_t i = 0; i < times.group; ++i) {
+        auto* const mine = judge_.known_slot(candidate_, times.size, i);
+        auto* const theirs = judge_.known_slot(*incumbent_, times.size, i);
+        // One that has been freed is new when it is needed again.
+        if (mine != nullptr && theirs != nullptr) swap_buffers(*mine, *theirs, prepared_.layouts[times.size]);
+      }
   }
 
   /// One group of calls of each side on the same fresh inputs; a smaller one from now on where memory is
@@ -353,7 +349,7 @@ private:
         wanted_[i] = judge_.keep_reference(prepared_, cases[i], results);
       }
       // Where programs share an address space, the answer must not lie there while the candidate runs.
-      if constexpr (!isolates_programs<B>) forget_results(judge_.backend(), *calls[i].slot, layout);
+      if (!isolates_programs(judge_.backend())) forget_results(judge_.backend(), *calls[i].slot, layout);
     }
     if (problem) drop_incumbent(*problem);
   }

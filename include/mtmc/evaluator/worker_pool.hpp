@@ -3,6 +3,7 @@
 
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/core/validate_evaluation.hpp>
 #include <mtmc/evaluator/environment_record.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker_options.hpp>
@@ -503,6 +504,7 @@ private:
       Evaluation evaluation;
       const Json nothing;
       read_value(message.contains("evaluation") ? message["evaluation"] : nothing, evaluation, "evaluation");
+      validate_evaluation(evaluation);
       job.answer = std::move(evaluation);
     } catch (const Error& error) {
       lose(slot);

@@ -3,6 +3,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
@@ -30,6 +31,11 @@ concept BackendFromJson = requires(const nlohmann::json& options) {
 };
 
 namespace detail {
+
+template <class B>
+concept HasProgramRole = requires {
+  { B::role() } -> std::same_as<ProgramRole>;
+};
 
 /// The backend with these options, or as it is by default where it knows none.
 template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, const WorkerFolders& folders) {
@@ -72,20 +78,15 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
   static_assert(NamedBackend<B>,
                 "mtmc: a backend of a worker needs `static constexpr std::string_view name`");
   std::vector<ProgramRole> roles;
-  if constexpr (requires {
-                  { B::role() } -> std::same_as<ProgramRole>;
-                })
-    roles.push_back(B::role());
+  if constexpr (HasProgramRole<B>) roles.push_back(B::role());
   return {std::string(std::string_view(B::name)),
           [](const std::string& backend_options, const KernelEvaluatorOptions& options,
              const WorkerFolders& folders) {
             auto evaluator = std::make_shared<KernelEvaluator<B>>(
                 backend_from_json<B>(parse_json(backend_options, "backend_options"), folders), options);
             WorkerJudge judge{SharedEvaluator<KernelEvaluator<B>>{evaluator}, {}};
-            if constexpr (requires {
-                            { evaluator->backend().spent() } -> std::convertible_to<bool>;
-                          })
-              judge.spent = [evaluator] { return bool(evaluator->backend().spent()); };
+            if constexpr (SaysWhenSpent<B>)
+              judge.spent = [evaluator] { return is_spent(evaluator->backend()); };
             return judge;
           },
           std::move(roles)};

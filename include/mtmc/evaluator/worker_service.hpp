@@ -2,6 +2,7 @@
 /// The inside of a worker: reads requests, lets the judge answer them, and ends when nobody listens.
 
 #include <mtmc/core/json.hpp>
+#include <mtmc/core/validate_evaluation.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker_backends.hpp>
 #include <mtmc/evaluator/worker_protocol.hpp>
@@ -305,8 +306,10 @@ private:
     EvaluationRequest request;
     read_value(whole, request, "evaluation_request");
     request.task = task->second;
+    const auto evaluation = judge_->evaluator.evaluate(request, stop_token());
+    validate_evaluation(evaluation);
     Json answer = Json::object();
-    answer["evaluation"] = judge_->evaluator.evaluate(request, stop_token());
+    answer["evaluation"] = evaluation;
     return {worker_message::evaluation, std::move(answer)};
   }
 

@@ -18,7 +18,7 @@ struct Gain {
   [[nodiscard]] bool faster() const noexcept { return comparison == Comparison::faster; }
 };
 
-/// What an interval proves.
+/// What an interval proves; where there is none, what the ratio alone says.
 [[nodiscard]] inline Comparison compare(const SpeedUp& ratio) noexcept {
   if (ratio.low > 1 + near_tie) return Comparison::faster;
   if (ratio.high < 1 - near_tie) return Comparison::slower;
@@ -26,15 +26,15 @@ struct Gain {
 }
 
 /// A correct candidate against the incumbent it was judged with. An evaluator need not fill everything in:
-/// without a comparison the interval decides, without an interval the ratio of the seconds.
+/// without a comparison the interval decides, without a speed-up the ratio of the seconds, which then has no
+/// interval.
 [[nodiscard]] inline Gain gain_of(const Evaluation& evaluation, double incumbent_seconds) noexcept {
   Gain gain;
   if (!evaluation.correct()) return gain;
   if (evaluation.speed_up) {
     gain.ratio = *evaluation.speed_up;
   } else if (evaluation.seconds > 0 && incumbent_seconds > 0) {
-    const double ratio = incumbent_seconds / evaluation.seconds;
-    gain.ratio = {ratio, ratio, ratio};
+    gain.ratio = SpeedUp::without_interval(incumbent_seconds / evaluation.seconds);
   } else {
     return gain;
   }
@@ -44,7 +44,7 @@ struct Gain {
   return gain;
 }
 
-/// a over b and b over c make a over c.
+/// a over b and b over c make a over c; of an unknown interval and another comes an unknown one.
 [[nodiscard]] inline SpeedUp product(const SpeedUp& first, const SpeedUp& second) {
   SpeedUp result;
   result.value = first.value * second.value;

@@ -4,6 +4,7 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/core/validate_evaluation.hpp>
 #include <mtmc/loop/journal_writer.hpp>
 #include <mtmc/loop/options.hpp>
 #include <mtmc/loop/parts.hpp>
@@ -189,7 +190,11 @@ public:
     try {
       answer = cuttable<Evaluation>(stop, [&] {
         prepare(stop);
-        return guarded("evaluator", [&] { return parts_.evaluate(parts_.evaluator, request, stop); });
+        return guarded("evaluator", [&] {
+          auto evaluation = parts_.evaluate(parts_.evaluator, request, stop);
+          validate_evaluation(evaluation);
+          return evaluation;
+        });
       });
     } catch (...) {
       evaluator_failed_ = true;

@@ -60,10 +60,12 @@ namespace mtmc::detail {
   return text;
 }
 
-/// "7.08x [6.91, 7.24]"
+/// "7.08x [6.91, 7.24]", or "7.08x" where there is no interval.
 [[nodiscard]] inline std::string interval_text(const SpeedUp& speed_up) {
-  return ratio_text(speed_up.value) + "x [" + ratio_text(speed_up.low) + ", " + ratio_text(speed_up.high) +
-         ']';
+  auto text = ratio_text(speed_up.value) + "x";
+  if (speed_up.has_interval())
+    text += " [" + ratio_text(speed_up.low) + ", " + ratio_text(speed_up.high) + ']';
+  return text;
 }
 
 /// How long something has taken: "0.4 s", "42 s", "3 min 05 s", "2 h 14 min".
@@ -121,8 +123,9 @@ namespace mtmc::detail {
   if (entry.draft_failure != DraftFailure::none) return spelled_out(to_string(entry.draft_failure));
   if (entry.verdict && *entry.verdict != Verdict::correct) return spelled_out(to_string(*entry.verdict));
   if (entry.comparison == Comparison::undecided) {
-    // An interval that is wide says nothing of what it contains.
-    const bool narrow = entry.speed_up && entry.speed_up->low > 0.9 && entry.speed_up->high < 1.1;
+    // An interval that is wide, or unknown, says nothing of what it contains.
+    const bool narrow = entry.speed_up && entry.speed_up->has_interval() && entry.speed_up->low > 0.9 &&
+                        entry.speed_up->high < 1.1;
     return narrow ? "no change" : "undecided";
   }
   return spelled_out(to_string(entry.comparison));

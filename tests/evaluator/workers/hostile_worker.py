@@ -57,6 +57,8 @@ class Hostile(Worker):
             self.send("evaluation", request=request + 1, evaluation=right)
         elif mode == "no evaluation":
             self.send("evaluation", request=request, evaluation={"verdict": "splendid"})
+        elif mode == "no verdict":
+            self.send("evaluation", request=request, evaluation={"verdict": "not_given", "seconds": 1e-9})
         elif mode == "other answer":
             self.send("prepared", request=request)
         elif mode == "device lost":

@@ -20,6 +20,7 @@
 #include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/philox.hpp>
 #include <mtmc/support/stopwatch.hpp>

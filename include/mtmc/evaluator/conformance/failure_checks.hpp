@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels that never end, or crash. The last checks, because a backend may not survive them.
+/// Kernels that take too long, never end, or crash. The last checks, because a backend may not survive them.
 
 #include <mtmc/evaluator/conformance/trial.hpp>
 
@@ -23,6 +23,28 @@ template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
   bound.run(*trial.fresh_program(text));
   return bound.wrong_sum(1, 1, "After a failed kernel the backend must work with fresh programs")
       .value_or(Finding{});
+}
+
+/// Operations, each of which needs the result of the one before: 0.8 s at 5 GHz and four cycles each, on any
+/// device far longer than the deadline of the check, and yet an end for those that cannot be stopped.
+inline constexpr std::int64_t long_repeats = 1'000'000'000;
+inline constexpr std::chrono::milliseconds short_limit{200};
+
+template <class B> [[nodiscard]] Finding check_deadline(Trial<B>& trial) {
+  const auto& text = trial.probe().slow_add;
+  for (const bool timed : {false, true}) {
+    BoundPlan<B> bound(trial.backend(), trial.plan(text, 16, long_repeats));
+    const auto program = trial.fresh_program(text);
+    const auto deadline = soon(short_limit);
+    const auto status = timed ? trial.backend().time(*program, {&bound.plan(), 1}, true, deadline).status
+                              : trial.backend().run(*program, bound.plan(), deadline);
+    if (status.outcome != RunOutcome::timed_out)
+      return unexpected(std::string("timed_out from ") + (timed ? "`time`" : "`run`") +
+                            " for a kernel that takes seconds, with a deadline of 0.2 s",
+                        in_words(status), "Wait with the deadline, and look at the clock after a wait");
+    if (auto finding = check_recovery(trial); finding.outcome != ConformanceOutcome::passed) return finding;
+  }
+  return {};
 }
 
 template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
@@ -69,7 +91,7 @@ template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
   constexpr std::size_t n = 1000;
   const auto& text = trial.probe().vector_add;
   const auto page = static_cast<std::size_t>(trial.backend().guard_page_bytes());
-  if (page == 0) return not_tried("it has none on this machine");
+  if (page == 0) return {ConformanceOutcome::passed, "there is nothing to try: it has none on this machine"};
   BoundPlan<B> bound(trial.backend(), trial.plan(text, n));
   const std::size_t bytes = (n * sizeof(float) + page - 1) / page * page;
   const auto end = trial.backend().allocate(bytes);
@@ -93,6 +115,8 @@ template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
 
 /// What `run` and `time` do with kernels that do not end well.
 template <class B> void check_failures(Trial<B>& trial) {
+  trial.check("run.deadline", "a kernel that is still running at its deadline is timed_out", {"run.result"},
+              [&] { return detail::check_deadline(trial); });
   trial.check("run.never_ends", "a kernel that never ends is timed_out, and the backend lives on",
               {"run.result"}, [&] { return detail::check_never_ends(trial); });
   trial.check("run.crashes", "a kernel that crashes is faulted or device_lost, and the backend lives on",

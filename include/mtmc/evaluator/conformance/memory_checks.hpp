@@ -1,6 +1,7 @@
 #pragma once
 /// Device and buffers.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 
 #include <algorithm>
@@ -142,8 +143,8 @@ template <class B> [[nodiscard]] Finding check_shortcuts([[maybe_unused]] B& bac
     std::copy(line.begin(), line.end(), content.begin() + offset + 5);
     if (auto wrong = wrong_content(backend, buffer, 0, content, "Keep uploads in their order")) return *wrong;
   }
-  if constexpr (requires { backend.fill(buffer, offset, bytes, std::byte{}); }) {
-    backend.fill(buffer, offset + 9, 5000, std::byte{0xff});
+  if (has_ability(backend, BackendAbility::fill)) {
+    fill_buffer(backend, buffer, offset + 9, 5000, std::byte{0xff});
     std::fill_n(content.begin() + offset + 9, 5000, std::byte{0xff});
     if (auto wrong = wrong_content(backend, buffer, 0, content, "Fill the bytes asked for, no others"))
       return *wrong;
@@ -208,19 +209,18 @@ template <class B> [[nodiscard]] Finding check_out_of_range(B& backend) {
 
 /// Device and buffers, which need no kernel.
 template <class B> void check_memory(Trial<B>& trial) {
-  auto& backend = trial.backend();
   trial.check("device.filled", "the device has a name, a kind and compute units", {},
-              [&] { return detail::check_device(backend); });
+              [&] { return detail::check_device(trial.backend()); });
   trial.check("memory.handles", "every buffer that is alive has a handle of its own, which is not 0", {},
-              [&] { return detail::check_handles(backend); });
+              [&] { return detail::check_handles(trial.backend()); });
   trial.check("memory.round_trip", "buffers of many sizes give back what was uploaded, at any offset", {},
-              [&] { return detail::check_round_trip(backend, trial.probe().largest_buffer); });
+              [&] { return detail::check_round_trip(trial.backend(), trial.probe().largest_buffer); });
   trial.check("memory.move", "a buffer keeps content and handle when it is moved", {"memory.round_trip"},
-              [&] { return detail::check_move(backend); });
+              [&] { return detail::check_move(trial.backend()); });
   trial.check("memory.shortcuts", "views, fills and uploads with an owner give what copies give",
-              {"memory.round_trip"}, [&] { return detail::check_shortcuts(backend); });
+              {"memory.round_trip"}, [&] { return detail::check_shortcuts(trial.backend()); });
   trial.check("memory.out_of_range", "upload, download and view outside a buffer throw std::out_of_range",
-              {"memory.round_trip"}, [&] { return detail::check_out_of_range(backend); });
+              {"memory.round_trip"}, [&] { return detail::check_out_of_range(trial.backend()); });
 }
 
 } // namespace mtmc::test

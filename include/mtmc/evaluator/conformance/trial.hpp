@@ -1,17 +1,23 @@
 #pragma once
 /// The tools of the conformance suite: a record of checks, and kernels with buffers of their own.
 
+#include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
+#include <mtmc/evaluator/conformance/abilities.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
 #include <mtmc/evaluator/conformance/report.hpp>
+#include <mtmc/support/forked_call.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -20,10 +26,32 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace mtmc::test {
+
+/// Told before each check: its name and what it tries.
+using ConformanceAnnouncement = std::function<void(std::string_view name, std::string_view promise)>;
+
+/// Writes a line to a stream before each check, at once.
+[[nodiscard]] inline ConformanceAnnouncement announce_to(std::FILE* stream) {
+  return [stream](std::string_view name, std::string_view promise) {
+    std::fprintf(stream, "%.*s: %.*s\n", static_cast<int>(name.size()), name.data(),
+                 static_cast<int>(promise.size()), promise.data());
+    std::fflush(stream);
+  };
+}
+
+/// How the conformance suite goes about it.
+struct ConformanceOptions {
+  /// By default to stderr, so that the last line names the check in which a process died. May be empty.
+  ConformanceAnnouncement announce = announce_to(stderr);
+  /// Wall-clock seconds after which a check in a process of its own is given up. Longer than the suite's own
+  /// deadlines, so that only a backend that ignores them gets there.
+  double check_seconds = 180;
+};
 
 /// How a check ended, and why.
 struct Finding {
@@ -126,19 +154,36 @@ inline constexpr std::chrono::seconds patience{60};
 } // namespace detail
 
 /// A backend on trial: its probe, the report so far, and the programs compiled so far.
+///
+/// Either the backend is there, and checks are made in this process; or there is a function that makes it,
+/// and each check is made in a fork of this process, with a backend of its own. This process then has none,
+/// so that what a driver opens is opened after the fork.
 template <class B> class Trial {
 public:
   using Program = typename B::Program;
   using Buffer = typename B::Buffer;
 
-  Trial(B& backend, const BackendProbe& probe) : backend_(backend), probe_(probe) {}
+  Trial(B& backend, const BackendProbe& probe, const ConformanceOptions& options)
+      : backend_(&backend), probe_(probe), options_(options) {
+    meet(backend);
+  }
+  Trial(std::function<B()> make, const BackendProbe& probe, const ConformanceOptions& options)
+      : make_(std::move(make)), probe_(probe), options_(options) {}
 
-  [[nodiscard]] B& backend() noexcept { return backend_; }
+  /// There is one while a check is made.
+  [[nodiscard]] B& backend() noexcept { return *backend_; }
   [[nodiscard]] const BackendProbe& probe() const noexcept { return probe_; }
   [[nodiscard]] ConformanceReport& report() noexcept { return report_; }
+  /// The device as it was when the backend was met; nothing if it could not be asked.
+  [[nodiscard]] const std::optional<Device>& first_device() const noexcept { return first_device_; }
+  /// Whether a check has passed.
+  [[nodiscard]] bool has_passed(std::string_view name) const {
+    const auto* const found = report_.find(name);
+    return found != nullptr && found->outcome == ConformanceOutcome::passed;
+  }
 
-  /// Makes a check and records how it ended. `needed`: the checks without which it would say nothing new.
-  /// What `body` throws is a failure.
+  /// Announces and makes a check, and records how it ended. `needed`: the checks without which it would say
+  /// nothing new. What `body` throws is a failure, and so is the death of the check's own process.
   template <class Body>
   void check(std::string_view name, std::string_view promise, std::initializer_list<std::string_view> needed,
              Body&& body) {
@@ -147,8 +192,10 @@ public:
     const auto missing = first_missing(needed);
     if (!missing.empty())
       finding = not_tried("it builds on " + std::string(missing) + ", which did not pass");
-    else
-      finding = guarded(std::forward<Body>(body));
+    else {
+      if (options_.announce) options_.announce(name, promise);
+      finding = make_ ? apart(body) : guarded(body);
+    }
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     report_.checks.push_back({std::string(name), std::string(promise), finding.outcome,
                               std::move(finding.message), taken.count()});
@@ -161,7 +208,7 @@ public:
     CompileOptions options;
     options.plan = plan(task, 1000);
     options.deadline = deadline;
-    return backend_.compile(task.kernel, options, std::move(stop));
+    return backend_->compile(task.kernel, options, std::move(stop));
   }
   /// A fresh program; ends the check if there is none.
   [[nodiscard]] std::shared_ptr<Program> fresh_program(const std::string& text) {
@@ -185,7 +232,7 @@ public:
   }
 
   [[nodiscard]] LaunchPlan plan(const Task& task, std::int64_t n, std::int64_t repeats = 2000) {
-    return detail::probe_plan(task, n, repeats, backend_.device().compute_units);
+    return detail::probe_plan(task, n, repeats, backend_->device().compute_units);
   }
   [[nodiscard]] LaunchPlan plan(const std::string& text, std::int64_t n, std::int64_t repeats = 2000) {
     return plan(detail::probe_task(probe_, text), n, repeats);
@@ -194,17 +241,90 @@ public:
 private:
   [[nodiscard]] std::string_view first_missing(std::initializer_list<std::string_view> needed) const {
     for (const auto name : needed)
-      if (const auto* found = report_.find(name);
-          found == nullptr || found->outcome != ConformanceOutcome::passed)
-        return name;
+      if (!has_passed(name)) return name;
     return {};
+  }
+
+  /// Notes what there is to know of the backend itself.
+  void meet(B& backend) {
+    report_.abilities = list_abilities<B>(abilities_of(backend));
+    try {
+      first_device_ = backend.device();
+      report_.device = first_device_->name;
+    } catch (...) { // the check of the device says it again
+    }
+  }
+
+  /// Makes a check in a process of its own.
+  template <class Body> [[nodiscard]] Finding apart(Body&& body) {
+    constexpr std::string_view remedy = "Give check_conformance a reference to a backend, and it makes all "
+                                        "checks in its own process, where a "
+                                        "debugger sees what happens";
+    try {
+      const auto call = call_in_fork([&] { return told(with_own_backend(body)); },
+                                     std::chrono::duration<double>(options_.check_seconds));
+      if (call.late)
+        return unexpected("the check to end",
+                          "no answer within " + std::to_string(static_cast<int>(options_.check_seconds)) +
+                              " s, so its process was killed",
+                          remedy);
+      if (!call.finished())
+        return unexpected("the check to end", "its process, which " + call.exit.text(), remedy);
+      return heard(call.answer);
+    } catch (const std::system_error& error) {
+      return unexpected("a process for the check", error.what(), "Let this process start others");
+    }
+  }
+
+  /// A check with a backend that is made for it and gone afterwards.
+  template <class Body> [[nodiscard]] Finding with_own_backend(Body&& body) {
+    try {
+      B backend = make_();
+      backend_ = &backend;
+      meet(backend);
+      auto finding = guarded(body);
+      programs_.clear();
+      return finding;
+    } catch (const std::exception& error) {
+      return unexpected("the backend to be made", error.what(), "Correct what the message names");
+    } catch (...) {
+      return unexpected("the backend to be made", "something thrown that is no std::exception",
+                        "Throw an mtmc::Error that says what is missing");
+    }
+  }
+
+  // What the check's process says: outcome, device, abilities as digits, message, with zero bytes between.
+  [[nodiscard]] std::string told(const Finding& finding) const {
+    std::string text(to_string(finding.outcome));
+    text.append(1, '\0').append(report_.device).append(1, '\0');
+    for (const auto& ability : report_.abilities)
+      text += static_cast<char>('0' + static_cast<int>(ability.presence));
+    return text.append(1, '\0').append(finding.message);
+  }
+  [[nodiscard]] Finding heard(std::string_view text) {
+    const auto next = [&text] {
+      const auto end = std::min(text.find('\0'), text.size());
+      const auto part = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      return part;
+    };
+    Finding finding;
+    finding.outcome = parse_enum<ConformanceOutcome>(next()).value_or(ConformanceOutcome::failed);
+    if (const auto device = next(); !device.empty()) report_.device = device;
+    if (const auto digits = next(); !digits.empty()) {
+      report_.abilities = list_abilities<B>({});
+      for (std::size_t i = 0; i < std::min(digits.size(), report_.abilities.size()); ++i)
+        report_.abilities[i].presence = static_cast<ConformanceAbility::Presence>(digits[i] - '0');
+    }
+    finding.message = text;
+    return finding;
   }
 
   template <class Body> [[nodiscard]] static Finding guarded(Body&& body) {
     constexpr std::string_view remedy = "Where a kernel is at fault, answer with a value; throw only where "
                                         "the surroundings are broken, and correct those first";
     try {
-      return std::forward<Body>(body)();
+      return body();
     } catch (detail::Unusable& unusable) {
       return std::move(unusable.finding);
     } catch (const std::exception& error) {
@@ -214,9 +334,12 @@ private:
     }
   }
 
-  B& backend_;
+  std::function<B()> make_;
+  B* backend_ = nullptr;
   const BackendProbe& probe_;
+  const ConformanceOptions& options_;
   ConformanceReport report_;
+  std::optional<Device> first_device_;
   std::map<std::string, std::shared_ptr<Program>> programs_;
   std::atomic<int> serial_ = 0;
 };
