@@ -119,13 +119,15 @@ inline std::vector<Row> nesting_rows() {
          return kernel(nested(n, "for (int i@ = 0; i@ < N; ++i@) {\n",
                               "c[" + repeated(n, "i@ * M + ") + "0] = a[" + repeated(n, "i@ * N + ") + "1];",
                               "}\n"));
-       }},
+       },
+       true},
       {"loops with products of all variables",
        [](std::size_t n) {
          return kernel(nested(
              n, "for (int i@ = 0; i@ < N; ++i@) {\n",
              "c[" + repeated(n, "(i@ + @) * ") + "1] = a[" + repeated(n, "(i@ + M) * ") + "1];", "}\n"));
-       }},
+       },
+       true},
       {"loops bounded by two others",
        [](std::size_t n) {
          return kernel("int i0 = N, i1 = M;\n" + nested(n,

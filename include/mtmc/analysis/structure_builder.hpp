@@ -35,8 +35,10 @@ namespace detail {
 /// Makes the structure of one kernel.
 class StructureBuilder {
 public:
-  StructureBuilder(const Task& task, const Kernel& kernel, const SyntaxNode& tree)
-      : task_(task), kernel_(kernel), tree_(tree), analysis_(tree, &task) {}
+  /// `budget`: what the analysis may cost.
+  StructureBuilder(const Task& task, const Kernel& kernel, const SyntaxNode& tree,
+                   WorkBudget budget = WorkBudget())
+      : task_(task), kernel_(kernel), tree_(tree), analysis_(tree, &task, budget) {}
 
   [[nodiscard]] Structure run() {
     structure_.kernel_id = kernel_.id();

@@ -13,7 +13,7 @@ namespace mtmc {
 /// legality then answers no.
 class WorkBudget {
 public:
-  /// Some seconds at most; 1,000 lines of kernels take about 200,000.
+  /// Some seconds at most; 1,000 lines of loop nests take about 2,000,000.
   static constexpr std::int64_t most_steps = 100'000'000;
 
   explicit WorkBudget(std::int64_t steps = most_steps) noexcept : left_(steps) {}
