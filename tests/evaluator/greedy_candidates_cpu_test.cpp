@@ -52,7 +52,6 @@ TEST_CASE("what a C++ kernel asks for costs its own verdict, and the next one is
   };
   REQUIRE(judge(text) == Verdict::correct);
   const auto descriptors = processes::open_descriptors();
-  const std::string takes_scratch = "//@ launch twice(a, b, n)\n";
   for (const auto& candidate : std::vector<Greedy>{
            {"scratch beyond all memory", "//@ scratch T: f32[1099511627776]\n" + text},
            {"scratch beyond all addresses", "//@ scratch T: f32[1152921504606846976 / 8]\n" + text},
@@ -82,7 +81,7 @@ TEST_CASE("what a C++ kernel asks for costs its own verdict, and the next one is
   rlimit few{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &few) == 0);
   const auto before = few.rlim_cur;
-  for (const rlim_t more : {rlim_t{40}, rlim_t{120}}) {
+  for (const rlim_t more : {rlim_t{40}, rlim_t{170}}) {
     few.rlim_cur = descriptors + more;
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
     CHECK(judge(many + text) == (more < 60 ? Verdict::launch_error : Verdict::correct));
