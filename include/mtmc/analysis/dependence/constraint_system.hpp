@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mtmc/requirements.hpp>
+
 #include <mtmc/analysis/flow/work_budget.hpp>
 
 #include <algorithm>

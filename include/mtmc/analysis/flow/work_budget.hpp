@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/requirements.hpp>
+
 #include <cstdint>
 
 /// \file

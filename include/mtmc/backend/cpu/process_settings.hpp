@@ -1,6 +1,8 @@
 #pragma once
 /// What others can change about a process from outside: its limits, its priorities, where it may run.
 
+#include <mtmc/requirements.hpp>
+
 #include <array>
 #include <cerrno>
 #include <cstddef>

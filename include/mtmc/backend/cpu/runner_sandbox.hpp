@@ -2,6 +2,8 @@
 /// The walls of the runner, as text of its program: the system calls that are allowed, and a process
 /// namespace in which no other process has a number.
 
+#include <mtmc/requirements.hpp>
+
 #include <string_view>
 
 namespace mtmc::detail {
