@@ -78,6 +78,9 @@ TEST_SUITE("object screen") {
   }
 
   TEST_CASE("functions of other libraries") {
+    CHECK(refuses("extern \"C\" int __printf_chk(int, const char*, ...);\n" + head +
+                      "y[0] = __printf_chk(1, \"\") + x[n - 1]; }\n",
+                  "`printf`")); // as a system that fortifies has it
     CHECK(refuses("#include <cstdio>\n" + head + "std::printf(\"%d\", n); y[0] = x[0]; }\n", "`printf`"));
     CHECK(refuses("extern \"C\" int open(const char*, int);\n" + head +
                       "y[0] = open(\"/x\", 0) + x[n - 1]; }\n",

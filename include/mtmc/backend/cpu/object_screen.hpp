@@ -63,6 +63,15 @@ private:
     return symbol.size <= 32 && symbol.name.starts_with(".gomp_critical_user_");
   }
 
+  /// The name that stands in the text. Where a system fortifies, `printf` is `__printf_chk` in the object.
+  [[nodiscard]] static std::string as_written(const std::string& symbol) {
+    constexpr std::string_view before = "__", behind = "_chk";
+    if (symbol.size() > before.size() + behind.size() && symbol.starts_with(before) &&
+        symbol.ends_with(behind))
+      return symbol.substr(before.size(), symbol.size() - before.size() - behind.size());
+    return demangled(symbol);
+  }
+
   void look_at(const ElfFile& file, const ElfSymbol& symbol) {
     if (symbol.type == STT_GNU_IFUNC)
       return refuse("`" + demangled(symbol.name) + "` is chosen by code that runs when the kernel is loaded",
@@ -79,7 +88,7 @@ private:
           std::find(more_functions_.begin(), more_functions_.end(), symbol.name) != more_functions_.end())
         return;
       return refuse(
-          "the kernel uses `" + demangled(symbol.name) + "`, which is not for kernels",
+          "the kernel uses `" + as_written(symbol.name) + "`, which is not for kernels",
           "A kernel may compute, allocate memory and use OpenMP: no files, output, clocks, processes, "
           "signals, random devices or threads of its own");
     }
