@@ -1,9 +1,9 @@
 // Whether a launcher is as fast as its kernel was measured: compiled by the command in its own head, and for
-// comparison by what somebody might take for the same. Judge and launchers take turns, each launcher in a
-// process of its own with the environment that kernels are judged in. Exit code 1 if the launcher that was
-// compiled by its head takes 10 % more or less than the judge says.
+// comparison by what somebody might take for the same. The program that the judge ran and the launcher take
+// turns, call by call, in one process, so that whatever else the machine does falls on both. Exit code 1 if
+// the launcher that was compiled by its head takes 10 % more or less.
 //
-//   bench_launcher             about a minute
+//   bench_launcher             a few seconds
 
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/core/launch_lines.hpp>
@@ -13,31 +13,31 @@
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace {
 
-constexpr int rounds = 9;
-constexpr int calls = 61;
+constexpr int calls = 201;
 
 struct Example {
   const char* name;
-  /// Value of N: so small that now and then a call is not interrupted, whatever else the machine does.
   std::int64_t extent;
+  /// How the judge's program is called: numbers of launches with their arguments.
+  const char* judged;
   const char* text;
 };
 
-const Example examples[] = {{"a product of matrices", 256, R"(
+const Example examples[] = {{"a product of matrices", 128, "judge(0, A, B, C, N);", R"(
 //@ launch step(A, B, C, N)
 extern "C" void step(const float* A, const float* B, float* C, int N) {
 #pragma omp parallel for
@@ -48,7 +48,8 @@ extern "C" void step(const float* A, const float* B, float* C, int N) {
   }
 }
 )"},
-                            {"two launches with 4 MB of scratch memory between them", 1024, R"(
+                            {"two launches with 4 MB of scratch memory between them", 1024,
+                             "judge(0, A, B, T, N), judge(1, T, C, N);", R"(
 //@ scratch T: f32[N, N]
 //@ launch add(A, B, T, N)
 //@ launch scale(T, C, N)
@@ -62,34 +63,52 @@ extern "C" void scale(const float* T, float* C, int N) {
 }
 )"}};
 
-// Prints the least seconds of a call. The buffers lie in shared memory, as the judge's do: pages of other
-// sizes would make a difference that no compiler makes.
+// Prints the median ratio of the launcher's time to that of the judge's program, the quartiles, and the
+// latter's least milliseconds.
 const std::string caller = R"(#include "launcher.hpp"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
+#include <string>
 #include <sys/mman.h>
 #include <vector>
-float* buffer(int elements, float value) {
+using Word = unsigned long long;
+void* program = nullptr;
+float* buffer(std::size_t elements) {
   auto* const memory = static_cast<float*>(mmap(nullptr, elements * sizeof(float), PROT_READ | PROT_WRITE,
                                                 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
-  std::fill_n(memory, elements, value);
+  std::fill_n(memory, elements, 0.5f);
   return memory;
 }
+Word word(const float* memory) { return reinterpret_cast<Word>(memory); }
+Word word(int value) { return static_cast<Word>(value); }
+template <class... Arguments> void judge(int number, Arguments... arguments) {
+  const Word slots[] = {word(arguments)...};
+  const auto name = "mtmc_launch_" + std::to_string(number);
+  reinterpret_cast<int (*)(const Word*)>(dlsym(program, name.c_str()))(slots);
+}
+template <class Call> double seconds_of(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 int main(int, char** arguments) {
-  const int N = std::atoi(arguments[1]);
-  const float* A = buffer(N * N, 0.5f);
-  const float* B = buffer(N * N, 0.25f);
-  float* C = buffer(N * N, 0);
-  std::vector<double> seconds(std::atoi(arguments[2]));
-  launch_matrix(A, B, C, N);
-  for (auto& one : seconds) {
-    const auto begin = std::chrono::steady_clock::now();
-    launch_matrix(A, B, C, N);
-    one = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  program = dlopen(arguments[1], RTLD_NOW);
+  const int N = std::atoi(arguments[2]);
+  const auto size = static_cast<std::size_t>(N) * static_cast<std::size_t>(N);
+  [[maybe_unused]] float *A = buffer(size), *B = buffer(size), *C = buffer(size), *T = buffer(size);
+  std::vector<double> ratios;
+  double least = 1e9;
+  for (int i = std::atoi(arguments[3]); i > 0; --i) {
+    const double judged = seconds_of([&] { JUDGED });
+    ratios.push_back(seconds_of([&] { launch_matrix(A, B, C, N); }) / judged);
+    least = std::min(least, judged);
   }
-  std::printf("%.9f\n", *std::min_element(seconds.begin(), seconds.end()));
+  std::sort(ratios.begin(), ratios.end());
+  const auto n = ratios.size();
+  std::printf("%.3f %.3f %.3f %.3f\n", ratios[n / 2], ratios[n / 4], ratios[3 * n / 4], 1e3 * least);
 }
 )";
 
@@ -105,62 +124,21 @@ mtmc::Task matrix_task(const char* text) {
   return task;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 [[noreturn]] void stop(const std::string& why) {
   std::printf("%s\n", why.c_str());
   std::exit(2);
 }
 
-/// The judge's own times of the kernel.
-class Judged {
-public:
-  Judged(mtmc::CpuBackend& backend, const mtmc::Task& task, std::int64_t extent)
-      : backend_(backend), plan_(mtmc::plan_launches(task.kernel, task, {.symbols = {{"N", extent}}},
-                                                     backend.device().compute_units)) {
-    auto compiled = backend.compile(task.kernel, {.plan = plan_}, {});
-    if (!compiled.program) stop("the kernel does not compile");
-    program_ = std::move(compiled.program);
-    const auto bytes = extent * extent * static_cast<std::int64_t>(sizeof(float));
-    for (auto& launch : plan_.launches)
-      for (auto& argument : launch.arguments) {
-        if (argument.kind != mtmc::LaunchArgument::Kind::buffer) continue;
-        auto found = buffers_.find(argument.name);
-        if (found == buffers_.end())
-          found = buffers_.emplace(argument.name, backend.allocate(static_cast<std::size_t>(bytes))).first;
-        argument.bound = {found->second.handle(), 0, bytes};
-      }
-    (void)least_seconds();
-  }
-
-  double least_seconds() {
-    std::vector<double> seconds;
-    for (int i = 0; i < calls; ++i) {
-      const auto timed = backend_.time(*program_, {&plan_, 1}, false,
-                                       std::chrono::steady_clock::now() + std::chrono::seconds{60});
-      if (!timed.status.finished()) stop(timed.status.message);
-      seconds.push_back(timed.seconds);
-    }
-    return *std::min_element(seconds.begin(), seconds.end());
-  }
-
-private:
-  mtmc::CpuBackend& backend_;
-  mtmc::LaunchPlan plan_;
-  std::shared_ptr<mtmc::CpuProgram> program_;
-  std::map<std::string, mtmc::CpuBuffer> buffers_;
-};
-
-/// A launcher compiled in some way.
-struct Way {
-  std::string name;
-  std::string command;
-  std::string program{};
-  std::vector<double> ratios{};
-};
+/// The file that the judge made of a kernel; `folder` is the backend's.
+std::string judged_program(mtmc::CpuBackend& backend, const mtmc::Task& task, std::int64_t extent,
+                           const std::string& folder, std::shared_ptr<mtmc::CpuProgram>& kept) {
+  const auto plan =
+      mtmc::plan_launches(task.kernel, task, {.symbols = {{"N", extent}}}, backend.device().compute_units);
+  kept = backend.compile(task.kernel, {.plan = plan}, {}).program;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
+    if (kept && file.path().filename() == "program.so") return file.path().string();
+  stop("the kernel does not compile");
+}
 
 /// "c++ ... -c launcher.cpp" of the head.
 std::string command_of(std::string_view launcher) {
@@ -170,68 +148,59 @@ std::string command_of(std::string_view launcher) {
   return std::string(launcher.substr(at + title.size(), launcher.find('\n', at) - at - title.size()));
 }
 
-void compile(const mtmc::TemporaryFolder& folder, Way& way, std::size_t number) {
-  way.program = folder.path() + "/program-" + std::to_string(number);
-  for (const auto& command : {way.command, "c++ -O1 -fopenmp main.cpp launcher.o -o " + way.program})
-    if (const auto done =
-            mtmc::run_process({.arguments = {"sh", "-c", command}, .working_folder = folder.path()});
-        !done.succeeded())
-      stop(done.error);
+/// Runs a command in a folder; what it prints.
+std::string run(const std::string& command, const mtmc::TemporaryFolder& folder) {
+  auto done = mtmc::run_process({.arguments = {"sh", "-c", command},
+                                 .working_folder = folder.path(),
+                                 .deadline = std::chrono::minutes{5}});
+  if (!done.succeeded()) stop(command + ": " + done.error);
+  return done.output;
 }
 
-double seconds_of(const Way& way, std::int64_t extent, int threads) {
-  const auto ran =
-      mtmc::run_process({.arguments = {way.program, std::to_string(extent), std::to_string(calls)},
-                         .environment = {{"OMP_DYNAMIC=false", "OMP_PROC_BIND=spread", "OMP_PLACES=cores",
-                                          "OMP_NUM_THREADS=" + std::to_string(threads)}}});
-  if (!ran.succeeded()) stop(ran.error);
-  return std::atof(ran.output.c_str());
-}
-
-/// Whether the launcher of a kernel takes the time that the judge says.
-bool compare(mtmc::CpuBackend& backend, const Example& example) {
+/// Whether the launcher of a kernel takes the time of the judge's program.
+bool compare(const Example& example) {
+  const mtmc::TemporaryFolder judged_folder, folder;
+  mtmc::CpuBackend backend({.temporary_folder = judged_folder.path()});
   mtmc::Result result;
   result.task = matrix_task(example.text);
   result.best = result.task.kernel;
   result.device = backend.device();
-  const auto source = result.launcher_source();
+  std::shared_ptr<mtmc::CpuProgram> kept;
+  const auto program = judged_program(backend, result.task, example.extent, judged_folder.path(), kept);
 
-  const mtmc::TemporaryFolder folder;
+  const auto source = result.launcher_source();
+  auto main_text = caller;
+  main_text.replace(main_text.find("JUDGED"), 6, example.judged);
   mtmc::write_file_atomic(folder.path() + "/launcher.cpp", source);
   mtmc::write_file_atomic(folder.path() + "/launcher.hpp", result.launcher_header());
-  mtmc::write_file_atomic(folder.path() + "/main.cpp", caller);
-  std::vector<Way> ways{{"as its head says", command_of(source)},
-                        {"with optimisation and OpenMP", "c++ -O2 -fopenmp -c launcher.cpp"}};
-  for (std::size_t i = 0; i < ways.size(); ++i) compile(folder, ways[i], i);
-
-  Judged judged(backend, result.task, example.extent);
-  std::vector<double> proven;
-  for (int round = 0; round < rounds; ++round) {
-    // Between two readings of the judge, so that a machine that gets faster or slower does it no favour.
-    double before = judged.least_seconds();
-    for (auto& way : ways) {
-      const double own = seconds_of(way, example.extent, backend.device().compute_units);
-      const double after = judged.least_seconds();
-      way.ratios.push_back(2 * own / (before + after));
-      proven.push_back(before = after);
-    }
+  mtmc::write_file_atomic(folder.path() + "/main.cpp", main_text);
+  const auto command = command_of(source);
+  std::printf("%s; the head says%s\n", example.name, command.c_str());
+  double first = 0;
+  for (const auto& [name, way] :
+       {std::pair{"as its head says", command},
+        std::pair{"with -O2 -fopenmp", std::string("c++ -O2 -fopenmp -c launcher.cpp")}}) {
+    run(way, folder);
+    run("c++ -std=c++17 -O1 -fopenmp main.cpp launcher.o -o program -ldl", folder);
+    // One thread: how long others take to wake up depends on who else is running.
+    const auto answer = run("OMP_NUM_THREADS=1 ./program " + program + ' ' + std::to_string(example.extent) +
+                                ' ' + std::to_string(calls),
+                            folder);
+    double ratio = 0, low = 0, high = 0, least = 0;
+    if (std::sscanf(answer.c_str(), "%lf %lf %lf %lf", &ratio, &low, &high, &least) != 4) stop(answer);
+    std::printf(
+        "  launcher compiled %-18s %.3f of the judge's program (quartiles %.3f, %.3f; least time of the "
+        "latter %.3f ms)\n",
+        name, ratio, low, high, least);
+    if (first == 0) first = ratio;
   }
-  std::printf("%s, in the judge %.3f ms; the head says%s\n", example.name, 1e3 * median(proven),
-              ways.front().command.c_str());
-  for (const auto& way : ways) {
-    const auto [least, most] = std::minmax_element(way.ratios.begin(), way.ratios.end());
-    std::printf("  launcher compiled %-30s %.3f of the judge's time (%.3f to %.3f in %d rounds)\n",
-                way.name.c_str(), median(way.ratios), *least, *most, rounds);
-  }
-  return std::abs(median(ways.front().ratios) - 1) < 0.1;
+  return std::abs(first - 1) < 0.1;
 }
 
 } // namespace
 
 int main() {
-  // With one thread: how long others take to wake up depends on who woke them last.
-  mtmc::CpuBackend backend({.threads = 1});
   bool as_proved = true;
-  for (const auto& example : examples) as_proved = compare(backend, example) && as_proved;
+  for (const auto& example : examples) as_proved = compare(example) && as_proved;
   return as_proved ? 0 : 1;
 }
