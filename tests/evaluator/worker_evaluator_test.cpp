@@ -110,8 +110,9 @@ TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
     return evaluator.evaluate(
         {task, {languages::cpp, lines + kernel("honest").source, {}}, task.kernel, Purpose::promote, {}}, {});
   };
-  // There are 64 MiB of memory; a quarter of what the device says it has would be as much.
-  const auto too_much = judge_text("//@ scratch T: i8[63 * 1048576]\n");
+  // There are 64 MiB of memory; a quarter of what the device says it has would be as much, which leaves none
+  // for red zones.
+  const auto too_much = judge_text("//@ scratch T: i8[64 * 1048576]\n");
   CHECK(too_much.verdict == Verdict::launch_error);
   CHECK(too_much.rule == refusal_rule::memory);
   CHECK(judge(evaluator, "honest").correct());
