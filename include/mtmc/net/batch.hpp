@@ -18,41 +18,15 @@
 /// asking, so that each answer is paid for once. Samples of the same body need different labels. Headers and
 /// secrets (net/redact.hpp) are not written. Answers must stay in the folder until the run has ended.
 
+#include <mtmc/net/batch_options.hpp>
 #include <mtmc/net/transport.hpp>
 
-#include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 namespace mtmc {
-
-struct BatchOptions {
-  /// Created where it is missing. Answers are looked for in it and in its folder "answers".
-  std::string folder;
-  /// Largest number of requests in one file, at least 1; OpenAI takes 50,000.
-  std::size_t most_requests = 50'000;
-  /// Largest size of one file, in bytes; OpenAI takes 200 MB.
-  std::size_t most_bytes = 200'000'000;
-  /// How often a request is asked, 1 to 99, where its batch expires, is cancelled or runs out of time.
-  int most_askings = 3;
-
-  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
-};
-
-/// A file of requests.
-struct BatchFile {
-  std::string path;
-  /// The one model and endpoint ("/v1/chat/completions") of all its requests.
-  std::string model;
-  std::string url;
-  std::size_t requests = 0;
-  /// Requests that an answer came back for, errors included. 0: the file is still to be carried over.
-  std::size_t answered = 0;
-
-  friend bool operator==(const BatchFile&, const BatchFile&) = default;
-};
 
 /// Answers from the files that came back, and writes down what has no answer yet. Copies share the folder.
 /// May be used from several threads, but by one process at a time.

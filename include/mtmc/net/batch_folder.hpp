@@ -3,8 +3,8 @@
 /// net/batch.hpp.
 
 #include <mtmc/core/error.hpp>
-#include <mtmc/net/batch.hpp>
 #include <mtmc/net/batch_answer.hpp>
+#include <mtmc/net/batch_options.hpp>
 #include <mtmc/net/line_file.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>

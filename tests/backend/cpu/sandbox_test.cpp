@@ -204,7 +204,10 @@ TEST_SUITE("sandbox") {
     for (const std::string body :
          {"std::vector<float> v(n + (8 << 20), 1.0f); y[0] = v[n];",
           "float s[2] = {};\n#pragma omp parallel for num_threads(2)\n"
-          "for (int i = 0; i < 2; ++i) s[i] = std::vector<float>(1 << 20, 1.0f)[i];\ny[0] = s[0] + s[1];"})
+          "for (int i = 0; i < 2; ++i) s[i] = std::vector<float>(1 << 20, 1.0f)[i];\ny[0] = s[0] + s[1];",
+          // More than the eight heaps from which on the C library looks how many processors there are.
+          "float s[24] = {};\n#pragma omp parallel for num_threads(24) schedule(static, 1)\n"
+          "for (int i = 0; i < 24; ++i) s[i] = std::vector<float>(100, 1.0f)[i];\ny[0] = s[0] + s[23];"})
       for (const bool process_namespace : {true, false}) {
         CAPTURE(body);
         const auto status = attempt(body, process_namespace);

@@ -23,6 +23,7 @@ inline constexpr std::string_view runner_tools_text = R"runner(
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -335,6 +336,8 @@ int main(int argument_count, char** arguments) {
   sandbox = arguments[3][0] == '1';
   guard_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   (void)create_thread();
+  // As many as are the default; else the library would read their number from a file once there are eight.
+  mallopt(M_ARENA_MAX, 8 * static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
   die_with_the_judge();
   be_the_first_victim();
   make_private_object();
