@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <iostream>
-
 #include "programs.hpp"
 
 using doctest::Contains;
@@ -38,7 +36,7 @@ TEST_CASE("04_opencl_backend: conforms, and a wider kernel is judged") {
   const mtmc::TemporaryFolder folder;
   const auto done = run_example(folder, {});
   if (done.code == 3) {
-    std::cout << "SKIPPED: " << done.error << "(cmake/bootstrap.sh --opencl installs PoCL)\n";
+    MESSAGE("SKIPPED: ", done.error, "(cmake/bootstrap.sh --opencl installs PoCL)");
     return;
   }
   CAPTURE(done.output);

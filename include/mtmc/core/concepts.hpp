@@ -190,7 +190,7 @@ struct TimedRun {
 ///
 /// **Deadlines and crashes.** A plan that is still running at its deadline ends as `timed_out`, soon after,
 /// in `run` and in `time`, whose deadline is that of the whole group: whether it would end later
-/// (run.deadline) or never (run.never_ends). A program that crashes ends as `faulted`, with a sentence, or as
+/// (run.deadline, time.deadline) or never (run.never_ends). A program that crashes ends as `faulted`, with a sentence, or as
 /// `device_lost` (run.crashes). Unless the device is lost, fresh programs run as before.
 ///
 /// **Times.** `time` runs every plan of a group, back to back (time.group), and reports the wall-clock

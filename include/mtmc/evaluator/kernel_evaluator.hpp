@@ -382,9 +382,9 @@ private:
   /// Only for cheap calls, since it takes some more of them.
   void explain(Judge<B>& judge, const PreparedTask<B>& task, Contestant<B>& candidate, const CaseId& id,
                double seconds, Refusal& refusal) {
-    const bool may_read_outside = refusal.rule == refusal_rule::same_bits ||
-                                  refusal.rule == refusal_rule::reference ||
-                                  refusal.rule == refusal_rule::guard_pages;
+    const bool may_read_outside =
+        refusal.rule == refusal_rule::same_bits || refusal.rule == refusal_rule::reference ||
+        refusal.rule == refusal_rule::precision || refusal.rule == refusal_rule::guard_pages;
     SizeCost cost = task.cost(id.size);
     cost.seconds = seconds;
     if (!may_read_outside || !is_medium(cost)) return;

@@ -296,7 +296,8 @@ private:
       if (!outcome.refusal)
         outcome.refusal = judge_.compare(prepared_, id, outcome.results, *wanted, inputs, poison, tally);
       if (outcome.refusal) {
-        if (outcome.refusal->rule == refusal_rule::reference)
+        if (outcome.refusal->rule == refusal_rule::reference ||
+            outcome.refusal->rule == refusal_rule::precision)
           require_reads_inside(*start, "the start kernel", size, inputs);
         const auto& first = outcome.refusal->diagnostics.front();
         throw Error(error_id::task_start_kernel,

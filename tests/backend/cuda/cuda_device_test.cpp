@@ -1,7 +1,6 @@
 // On a real GPU; skipped where there is none.
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/cuda_evaluator.hpp>
-#include <mtmc/evaluator/backend_conformance.hpp>
 
 #include <doctest/doctest.h>
 
@@ -57,18 +56,6 @@ CudaEvaluator evaluator() {
 } // namespace
 
 TEST_SUITE("a GPU") {
-  TEST_CASE("the backend keeps what the concept promises") {
-    if (gpu() == nullptr) return;
-    auto probe = test::cuda_probe();
-    // These cost the process its context: they are tried in a worker below.
-    probe.never_ends.clear();
-    probe.crashes.clear();
-    const auto report = test::check_conformance(*gpu(), probe);
-    INFO(report.to_text());
-    CHECK(report.result() == test::ConformanceResult::passed_with_gaps);
-    CHECK(report.count(test::ConformanceOutcome::skipped) == 2);
-  }
-
   TEST_CASE("launches that are impossible are refused with the reason, and cost nothing") {
     if (gpu() == nullptr) return;
     const auto refusal = [](const std::string& launch, const std::string& body) {

@@ -16,8 +16,9 @@ namespace detail {
 /// Seconds after a deadline by which a run must have been given up: preparing it may take a while.
 inline constexpr double late_seconds = 20;
 
-/// That a fresh program still runs.
+/// That a fresh program still runs, unless the backend says that its process must be replaced.
 template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
+  if (is_spent(trial.backend())) return {};
   const auto text = trial.unseen(trial.probe().vector_add);
   BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
   bound.run(*trial.fresh_program(text));
@@ -30,21 +31,18 @@ template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
 inline constexpr std::int64_t long_repeats = 1'000'000'000;
 inline constexpr std::chrono::milliseconds short_limit{200};
 
-template <class B> [[nodiscard]] Finding check_deadline(Trial<B>& trial) {
+template <class B> [[nodiscard]] Finding check_deadline(Trial<B>& trial, bool timed) {
   const auto& text = trial.probe().slow_add;
-  for (const bool timed : {false, true}) {
-    BoundPlan<B> bound(trial.backend(), trial.plan(text, 16, long_repeats));
-    const auto program = trial.fresh_program(text);
-    const auto deadline = soon(short_limit);
-    const auto status = timed ? trial.backend().time(*program, {&bound.plan(), 1}, true, deadline).status
-                              : trial.backend().run(*program, bound.plan(), deadline);
-    if (status.outcome != RunOutcome::timed_out)
-      return unexpected(std::string("timed_out from ") + (timed ? "`time`" : "`run`") +
-                            " for a kernel that takes seconds, with a deadline of 0.2 s",
-                        in_words(status), "Wait with the deadline, and look at the clock after a wait");
-    if (auto finding = check_recovery(trial); finding.outcome != ConformanceOutcome::passed) return finding;
-  }
-  return {};
+  BoundPlan<B> bound(trial.backend(), trial.plan(text, 16, long_repeats));
+  const auto program = trial.fresh_program(text);
+  const auto deadline = soon(short_limit);
+  const auto status = timed ? trial.backend().time(*program, {&bound.plan(), 1}, true, deadline).status
+                            : trial.backend().run(*program, bound.plan(), deadline);
+  if (status.outcome != RunOutcome::timed_out)
+    return unexpected(std::string("timed_out from ") + (timed ? "`time`" : "`run`") +
+                          " for a kernel that takes seconds, with a deadline of 0.2 s",
+                      in_words(status), "Wait with the deadline, and look at the clock after a wait");
+  return check_recovery(trial);
 }
 
 template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
@@ -66,6 +64,7 @@ template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
                         "one after " + std::to_string(taken.count()) + " s",
                         "Wait with the deadline, not for the kernel");
     if (auto finding = check_recovery(trial); finding.outcome != ConformanceOutcome::passed) return finding;
+    if (is_spent(trial.backend())) break;
   }
   return {};
 }
@@ -116,7 +115,9 @@ template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
 /// What `run` and `time` do with kernels that do not end well.
 template <class B> void check_failures(Trial<B>& trial) {
   trial.check("run.deadline", "a kernel that is still running at its deadline is timed_out", {"run.result"},
-              [&] { return detail::check_deadline(trial); });
+              [&] { return detail::check_deadline(trial, false); });
+  trial.check("time.deadline", "so is one that is timed", {"time.cold"},
+              [&] { return detail::check_deadline(trial, true); });
   trial.check("run.never_ends", "a kernel that never ends is timed_out, and the backend lives on",
               {"run.result"}, [&] { return detail::check_never_ends(trial); });
   trial.check("run.crashes", "a kernel that crashes is faulted or device_lost, and the backend lives on",

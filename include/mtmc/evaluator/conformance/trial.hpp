@@ -192,6 +192,9 @@ public:
     const auto missing = first_missing(needed);
     if (!missing.empty())
       finding = not_tried("it builds on " + std::string(missing) + ", which did not pass");
+    else if (backend_ != nullptr && is_spent(*backend_))
+      finding = not_tried("an earlier check has used the backend up, as it says (`spent`). Give "
+                          "check_conformance a function that makes a backend, and each check has its own");
     else {
       if (options_.announce) options_.announce(name, promise);
       finding = make_ ? apart(body) : guarded(body);
