@@ -364,7 +364,7 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
       {Fault::seconds_of_one_plan, {{"time.more_work", "a group of ten calls"}}},
       {Fault::seconds_of_any_kernel, {{"evaluator.faster", "correct, undecided"}}},
       {Fault::ignores_deadline_of_run,
-       {{"run.deadline", "timed_out from `run` for a kernel that takes seconds"}}},
+       {{"run.deadline", "timed_out from `run` for a kernel that takes seconds"}, {"time.deadline", ""}}},
       {Fault::ignores_deadline_of_time,
        {{"time.deadline", "timed_out from `time` for a kernel that takes seconds"}}},
       {Fault::never_ending_is_finished, {{"run.never_ends", "timed_out from `run`, got finished"}}},

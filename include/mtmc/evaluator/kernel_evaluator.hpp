@@ -100,8 +100,8 @@ public:
       {
         const auto device = take_device();
         refusal = examine_in_memory(judge, *task, *candidate, incumbent.get(), request.purpose, evaluation);
-        candidate->forget_groups();
-        if (incumbent) incumbent->forget_groups();
+        candidate->forget_groups(kept_scratch());
+        if (incumbent) incumbent->forget_groups(kept_scratch());
       }
       if (!refusal && request.purpose == Purpose::promote) keep_incumbent(*task, candidate);
       retire(std::move(candidate));
@@ -213,6 +213,12 @@ private:
     const auto memory = state_->backend.device().memory_bytes;
     if (state_->options.scratch_bytes > 0) return state_->options.scratch_bytes;
     return memory > 0 ? memory / 4 : std::int64_t{4} << 30;
+  }
+
+  /// Bytes of scratch memory a call that a kernel may hold on to when its evaluation is over.
+  [[nodiscard]] double kept_scratch() const {
+    constexpr double share = 64, least = 16 << 20;
+    return std::max(static_cast<double>(state_->backend.device().memory_bytes) / share, least);
   }
 
   /// Frees the buffers of tasks other than `own` that nobody is preparing. With the device to ourselves.

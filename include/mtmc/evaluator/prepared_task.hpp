@@ -5,6 +5,7 @@
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
+#include <mtmc/evaluator/amounts.hpp>
 #include <mtmc/evaluator/captured_inputs.hpp>
 #include <mtmc/evaluator/case_book.hpp>
 #include <mtmc/evaluator/case_inputs.hpp>
@@ -38,9 +39,13 @@ template <class B> struct Contestant {
   std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot<B>> slots;
   std::shared_ptr<typename B::Program> program;
 
-  /// Frees all buffers of timed groups but the first call's: whoever is kept for later keeps few.
-  void forget_groups() {
-    std::erase_if(slots, [](const auto& entry) { return std::get<1>(entry.first) > 0; });
+  /// Frees all buffers of timed groups but the first call's, and those too if one call needs more scratch
+  /// memory than `most_scratch` bytes: whoever is kept for later keeps little.
+  void forget_groups(double most_scratch) {
+    const bool greedy = std::any_of(plans.begin(), plans.end(), [&](const LaunchPlan& plan) {
+      return scratch_bytes(plan) > most_scratch;
+    });
+    std::erase_if(slots, [&](const auto& entry) { return greedy || std::get<1>(entry.first) > 0; });
   }
 };
 

@@ -208,8 +208,7 @@ public:
 
   /// What all threads together reach on this very machine, measured when first asked for (in about 0.15 s and
   /// the compilation of a small program) and shown by `device()` from then on. Each figure is the best of
-  /// several tries. From then on `device().software` also has `isolation`: what stands between a kernel's
-  /// process and all others, and why no process namespace does where the system gives none.
+  /// several tries.
   MeasuredCeilings measure_ceilings() {
     const std::scoped_lock lock(state_->measuring);
     if (state_->device.load() != &state_->measured) {
@@ -266,6 +265,8 @@ private:
       runner.sandbox = options.locks.sandbox;
       runner.process_namespace = options.locks.process_namespace;
       runner.freeze = options.locks.freeze;
+      discovered.software["isolation"] = isolation = detail::describe_isolation(
+          runner, runner.process_namespace ? detail::why_no_process_namespace() : std::string{});
       if (options.locks != CpuLocks{})
         identity +=
             std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
@@ -378,7 +379,8 @@ private:
       setup.executable = state_->toolchain.runner();
       if (auto status = program.start(setup, begin + preparation_patience); !status.finished()) return status;
       const std::scoped_lock isolation(state_->isolation_lock);
-      state_->isolation = detail::describe_isolation(setup, *program.runner_);
+      state_->isolation = detail::describe_isolation(
+          setup, program.runner_->alone() ? std::string{} : program.runner_->why_not_alone());
     }
     if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
     // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.

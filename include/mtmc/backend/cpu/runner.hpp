@@ -29,6 +29,8 @@
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -387,12 +389,30 @@ private:
   std::map<std::uint64_t, std::weak_ptr<const SharedMemory>> mapped_;
 };
 
-/// What stands between a runner's process and all others, for the environment record.
-[[nodiscard]] inline std::string describe_isolation(const RunnerSetup& setup, const Runner& runner) {
+/// What stands between a runner's process and all others, for the environment record. `why_not_alone`: why
+/// there is no process namespace; empty if there is one.
+[[nodiscard]] inline std::string describe_isolation(const RunnerSetup& setup,
+                                                    const std::string& why_not_alone) {
   std::string text = setup.sandbox ? "system call filter, " : "no system call filter, ";
-  if (runner.alone()) return text + "process namespace";
+  if (why_not_alone.empty() && setup.process_namespace) return text + "process namespace";
   text += "no process namespace";
-  return setup.process_namespace ? text + " (" + runner.why_not_alone() + ')' : text;
+  return setup.process_namespace ? text + " (" + why_not_alone + ')' : text;
+}
+
+/// Why the system gives runners no process namespace; empty if it does. Tried in a fork of this process, as a
+/// runner does it (`leave_other_processes`).
+[[nodiscard]] inline std::string why_no_process_namespace() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0) ::_exit(0);
+    const int error = errno;
+    ::_exit(::unshare(CLONE_NEWPID) == 0 ? 0 : error);
+  }
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int error = child < 0 ? errno : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+  return error == 0 ? std::string{} : std::generic_category().message(error);
 }
 
 } // namespace mtmc::detail
