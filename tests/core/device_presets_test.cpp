@@ -110,6 +110,7 @@ TEST_SUITE("presets of devices") {
       CHECK(found->device == preset.device);
     }
     CHECK(find_device_preset("NVIDIA H100 80GB HBM3"));
+    CHECK(find_device_preset("h100")->device.name == find_device_preset("H100")->device.name);
     CHECK(find_device_preset("Tesla V100-SXM2-16GB")->device.memory_bytes == std::int64_t{16} << 30);
     CHECK_FALSE(find_device_preset("NVIDIA H100 80GB HBM3 MIG 1g.10gb"));
     CHECK_FALSE(find_device_preset("AMD Instinct MI300X"));

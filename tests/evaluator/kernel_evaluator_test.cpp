@@ -186,6 +186,19 @@ TEST_CASE_TEMPLATE("exploring stops early where the answer is clear, promotion t
   CHECK(slower.speed_up->value == doctest::Approx(0.5).epsilon(0.1));
 }
 
+TEST_CASE_TEMPLATE("a clear difference is confirmed however little time a few pairs leave", B, fake::Backend,
+                   fake::Gpu) {
+  Bench<B> bench;
+  bench.options.promote_seconds = 1e-9; // as it is with calls of seconds
+  const auto promoted = bench.judge(bench.world->kernels["honest"], Purpose::promote);
+  CHECK(promoted.comparison == Comparison::faster);
+  CHECK(promoted.sizes[0].samples == 6);
+  CHECK(promoted.speed_up->confidence == doctest::Approx(0.95));
+  const auto same = bench.judge(bench.world->kernels["start"], Purpose::promote);
+  CHECK(same.comparison == Comparison::undecided);
+  CHECK(same.sizes[0].samples < 6);
+}
+
 TEST_CASE_TEMPLATE("exploring ends at the look behind which the judge's own work would cost too much", B,
                    fake::Backend, fake::Gpu) {
   Bench<B> bench;

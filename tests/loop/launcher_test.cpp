@@ -258,6 +258,7 @@ TEST_CASE("the head says what was proved, with what, and how to compile") {
       task("t", "//@ launch k(A)\nvoid k(float* A) { A[0] = 1; }\n", {argument("A", output, f32, {"1"})});
   mtmc::LauncherEvidence evidence{
       .compile_command = "/usr/bin/c++ -fPIC -O3 -march=native",
+      .seconds = 1.14e-3,
       .compiler = "g++ (Debian 12.2.0) 12.2.0",
       .device = "Some CPU",
       .arch = "x86-64 avx2",
@@ -268,6 +269,7 @@ TEST_CASE("the head says what was proved, with what, and how to compile") {
               "// Compiler:    g++ (Debian 12.2.0) 12.2.0\n"
               "// Device:      Some CPU (x86-64 avx2)\n"
               "// Speed-up:    2.07x [2.01, 2.13] over the start kernel, at 95 % confidence\n"
+              "// Time:        1.14 ms a call\n"
               "// Verified at: M=1024 N=2; M=3\n"
               "// Kernel:      " +
               made.kernel.id() + "\n// Written by:  mtmc " + mtmc::version_string + "\n";
@@ -294,7 +296,11 @@ TEST_CASE("a launcher of threads does not compile without them") {
              "1;\n}\n"),
         with("#include <omp.h>\nvoid k(float* A) { A[0] = static_cast<float>(omp_get_max_threads()); }\n")}) {
     const mtmc::TemporaryFolder folder;
-    mtmc::write_file_atomic(folder.path() + "/launcher.cpp", mtmc::launcher_source(made.kernel, made, 1));
+    const auto source =
+        mtmc::launcher_source(made.kernel, made, 1, {.kernel_environment = "OMP_PROC_BIND=spread"});
+    CHECK(source.find("// Link:        with -fopenmp\n// Run with:    OMP_PROC_BIND=spread\n") !=
+          std::string::npos);
+    mtmc::write_file_atomic(folder.path() + "/launcher.cpp", source);
     const auto alone = compile(folder, {"-Wno-unknown-pragmas", "-c", "launcher.cpp"});
     CHECK_FALSE(alone.succeeded());
     CHECK(alone.error.find("#error") != std::string::npos);

@@ -42,6 +42,8 @@ namespace environment_key {
 /// What runs the compiler as it ran for the kernel's code, up to the names of the files: "/usr/bin/c++ -fPIC
 /// -O3". Of NVRTC: "nvrtc" and its options. Also a key of `Device::software`.
 inline constexpr const char* compile_command = "compile_command";
+/// Variables that decide how a kernel's threads run: "OMP_NUM_THREADS=2 OMP_PROC_BIND=spread ...".
+inline constexpr const char* kernel_environment = "kernel_environment";
 /// Second half of the times over the first half, at the size where it is furthest from 1.
 inline constexpr const char* drift = "drift";
 /// Average number of processors that others kept busy while the kernels were timed.

@@ -280,9 +280,9 @@ inline constexpr std::array<BoardAlias, 5> board_aliases{{
 [[nodiscard]] inline std::optional<DevicePreset> find_device_preset(std::string_view name) {
   name = detail::without_maker(name);
   for (const auto& alias : detail::board_aliases)
-    if (alias.name == name) name = alias.board;
+    if (detail::edit_distance(alias.name, name) == 0) name = alias.board;
   for (const auto& board : detail::board_facts)
-    if (board.name == name) return detail::preset_of(board);
+    if (detail::edit_distance(board.name, name) == 0) return detail::preset_of(board);
   return std::nullopt;
 }
 

@@ -52,7 +52,8 @@ struct KernelEvaluatorOptions {
   double worthwhile_gain = 0.02;
   /// Seconds that timing may take when a candidate is explored and when it is promoted. Timing goes on for up
   /// to three times as long where kernels are so slow that there would be fewer than seven pairs, and the
-  /// difference is more than 5 %.
+  /// difference is more than 5 %; a promotion then goes on as far as `evaluation_seconds` until there are as
+  /// many pairs as an interval of `confidence` needs (six for 95 %).
   double explore_seconds = 1.5;
   double promote_seconds = 3;
   /// Seconds that may go, while a candidate is explored, into what timing needs besides the kernels' own

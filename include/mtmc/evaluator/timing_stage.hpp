@@ -81,7 +81,9 @@ public:
       const double spent = seconds_since(timing);
       const double beyond_kernels = spent - kernel_seconds_;
       const bool last =
-          rounds >= most || over(rule, rounds, seconds_since(start), spent / rounds, budget) ||
+          rounds >= most ||
+          (over(rule, rounds, seconds_since(start), spent / rounds, budget) &&
+           !(promote && worth_an_answer(rounds, spent / rounds, rule.confidence, until))) ||
           (!promote && next_look_exceeds(rule.looks, rounds, beyond_kernels, beyond_kernels / rounds,
                                          options.explore_overhead_seconds));
       if (incumbent_ == nullptr) {
@@ -128,16 +130,31 @@ private:
     return combine_rounds(logarithms, weights);
   }
 
+  /// A difference for whose confirmation more time is spent, in logarithms.
+  static constexpr double worth_waiting = 0.05;
+
+  /// The difference seen so far, in logarithms.
+  [[nodiscard]] double difference() const { return std::abs(median(combined())); }
+
+  /// Whether there is a difference but too few pairs yet for an interval of that confidence, with time for
+  /// one more of `each` seconds: however slow two kernels are, what is clear is not to be lost for want of a
+  /// pair.
+  [[nodiscard]] bool worth_an_answer(int rounds, double each, double confidence, Deadline until) const {
+    const int fewest = 1 + static_cast<int>(std::ceil(-std::log2(1 - confidence)));
+    const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
+    return incumbent_ != nullptr && rounds < fewest && difference() >= worth_waiting &&
+           2 * each < left.count();
+  }
+
   /// Whether it is time to end without a clear answer: at a look, if the next one lies beyond the budget;
   /// before the first look, if the budget is spent on a difference too small to wait for, or three budgets on
   /// any.
   [[nodiscard]] bool over(const StoppingRule& rule, int rounds, double elapsed, double each,
                           double budget) const {
-    constexpr double worth_waiting = 0.05;
     const auto& looks = rule.looks.pairs;
     if (!looks.empty() && rounds >= looks.front())
       return next_look_exceeds(rule.looks, rounds, elapsed, each, budget);
-    const double seen = incumbent_ != nullptr ? std::abs(median(combined())) : 0;
+    const double seen = incumbent_ != nullptr ? difference() : 0;
     return elapsed > (rounds >= 3 && seen < worth_waiting ? budget : 3 * budget);
   }
 

@@ -104,7 +104,12 @@ inline constexpr std::string_view cpp_launcher_support = R"(
   const auto command = evidence.compile_command.empty() ? std::string("c++ -O3 -march=native -fPIC") +
                                                               (own.uses_openmp() ? " -fopenmp" : "")
                                                         : evidence.compile_command;
-  auto text = launcher_head(kernel, task, evidence, comment_line("Compile", command + " -c launcher.cpp"));
+  auto how = comment_line("Compile", command + " -c launcher.cpp");
+  if (own.uses_openmp()) {
+    how += comment_line("Link", "with -fopenmp");
+    if (!evidence.kernel_environment.empty()) how += comment_line("Run with", evidence.kernel_environment);
+  }
+  auto text = launcher_head(kernel, task, evidence, how);
   text += "#include <cstddef>\n#include <cstdint>\n#include <initializer_list>\n#include <new>\n";
   text += own.includes();
   if (own.uses_openmp())
@@ -159,7 +164,8 @@ inline void check_launcher(const Kernel& kernel, const Task& task) {
 /// Of a C++ kernel: a source file with the kernel's text and behind it `void launch_<task>(...)`, which
 /// calls the launches in order. It may be called from several threads; each keeps its own scratch memory
 /// until it ends. That function is all that can be seen from outside, so that a kernel's functions and types
-/// clash with none of the program. Where the kernel uses OpenMP, the file does not compile without it.
+/// clash with none of the program; for two kernels of one task give the tasks different names. Where the
+/// kernel uses OpenMP, the file does not compile without it.
 ///
 /// Of a CUDA kernel: a header for CUDA's driver API and NVRTC (link with -lcuda -lnvrtc) with a class
 /// `launcher_<task>`, in an inline namespace of the kernel's own. It holds the kernel's text, compiles it

@@ -17,6 +17,10 @@ struct LauncherEvidence {
   /// As `environment_key::compile_command` has it: a launcher in C++ asks for the same flags, one of a CUDA
   /// kernel hands the same options to NVRTC.
   std::string compile_command{};
+  /// As `environment_key::kernel_environment` has it: with which variables its threads ran.
+  std::string kernel_environment{};
+  /// Seconds of one call, on average of the sizes that were timed; 0 = not known.
+  double seconds = 0;
   /// Version of the compiler.
   std::string compiler{};
   /// Name of the device, and its architecture.

@@ -43,6 +43,7 @@ namespace mtmc::detail {
     text += comment_line("Speed-up", speed_up_text(*evidence.speed_up) + " over the start kernel, at " +
                                          std::to_string(std::lround(100 * evidence.speed_up->confidence)) +
                                          " % confidence");
+  if (evidence.seconds > 0) text += comment_line("Time", seconds_text(evidence.seconds) + " a call");
   std::string sizes;
   for (const auto& size : evidence.verified_sizes) sizes += (sizes.empty() ? "" : "; ") + to_string(size);
   if (!sizes.empty()) text += comment_line("Verified at", sizes);

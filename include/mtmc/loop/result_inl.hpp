@@ -33,6 +33,8 @@ MTMC_INLINE LauncherEvidence Result::evidence() const {
     return software == device.software.end() ? std::string{} : software->second;
   };
   evidence.compile_command = recorded(environment_key::compile_command);
+  evidence.kernel_environment = recorded(environment_key::kernel_environment);
+  evidence.seconds = improved() ? evaluation.seconds : start.seconds;
   evidence.compiler = recorded("compiler");
   evidence.device = device.name;
   evidence.arch = device.arch;

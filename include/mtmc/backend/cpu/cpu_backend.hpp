@@ -256,6 +256,9 @@ private:
         std::erase_if(runner.environment, [&](const std::string& own) { return own.starts_with(variable); });
         runner.environment.push_back(entry);
       }
+      auto& variables = discovered.software[environment_key::kernel_environment];
+      for (const auto& entry : runner.environment)
+        if (entry.starts_with("OMP_")) variables += (variables.empty() ? "" : " ") + entry;
       identity = "cpu: " + discovered.name + " (" + discovered.arch + "); " + toolchain.compiler().version() +
                  "; " + toolchain.flags() + "; runner " +
                  std::to_string(detail::runner_protocol::magic & 0xffff);
