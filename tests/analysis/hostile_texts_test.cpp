@@ -52,6 +52,34 @@ TEST_SUITE("hostile texts") {
     }
   }
 
+  TEST_CASE("what is known of deep nests grows with the text") {
+    const auto nest = [](int depth) {
+      std::string text = "void k(const float* x, float* y, int n) {\n";
+      for (int i = 0; i < depth; ++i) {
+        const auto name = "i" + std::to_string(i);
+        text += "for (int " + name + " = 0; " + name + " < n; ++" + name + ") {\ny[" + name + "] += x[" +
+                name + "];\n";
+      }
+      return text + std::string(static_cast<std::size_t>(depth), '}') + "}\n";
+    };
+    const auto known = [&](int depth) {
+      const mtmc::SyntaxNode tree = mtmc::parse(nest(depth));
+      const mtmc::KernelAnalysis analysis(tree);
+      std::size_t entries = 0;
+      for (const auto& function : analysis.functions()) {
+        const auto& all = function->dependences;
+        for (const auto& dependence : all) entries += dependence.loops.size();
+        if (depth < 48) continue;
+        for (const auto& loop : function->loops) // none of them may be changed
+          CHECK(std::any_of(all.begin(), all.end(), [&](const auto& d) { return mtmc::carries(loop, d); }));
+      }
+      return entries;
+    };
+    CHECK(known(10) > 0);
+    CHECK(known(48) < 10 * 48 * 48); // accesses in a row, with the loops around each
+    (void)looked_at(nest(48));
+  }
+
   TEST_CASE("a dozen constructs one after the other are analysed") {
     for (const hostile::Row& one : hostile::chain_rows()) {
       CAPTURE(one.name);

@@ -20,8 +20,8 @@ namespace mtmc {
 [[nodiscard]] Task load_task(const std::string& path);
 
 /// Reads a kernel from a file with its source. A C++ text with one function that takes buffers and no launch
-/// line gets the line that calls it with its own parameter names. Throws `Error` (`mtmc.task.001` if it
-/// cannot be read, `mtmc.launch.001`).
+/// line gets the line that calls it with its own parameter names; what is wrong with launch lines is for
+/// whoever judges the kernel to say. Throws `Error` (`mtmc.task.001` if it cannot be read).
 [[nodiscard]] Kernel load_kernel(const std::string& path, const Language& language);
 
 /// The task files that a path means: itself if it is a file, every `*.json` in it, by name, if it is a

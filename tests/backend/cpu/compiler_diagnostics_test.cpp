@@ -76,6 +76,15 @@ TEST_SUITE("CompilerReport") {
     CHECK(read("/usr/include/x.h:1:3: error: here\n").at(0).message == "here (in <x.h>)");
   }
 
+  TEST_CASE("whether there is a file is not told") {
+    const auto absent = read("kernel.cpp:2:1: error: /etc/x: No such file or directory\n");
+    const auto closed = read("kernel.cpp:2:1: error: /etc/x: Permission denied\n");
+    REQUIRE(absent.size() == 1);
+    CHECK(absent == closed);
+    CHECK(absent[0].line == 2);
+    CHECK(absent[0].message == "the text has the compiler look for a file");
+  }
+
   TEST_CASE("paths of the private folder do not get out") {
     const auto all = read("/tmp/private/program.cpp:3:1: error: in /tmp/private/kernel.cpp\n");
     REQUIRE(all.size() == 1);

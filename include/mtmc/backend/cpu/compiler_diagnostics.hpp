@@ -227,6 +227,12 @@ private:
     groups_.push_back({{std::move(diagnostic)}});
   }
 
+  /// The answer of the system to a name of a file, which would tell whether there is one.
+  [[nodiscard]] static bool names_a_file(std::string_view message) {
+    return message.ends_with(": No such file or directory") || message.ends_with(": Permission denied") ||
+           message.ends_with(": Not a directory") || message.ends_with(": Is a directory");
+  }
+
   /// Beyond so many remarks, which are compared with each other, only the first error still counts.
   [[nodiscard]] bool is_full(Severity severity) const {
     constexpr std::size_t most_groups = 200;
@@ -322,6 +328,11 @@ private:
     }
     note_is_foreign_ = false;
     Diagnostic diagnostic{remark.severity, remark.line, remark.column, shortened(remark.message), {}, {}};
+    if (names_a_file(remark.message)) {
+      diagnostic.message = "the text has the compiler look for a file";
+      diagnostic.remedy = "Remove what names a file: the kernel's text is all there is";
+      return add(std::move(diagnostic));
+    }
     if (remark.file != "kernel.cpp") {
       diagnostic.line = required_line;
       diagnostic.column = required_column;
