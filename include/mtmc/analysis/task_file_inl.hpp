@@ -125,8 +125,7 @@ MTMC_INLINE Task load_task(const std::string& path) {
 MTMC_INLINE Kernel load_kernel(const std::string& path, const Language& language) {
   Kernel kernel{language, detail::read_task_part(path, "kernel")};
   try {
-    if (parse_launch_lines(kernel).launches.empty())
-      detail::add_launch_line(kernel, read_signatures(kernel));
+    if (parse_launch_lines(kernel).launches.empty()) detail::add_launch_line(kernel, read_signatures(kernel));
   } catch (const Error&) { // malformed lines, several functions, or none: whoever judges it says so
     return kernel;
   }

@@ -190,8 +190,8 @@ struct TimedRun {
 ///
 /// **Deadlines and crashes.** A plan that is still running at its deadline ends as `timed_out`, soon after,
 /// in `run` and in `time`, whose deadline is that of the whole group: whether it would end later
-/// (run.deadline, time.deadline) or never (run.never_ends). A program that crashes ends as `faulted`, with a sentence, or as
-/// `device_lost` (run.crashes). Unless the device is lost, fresh programs run as before.
+/// (run.deadline, time.deadline) or never (run.never_ends). A program that crashes ends as `faulted`, with a
+/// sentence, or as `device_lost` (run.crashes). Unless the device is lost, fresh programs run as before.
 ///
 /// **Times.** `time` runs every plan of a group, back to back (time.group), and reports the wall-clock
 /// seconds, more than 0, from the first launch to the last completion, by a clock the candidate cannot reach
