@@ -260,7 +260,7 @@ TEST_CASE("mtmc-optimize: --device plans for a GPU that is not there") {
 TEST_CASE("mtmc-optimize: a device that nobody knows is answered with the nearest names and all of them") {
   Tasks tasks;
   const auto task = add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128");
-  const auto refused = optimize({task, "--list-actions", "--device", "h100"});
+  const auto refused = optimize({task, "--list-actions", "--device", "h100 ultra"});
   CHECK(refused.code == 2);
   CHECK(shown(refused.error) == Contains("Did you mean H100, H100 80GB HBM3, H100 PCIe, H100 NVL?"));
   CHECK(shown(refused.error) == Contains("RTX PRO 6000 Blackwell Server Edition"));

@@ -230,7 +230,8 @@ private:
   /// The answer of the system to a name of a file, which would tell whether there is one.
   [[nodiscard]] static bool names_a_file(std::string_view message) {
     return message.ends_with(": No such file or directory") || message.ends_with(": Permission denied") ||
-           message.ends_with(": Not a directory") || message.ends_with(": Is a directory");
+           message.ends_with(": Not a directory") || message.ends_with(": Is a directory") ||
+           message.ends_with(" file not found");
   }
 
   /// Beyond so many remarks, which are compared with each other, only the first error still counts.
@@ -330,7 +331,7 @@ private:
     Diagnostic diagnostic{remark.severity, remark.line, remark.column, shortened(remark.message), {}, {}};
     if (names_a_file(remark.message)) {
       diagnostic.message = "the text has the compiler look for a file";
-      diagnostic.remedy = "Remove what names a file: the kernel's text is all there is";
+      diagnostic.remedy = remedy_for("No such file or directory");
       return add(std::move(diagnostic));
     }
     if (remark.file != "kernel.cpp") {
