@@ -342,7 +342,7 @@ TEST_CASE("a worker that ends before it took a candidate in costs that candidate
   Evaluation answer;
   {
     const auto before = settled(2);
-    for (const auto pid : before) ::kill(pid, SIGSTOP);
+    for (const auto pid : before) processes::stop(pid);
     std::jthread judging([&] { answer = judge(evaluator, "honest"); });
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
     for (const auto pid : before) ::kill(pid, SIGKILL);

@@ -6,12 +6,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <errno.h>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <signal.h>
 #include <string>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -31,14 +33,34 @@ inline bool has_children() {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/// Whether the process exists and is more than a zombie that its new parent has not reaped yet.
-inline bool runs(pid_t pid) {
-  std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
-  if (file == nullptr) return false;
+/// State of a process or thread by its folder in /proc ('R', 'S', 'T', 'Z', ...); '?' if it is not there.
+inline char state_in(const std::string& folder) {
+  std::FILE* file = std::fopen((folder + "/stat").c_str(), "r");
+  if (file == nullptr) return '?';
   char state = '?';
   const int read = std::fscanf(file, "%*d (%*[^)]) %c", &state);
   std::fclose(file);
-  return read == 1 && state != 'Z' && state != 'X';
+  return read == 1 ? state : '?';
+}
+
+/// Whether the process exists and is more than a zombie that its new parent has not reaped yet.
+inline bool runs(pid_t pid) {
+  const char state = state_in("/proc/" + std::to_string(pid));
+  return state != '?' && state != 'Z' && state != 'X';
+}
+
+/// Stops a process. A thread that waits in a read stops only when it is next given a core, and may take in
+/// what has come until then: this returns when each has stopped.
+inline void stop(pid_t pid) {
+  ::kill(pid, SIGSTOP);
+  const auto threads = std::filesystem::path("/proc") / std::to_string(pid) / "task";
+  const auto stopped = [&] {
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator(threads, gone))
+      if (const char state = state_in(thread.path().string()); state != 'T' && state != '?') return false;
+    return true;
+  };
+  while (!stopped()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
 /// Parents of all processes, zombies included.

@@ -57,8 +57,23 @@ inline void answer(ucontext_t& context, long value) {
 }
 #endif
 
-/// Opens what is asked for on `socket` if it is a file below one of `folders` (without links and dots, with a
-/// slash behind), until the other end is closed.
+/// Opens a file for reading if it lies below one of `folders` (without links and dots, with a slash behind);
+/// otherwise gives the error number.
+[[nodiscard]] inline std::uint8_t open_below(const std::vector<std::string>& folders, const char* path,
+                                             FileDescriptor& file) {
+  std::array<char, PATH_MAX> real{};
+  struct stat facts {};
+  if (::realpath(path, real.data()) == nullptr) return static_cast<std::uint8_t>(errno);
+  if (std::none_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+        return std::string_view(real.data()).starts_with(folder);
+      }))
+    return EACCES;
+  file.reset(::open(real.data(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) return static_cast<std::uint8_t>(errno);
+  return ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) ? 0 : EACCES;
+}
+
+/// Opens what is asked for on `socket` as `open_below` does, until the other end is closed.
 inline void serve(int socket, const std::vector<std::string>& folders) {
   std::array<char, longest_path> path{};
   pollfd watched{socket, POLLIN, 0};
@@ -67,20 +82,8 @@ inline void serve(int socket, const std::vector<std::string>& folders) {
     if (packet.size == 0 || (packet.size < 0 && errno != EAGAIN)) return;
     if (packet.size < 0) continue;
     path[static_cast<std::size_t>(packet.size)] = '\0';
-    std::array<char, PATH_MAX> real{};
-    std::uint8_t error = 0;
     FileDescriptor file;
-    struct stat facts {};
-    if (::realpath(path.data(), real.data()) == nullptr)
-      error = static_cast<std::uint8_t>(errno);
-    else if (std::none_of(folders.begin(), folders.end(), [&](const std::string& folder) {
-               return std::string_view(real.data()).starts_with(folder);
-             }))
-      error = EACCES;
-    else if (file.reset(::open(real.data(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)); !file)
-      error = static_cast<std::uint8_t>(errno);
-    else if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
-      error = EACCES;
+    const auto error = open_below(folders, path.data(), file);
     const std::string_view word(reinterpret_cast<const char*>(&error), 1);
     const bool sent = error == 0 ? send_packet(socket, word, {file.get()}) : send_packet(socket, word);
     if (!sent) return;
@@ -123,7 +126,12 @@ inline void on_stopped_call(int, siginfo_t* info, void* given) {
   const int saved = errno;
   auto& context = *static_cast<ucontext_t*>(given);
   const auto word = [&](int number) { return static_cast<long>(argument(context, number)); };
-  const auto path = [&](int number) { return reinterpret_cast<const char*>(word(number)); };
+  const auto path = [&](int number) {
+    const char* text = nullptr;
+    const auto address = argument(context, number);
+    std::memcpy(&text, &address, sizeof text);
+    return text;
+  };
 #ifdef SYS_open
   if (info->si_syscall == SYS_open)
     answer(context, ask(path(0), word(1)));

@@ -186,7 +186,7 @@ protected:
   }
 
   /// The number, or an unknown one in its place where its definition is too long to be followed.
-  [[nodiscard]] Polynomial followed(Polynomial number, std::string_view name) {
+  [[nodiscard]] Polynomial followed(const Polynomial& number, std::string_view name) {
     return number.weight() > Symbol::heaviest ? unknown_number(name) : number;
   }
 
