@@ -136,6 +136,8 @@ public:
     return "opencl: " + device_.name + "; " + device_.arch + "; " + device_.software.at("driver");
   }
 
+  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return {}; }
+
   [[nodiscard]] mtmc::CompileResult<Program>
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     const auto begin = std::chrono::steady_clock::now();

@@ -11,6 +11,6 @@
 namespace mtmc {
 
 MTMC_INLINE CpuEvaluator::CpuEvaluator(CpuBackendOptions backend, KernelEvaluatorOptions options)
-    : evaluator_(KernelEvaluator<CpuBackend>{CpuBackend{std::move(backend)}, options}) {}
+    : evaluator_(kernel_evaluator(CpuBackend{std::move(backend)}, options)) {}
 
 } // namespace mtmc

@@ -26,6 +26,7 @@
 #include <mtmc/cuda_evaluator_inl.hpp>
 #include <mtmc/cuda_profiled_inl.hpp>
 #include <mtmc/cuda_worker_inl.hpp>
+#include <mtmc/evaluator/kernel_evaluator_inl.hpp>
 #include <mtmc/evaluator/worker_entry_inl.hpp>
 #include <mtmc/evaluator/worker_evaluator_inl.hpp>
 #include <mtmc/loop/loop_inl.hpp>

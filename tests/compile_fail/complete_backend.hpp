@@ -9,6 +9,7 @@ struct CompleteBackend {
     [[nodiscard]] std::uint64_t handle() const;
   };
   const mtmc::Device& device();
+  std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&);
   mtmc::CompileResult<Program> compile(const mtmc::Kernel&, const mtmc::CompileOptions&, std::stop_token);
   Buffer allocate(std::size_t bytes);
   void upload(Buffer&, std::size_t offset, std::span<const std::byte>);

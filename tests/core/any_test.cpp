@@ -75,6 +75,7 @@ template <class ProgramType> struct HostBackendOf {
   };
   Device the_device = sample::device();
   const Device& device() { return the_device; }
+  std::vector<Diagnostic> screen(const Kernel&) const { return {}; }
   CompileResult<Program> compile(const Kernel&, const CompileOptions&, std::stop_token) {
     CompileResult<Program> result;
     result.program = std::make_shared<Program>();
@@ -242,7 +243,7 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   CHECK(concurrency_limit_of(backend) == 3);
   CHECK(isolates_programs(backend));
   CHECK(runs_judge_kernels(backend));
-  CHECK(screened_by(backend, sample::kernel()).at(0).message == sample::kernel().source);
+  CHECK(backend.screen(sample::kernel()).at(0).message == sample::kernel().source);
   CHECK(guard_page_bytes_of(backend) == 4096);
   CHECK(conditions_of(backend).processors == 2);
   CHECK(double_twin_by(backend, sample::kernel())->source == sample::kernel().source + " in double");
@@ -284,7 +285,7 @@ TEST_CASE("the compiler's whole answer goes through a backend's twin") {
 TEST_CASE("a backend's twin lacks what the backend lacks, and does what is right without it") {
   AnyBackend backend{HostBackend{}};
   CHECK(backend.abilities() == BackendAbilities{});
-  CHECK(screened_by(backend, sample::kernel()).empty());
+  CHECK(backend.screen(sample::kernel()).empty());
   CHECK(guard_page_bytes_of(backend) == 0);
   CHECK_FALSE(double_twin_by(backend, sample::kernel()));
   CHECK_FALSE(read_bandwidth_again(backend));

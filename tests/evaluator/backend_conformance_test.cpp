@@ -167,6 +167,7 @@ public:
     return world_->device;
   }
   [[nodiscard]] int concurrency_limit() const { return 4; }
+  [[nodiscard]] std::vector<Diagnostic> screen(const Kernel&) const { return {}; }
 
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop) {
@@ -458,16 +459,16 @@ TEST_CASE("a report says how many checks ended how, and why") {
   using Presence = test::ConformanceAbility::Presence;
   report.abilities = {{"fill", "void fill()", Presence::found},
                       {"view", "void view()", Presence::absent},
-                      {"screen", "void screen()", Presence::declared_otherwise}};
+                      {"spent", "void spent()", Presence::declared_otherwise}};
   CHECK(report.to_text() ==
         "chip: failed (1 passed, 1 failed, 0 skipped)\n"
         "  passed   a.first       it is so\n"
         "  failed   a.second_one  it is thus\n"
         "           expected 1, got 2. Add 1\n"
         "optional abilities; what is absent is no fault, unless the backend was meant to have it\n"
-        "  found    fill    void fill()\n"
-        "  absent   view    void view()\n"
-        "  absent   screen  void screen()\n"
+        "  found    fill   void fill()\n"
+        "  absent   view   void view()\n"
+        "  absent   spent  void spent()\n"
         "           there is a member of that name, but not with this signature\n");
   CHECK(report.exit_code() == 1);
   report.checks.pop_back();
@@ -528,7 +529,7 @@ TEST_CASE("every check is announced before it is made, and the last one when the
 TEST_CASE("an ability that is misspelt, or has another signature, is seen in the list") {
   struct Misspelt : Wrapped {
     [[nodiscard]] static double measure_bandwidth() { return 1; }
-    [[nodiscard]] static int screen() { return 0; }
+    [[nodiscard]] static int resources() { return 0; }
   } backend;
   test::ConformanceReport report;
   report.abilities = test::list_abilities<Misspelt>(abilities_of(backend));
@@ -540,7 +541,7 @@ TEST_CASE("an ability that is misspelt, or has another signature, is seen in the
   CHECK(presence("view") == Presence::found);
   CHECK(presence("max_concurrency") == Presence::found);
   CHECK(presence("measure_read_bandwidth") == Presence::absent);
-  CHECK(presence("screen") == Presence::declared_otherwise);
+  CHECK(presence("resources") == Presence::declared_otherwise);
   CHECK(presence("takes_temporary_folder") == Presence::absent);
 }
 

@@ -1,5 +1,6 @@
 // The judge's kernel against the host's versions: on an emulated GPU, and on a real one where there is one.
 #include <mtmc/backend/cuda.hpp>
+#include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/device_slot.hpp>
 #include <mtmc/evaluator/wrong_result.hpp>
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -42,7 +44,7 @@ constexpr std::array all_types{DataType::f64, DataType::f32, DataType::f16, Data
 /// A buffer of the device and the judge's kernel.
 template <class B> struct Desk {
   using Buffer = typename B::Buffer;
-  explicit Desk(B& device) : backend(device), work(device) {}
+  explicit Desk(B& device) : backend(device), work(erased) {}
 
   [[nodiscard]] Buffer place(std::span<const std::byte> content) {
     auto buffer = backend.allocate(content.size() + 64);
@@ -56,7 +58,8 @@ template <class B> struct Desk {
   }
 
   B& backend;
-  DeviceWork<B> work;
+  AnyBackend erased{std::ref(backend)};
+  DeviceWork work;
 };
 
 std::vector<std::byte> noise(std::size_t bytes, std::uint64_t key, std::uint64_t stream) {

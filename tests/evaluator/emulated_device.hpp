@@ -208,6 +208,8 @@ public:
 
   [[nodiscard]] const mtmc::Device& device() const { return device_; }
 
+  [[nodiscard]] std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&) const { return {}; }
+
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {
     const mtmc::TemporaryFolder folder;

@@ -1,5 +1,6 @@
 // When a timing counts as disturbed, what is said of it, and that it changes no verdict.
 #include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/timing_conditions.hpp>
 
 #include <doctest/doctest.h>
 

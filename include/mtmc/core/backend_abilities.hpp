@@ -25,12 +25,6 @@
 
 namespace mtmc {
 
-/// A backend that looks at a kernel's text before it is compiled: diagnostics with an error refuse it.
-template <class B>
-concept ScreensKernels = requires(B& backend, const Kernel& kernel) {
-  { backend.screen(kernel) } -> std::convertible_to<std::vector<Diagnostic>>;
-};
-
 /// A backend that knows more of a program's resources than the compiler's answer said, once it is loaded.
 template <class B>
 concept ReportsResources = requires(B& backend, typename B::Program& program) {
@@ -137,8 +131,6 @@ enum class BackendAbility {
   identity,
   /// `HasMaxConcurrency` or `HasConcurrencyLimit`. Without it any number of calls may run at once.
   max_concurrency,
-  /// `ScreensKernels`. Without it no text is refused.
-  screen,
   /// `ReportsResources`. Without it there is what `CompileResult::resources` has.
   resources,
   /// `HasGuardPages`. Without it only red zones show accesses beside a buffer.
@@ -181,7 +173,6 @@ namespace detail {
 inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     {BackendAbility::identity, "identity"},
     {BackendAbility::max_concurrency, "max_concurrency"},
-    {BackendAbility::screen, "screen"},
     {BackendAbility::resources, "resources"},
     {BackendAbility::guard_page_bytes, "guard_page_bytes"},
     {BackendAbility::view, "view"},
@@ -211,8 +202,6 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     return "std::string identity() const";
   case BackendAbility::max_concurrency:
     return "static constexpr int max_concurrency = ...";
-  case BackendAbility::screen:
-    return "std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&)";
   case BackendAbility::resources:
     return "std::map<std::string, double> resources(Program&)";
   case BackendAbility::guard_page_bytes:
@@ -279,7 +268,6 @@ template <class B> [[nodiscard]] consteval BackendAbilities declared_abilities()
   BackendAbilities all;
   all.set(BackendAbility::identity, HasIdentity<B>);
   all.set(BackendAbility::max_concurrency, HasMaxConcurrency<B> || HasConcurrencyLimit<B>);
-  all.set(BackendAbility::screen, ScreensKernels<B>);
   all.set(BackendAbility::resources, ReportsResources<B>);
   all.set(BackendAbility::guard_page_bytes, HasGuardPages<B>);
   all.set(BackendAbility::view, ShowsBuffers<B>);
@@ -319,16 +307,6 @@ template <class B> [[nodiscard]] bool isolates_programs(const B& backend) {
 /// Whether the judge's own kernel runs on a backend's device.
 template <class B> [[nodiscard]] bool runs_judge_kernels(const B& backend) {
   return has_ability(backend, BackendAbility::runs_judge_kernels);
-}
-
-/// What a backend's screen says of a text; nothing if it has none.
-template <class B>
-[[nodiscard]] std::vector<Diagnostic> screened_by([[maybe_unused]] B& backend,
-                                                  [[maybe_unused]] const Kernel& kernel) {
-  if constexpr (ScreensKernels<B>)
-    return backend.screen(kernel);
-  else
-    return {};
 }
 
 /// What a backend knows of a program's resources beyond its compiler's answer; nothing if it does not say.

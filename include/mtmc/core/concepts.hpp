@@ -170,6 +170,9 @@ struct TimedRun {
 /// they return (memory.round_trip). For bytes outside the buffer, and for none behind its end, they throw
 /// std::out_of_range before anything is copied (memory.out_of_range).
 ///
+/// **Screen.** `screen` looks at a kernel's text before anything is compiled: diagnostics with an error
+/// refuse it. A backend with nothing to look for answers `{}`.
+///
 /// **Compiler.** `Program` is what `compile` makes. The answer is exactly one of a program, `timed_out`, and
 /// diagnostics with an error; beside a program there is no error (compile.correct). An error names its line
 /// in the kernel's own text (compile.wrong). An entry of the plan that the text lacks is an error, or
@@ -214,6 +217,7 @@ concept Backend = GivesDevice<B> &&
              std::span<const std::byte> content, std::span<std::byte> target, Deadline deadline) {
   requires std::movable<typename B::Buffer>;
   { buffer.handle() } -> std::convertible_to<std::uint64_t>;
+  { backend.screen(kernel) } -> std::same_as<std::vector<Diagnostic>>;
   { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
   { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
   {backend.upload(buffer, bytes, content)};
@@ -252,6 +256,10 @@ concept HasBuffer = requires {
 template <class B>
 concept HasHandle = HasBuffer<B> && requires(typename B::Buffer& buffer) {
   { buffer.handle() } -> std::convertible_to<std::uint64_t>;
+};
+template <class B>
+concept HasScreen = requires(B& backend, const Kernel& kernel) {
+  { backend.screen(kernel) } -> std::same_as<std::vector<Diagnostic>>;
 };
 template <class B>
 concept HasCompile = HasProgram<B> &&
@@ -327,6 +335,9 @@ template <class E> consteval bool check_evaluator() {
 /// True, or a compile error with a sentence that says what to add to `B`.
 template <class B> consteval bool check_backend() {
   static_assert(GivesDevice<B>, "mtmc: a backend needs `const mtmc::Device& device()`");
+  static_assert(detail::HasScreen<B>,
+                "mtmc: a backend needs `std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&)` (it gives "
+                "`{}` if there is nothing to look for)");
   static_assert(detail::HasProgram<B>, "mtmc: a backend needs a member type `Program`, what `compile` makes");
   static_assert(detail::HasBuffer<B>,
                 "mtmc: a backend needs a movable member type `Buffer` that frees its memory");

@@ -1,6 +1,7 @@
 #pragma once
 /// What evaluator/slot.hpp does from the host, done by the judge's kernel on the device.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/evaluator/device_work.hpp>
 #include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
@@ -24,9 +25,8 @@ namespace mtmc {
 namespace detail {
 
 /// Memory for a masked content of so many bytes, under a key that nobody can foresee.
-template <class B>
-[[nodiscard]] MaskedContent masked_memory(B& backend, std::size_t bytes, SecretKeys& keys) {
-  auto memory = std::make_shared<typename B::Buffer>(backend.allocate(bytes));
+[[nodiscard]] inline MaskedContent masked_memory(AnyBackend& backend, std::size_t bytes, SecretKeys& keys) {
+  auto memory = std::make_shared<AnyBackend::Buffer>(backend.allocate(bytes));
   return {static_cast<std::uint64_t>(memory->handle()), keys.next(), bytes, memory, {}};
 }
 
@@ -35,12 +35,11 @@ template <class B>
 /// `load_slot`, but that the work is only queued: it is done after the next `work.run()`. Inputs without a
 /// recipe are uploaded once, and kept on the device for the next time. Where the layout is that of a twin in
 /// double precision, inputs of f32 become f64.
-template <class B>
-void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout,
-                   const CaseInputs& inputs, const Poison& poison, SecretKeys& keys,
-                   const EvaluatorLocks& locks, Refill refill) {
+inline void queue_loading(AnyBackend& backend, DeviceWork& work, Slot& slot, const ProblemLayout& layout,
+                          const CaseInputs& inputs, const Poison& poison, SecretKeys& keys,
+                          const EvaluatorLocks& locks, Refill refill) {
   const auto red_zone_key = keys.next();
-  const auto renew = [&](GuardedBuffer<B>& buffer) {
+  const auto renew = [&](GuardedBuffer& buffer) {
     if (!locks.red_zones) return;
     const auto start = static_cast<std::uint64_t>(buffer.memory.handle());
     const auto& around = buffer.layout;
@@ -48,7 +47,7 @@ void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const Problem
     work.write_noise(start, around.front, red_zone_key, 2 * buffer.place);
     work.write_noise(start + around.front + around.bytes, around.back, red_zone_key, 2 * buffer.place + 1);
   };
-  const auto poison_it = [&](const GuardedBuffer<B>& buffer) {
+  const auto poison_it = [&](const GuardedBuffer& buffer) {
     if (!locks.poison) return;
     const auto address = static_cast<std::uint64_t>(buffer.memory.handle()) + buffer.layout.front;
     if (poison.noise)
@@ -87,9 +86,9 @@ void queue_loading(B& backend, DeviceWork<B>& work, Slot<B>& slot, const Problem
 
 /// A look of `find_damage` at one slot, in two parts: what is queued before `work.run()`, and the answer
 /// after it.
-template <class B> class DamageLook {
+class DamageLook {
 public:
-  DamageLook(DeviceWork<B>& work, Slot<B>& slot, const ProblemLayout& layout, const CaseInputs* inputs,
+  DamageLook(DeviceWork& work, Slot& slot, const ProblemLayout& layout, const CaseInputs* inputs,
              const EvaluatorLocks& locks)
       : work_(work), slot_(slot), layout_(layout), inputs_(locks.inputs_unchanged ? inputs : nullptr) {
     if (locks.red_zones)
@@ -139,8 +138,8 @@ private:
                                     : "scratch buffer " + slot_.plan.scratch[i - slot_.buffers.size()].name;
   }
 
-  DeviceWork<B>& work_;
-  Slot<B>& slot_;
+  DeviceWork& work_;
+  Slot& slot_;
   const ProblemLayout& layout_;
   const CaseInputs* inputs_;
   /// Numbers of the jobs for the zones in front; those for the zones behind are the next ones.
@@ -169,9 +168,8 @@ inline void take_mask_off(std::span<std::byte> content, std::uint64_t key) {
 
 /// Keeps the results of a slot on the device, under masks that nobody can foresee; queued like
 /// `queue_loading`.
-template <class B>
-[[nodiscard]] KeptContents queue_keeping(B& backend, DeviceWork<B>& work, Slot<B>& slot,
-                                         const ProblemLayout& layout, SecretKeys& keys) {
+[[nodiscard]] inline KeptContents queue_keeping(AnyBackend& backend, DeviceWork& work, Slot& slot,
+                                                const ProblemLayout& layout, SecretKeys& keys) {
   std::vector<MaskedContent> kept(slot.buffers.size());
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     const auto& buffer = layout.buffers[i];
@@ -179,7 +177,7 @@ template <class B>
     auto& masked = kept[i];
     masked = detail::masked_memory(backend, buffer.bytes, keys);
     work.write_masked(masked.address, slot.address(i), masked.bytes, masked.key);
-    masked.fetch = [&backend, memory = std::static_pointer_cast<typename B::Buffer>(masked.memory),
+    masked.fetch = [&backend, memory = std::static_pointer_cast<AnyBackend::Buffer>(masked.memory),
                     bytes = masked.bytes, key = masked.key] {
       std::vector<std::byte> content(bytes);
       backend.download(*memory, 0, content);

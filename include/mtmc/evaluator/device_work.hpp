@@ -1,6 +1,7 @@
 #pragma once
 /// What the judge has done on the device: jobs are put in a queue, and one launch does them all.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
@@ -29,10 +30,10 @@ namespace mtmc {
 /// A queue of jobs for the judge's kernel (`runs_judge_kernels`). Addresses are `Buffer::handle()` and a
 /// distance from there. Nothing of a job, whose keys are secret, stays on the device once it is done. Not
 /// thread-safe.
-template <class B> class DeviceWork {
+class DeviceWork {
 public:
   /// Has the kernel compiled while its owner gets ready for other things.
-  explicit DeviceWork(B& backend) : backend_(backend) {
+  explicit DeviceWork(AnyBackend& backend) : backend_(backend) {
     if (runs_judge_kernels(backend) && concurrency_limit_of(backend) > 1) start_compiling();
   }
 
@@ -217,10 +218,10 @@ private:
 
   /// Memory that grows with what it is asked to hold.
   struct Room {
-    std::optional<typename B::Buffer> buffer;
+    std::optional<AnyBackend::Buffer> buffer;
     std::size_t bytes = 0;
 
-    [[nodiscard]] typename B::Buffer& of(std::size_t wanted, B& backend) {
+    [[nodiscard]] AnyBackend::Buffer& of(std::size_t wanted, AnyBackend& backend) {
       if (buffer && bytes >= wanted) return *buffer;
       buffer.reset();
       bytes = std::max<std::size_t>(2 * wanted, std::size_t{1} << 14);
@@ -228,7 +229,7 @@ private:
     }
   };
 
-  static void bind(LaunchArgument& argument, const typename B::Buffer& buffer, std::size_t bytes) {
+  static void bind(LaunchArgument& argument, const AnyBackend::Buffer& buffer, std::size_t bytes) {
     argument.bound = {static_cast<std::uint64_t>(buffer.handle()), 0, static_cast<std::int64_t>(bytes)};
   }
 
@@ -249,11 +250,11 @@ private:
 
   /// A compilation that may take place in a thread of its own.
   struct Compilation {
-    CompileResult<typename B::Program> result;
+    CompileResult<AnyBackend::Program> result;
     std::exception_ptr error;
     std::jthread thread;
 
-    void run(B& backend, const LaunchPlan& plan) noexcept {
+    void run(AnyBackend& backend, const LaunchPlan& plan) noexcept {
       try {
         result = backend.compile({languages::cuda, std::string(detail::device_kernel_text), {}},
                                  {.plan = plan}, {});
@@ -285,7 +286,7 @@ private:
   }
 
   /// Adds up what the blocks of each job found.
-  void gather(typename B::Buffer& finding_buffer) {
+  void gather(AnyBackend::Buffer& finding_buffer) {
     findings_.assign(jobs_.size(), {});
     if (blocks_of_findings_ == 0) return;
     std::vector<detail::DeviceFinding> blocks(blocks_of_findings_);
@@ -305,9 +306,9 @@ private:
     }
   }
 
-  B& backend_;
+  AnyBackend& backend_;
   std::unique_ptr<Compilation> compilation_;
-  std::shared_ptr<typename B::Program> program_;
+  std::shared_ptr<AnyBackend::Program> program_;
   LaunchPlan plan_;
   std::vector<detail::DeviceJob> jobs_;
   std::size_t blocks_of_findings_ = 0;

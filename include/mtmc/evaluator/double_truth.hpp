@@ -6,6 +6,7 @@
 /// that computes something else (a kernel that rounds on purpose, say) is found out by the reference itself:
 /// results of the twin count only where those of the reference agree with them.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
@@ -41,13 +42,13 @@ inline constexpr double farthest_truth = 4;
 }
 
 /// The reference of a task in double precision, ready to run: the same arguments with f64 in place of f32.
-template <class B> struct DoubleTwin {
+struct DoubleTwin {
   /// One for each size, as are the plans.
   std::vector<ProblemLayout> layouts;
   std::vector<LaunchPlan> plans;
   /// By size. Outlive the program, which may have them mapped.
-  std::map<std::size_t, Slot<B>> slots;
-  std::shared_ptr<typename B::Program> program;
+  std::map<std::size_t, Slot> slots;
+  std::shared_ptr<AnyBackend::Program> program;
 };
 
 /// Why there can be no truth about any result of a task, in a few words; empty if there can.
@@ -102,9 +103,8 @@ inline void round_scalars(const Task& task, LaunchPlan& plan) {
 }
 
 /// The twin's buffers at a size, allocated when first needed.
-template <class B>
-[[nodiscard]] Slot<B>& slot_of(B& backend, DoubleTwin<B>& twin, std::size_t size,
-                               std::size_t red_zone_bytes) {
+[[nodiscard]] inline Slot& slot_of(AnyBackend& backend, DoubleTwin& twin, std::size_t size,
+                                   std::size_t red_zone_bytes) {
   auto found = twin.slots.find(size);
   if (found == twin.slots.end())
     found = twin.slots.emplace(size, make_slot(backend, twin.layouts[size], twin.plans[size], red_zone_bytes))

@@ -1,6 +1,7 @@
 #pragma once
 /// Buffers with something around them that a kernel must not touch.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -55,8 +56,8 @@ struct GuardLayout {
 }
 
 /// A buffer of a backend with its red zones, whose random bytes are others in each call.
-template <class B> struct GuardedBuffer {
-  typename B::Buffer memory;
+struct GuardedBuffer {
+  AnyBackend::Buffer memory;
   GuardLayout layout;
   /// Key of the bytes in the red zones, and which of its streams: 2 * `place` before, 2 * `place` + 1 behind.
   std::uint64_t key = 0;
@@ -72,7 +73,7 @@ struct RedZoneDamage {
 };
 
 /// Writes both red zones anew.
-template <class B> void renew_red_zones(B& backend, GuardedBuffer<B>& buffer, std::uint64_t key) {
+inline void renew_red_zones(AnyBackend& backend, GuardedBuffer& buffer, std::uint64_t key) {
   const auto& layout = buffer.layout;
   buffer.key = key;
   fill_with_noise(backend, buffer.memory, 0, layout.front, key, 2 * buffer.place);
@@ -81,8 +82,8 @@ template <class B> void renew_red_zones(B& backend, GuardedBuffer<B>& buffer, st
 }
 
 /// Looks at every byte of both red zones. Nothing if they are whole.
-template <class B>
-[[nodiscard]] std::optional<RedZoneDamage> find_red_zone_damage(B& backend, GuardedBuffer<B>& buffer) {
+[[nodiscard]] inline std::optional<RedZoneDamage> find_red_zone_damage(AnyBackend& backend,
+                                                                       GuardedBuffer& buffer) {
   const auto& layout = buffer.layout;
   std::vector<std::uint32_t> wanted;
   std::vector<std::byte> room;

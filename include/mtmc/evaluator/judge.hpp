@@ -1,6 +1,7 @@
 #pragma once
 /// The hands of the trust protocol: compile, call, look at everything a call may have touched, compare.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_lines.hpp>
@@ -36,9 +37,9 @@
 namespace mtmc {
 
 /// A call that has ended, and what is to be looked at.
-template <class B> struct FinishedCall {
+struct FinishedCall {
   CaseId id;
-  Slot<B>* slot = nullptr;
+  Slot* slot = nullptr;
   /// Contents before the call, for the explanation of what is wrong.
   const CaseInputs* inputs = nullptr;
   /// The same, if it is to be seen that no input has changed; else null.
@@ -49,14 +50,14 @@ template <class B> struct FinishedCall {
 
 /// Does, for one evaluation or preparation, what the protocol asks for on a backend. Not thread-safe; its
 /// caller sees to it that only one judge at a time uses the device.
-template <class B> class Judge {
+class Judge {
 public:
-  Judge(B& backend, DeviceWork<B>& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
+  Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop)
       : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)),
         comparison_(work), on_device_(runs_judge_kernels(backend)) {}
 
-  [[nodiscard]] B& backend() noexcept { return backend_; }
+  [[nodiscard]] AnyBackend& backend() noexcept { return backend_; }
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
   [[nodiscard]] const EvaluatorLocks& locks() const noexcept { return options_.locks; }
 
@@ -72,7 +73,7 @@ public:
 
   /// Step 1 of the protocol: what the backend's screen says of a text.
   [[nodiscard]] std::optional<Refusal> screen(const Kernel& kernel) {
-    auto diagnostics = screened_by(backend_, kernel);
+    auto diagnostics = backend_.screen(kernel);
     for (const auto& diagnostic : diagnostics)
       if (diagnostic.severity == Severity::error)
         return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
@@ -80,8 +81,8 @@ public:
   }
 
   /// The buffers a contestant uses at a size, allocated when first needed.
-  [[nodiscard]] Slot<B>& slot(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
-                              std::size_t place = 0, BufferGuard guard = BufferGuard::red_zones) {
+  [[nodiscard]] Slot& slot(const PreparedTask& prepared, Contestant& contestant, std::size_t size,
+                           std::size_t place = 0, BufferGuard guard = BufferGuard::red_zones) {
     const auto key = std::tuple(size, place, guard);
     auto found = contestant.slots.find(key);
     if (found == contestant.slots.end())
@@ -93,7 +94,7 @@ public:
   }
 
   /// Buffers that a contestant has already; null if it has none of that kind.
-  [[nodiscard]] static Slot<B>* known_slot(Contestant<B>& contestant, std::size_t size, std::size_t place) {
+  [[nodiscard]] static Slot* known_slot(Contestant& contestant, std::size_t size, std::size_t place) {
     const auto found = contestant.slots.find(std::tuple(size, place, BufferGuard::red_zones));
     return found == contestant.slots.end() ? nullptr : &found->second;
   }
@@ -104,7 +105,7 @@ public:
   /// Gives back all memory that can be had again: of these contestants (null ones count for nothing), of
   /// everything that is kept of the task, and of others. No slot, result or queued job from before may be
   /// used any more.
-  void make_room(PreparedTask<B>& prepared, std::initializer_list<Contestant<B>*> contestants) {
+  void make_room(PreparedTask& prepared, std::initializer_list<Contestant*> contestants) {
     work_.forget();
     for (auto* const contestant : contestants) {
       if (contestant == nullptr) continue;
@@ -125,14 +126,14 @@ public:
   }
 
   /// Readies a slot for a call. `owner`, if there is one, keeps the inputs.
-  void load(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs, const Poison& poison,
+  void load(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs, const Poison& poison,
             Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
     begin_loading(buffers, layout, inputs, poison, refill, owner);
     finish_loading();
   }
   /// The same for several slots, whose calls may come once `finish_loading` has been called. The inputs must
   /// live until then.
-  void begin_loading(Slot<B>& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
+  void begin_loading(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
                      const Poison& poison, Refill refill = Refill::all,
                      const std::shared_ptr<const void>& owner = {}) {
     if (on_device_)
@@ -146,10 +147,10 @@ public:
   }
 
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
-  [[nodiscard]] std::optional<Refusal> damage(Slot<B>& buffers, const ProblemLayout& layout,
+  [[nodiscard]] std::optional<Refusal> damage(Slot& buffers, const ProblemLayout& layout,
                                               const CaseInputs* inputs) {
     if (on_device_) {
-      DamageLook<B> look(work_, buffers, layout, inputs, locks());
+      DamageLook look(work_, buffers, layout, inputs, locks());
       work_.run();
       return look.answer();
     } else {
@@ -158,7 +159,7 @@ public:
   }
 
   /// Makes the results of a call independent of its buffers.
-  void keep(CallResults<B>& results) {
+  void keep(CallResults& results) {
     if (on_device_) {
       auto kept = queue_keeping(backend_, work_, results.slot(), results.layout(), keys_);
       work_.run();
@@ -174,8 +175,7 @@ public:
     /// Place of the first; nothing where there is none.
     std::optional<std::int64_t> first{};
   };
-  [[nodiscard]] Difference difference(const CallResults<B>& results, const KeptContents& kept,
-                                      std::size_t i) {
+  [[nodiscard]] Difference difference(const CallResults& results, const KeptContents& kept, std::size_t i) {
     const auto& buffer = results.layout().buffers[i];
     if (!buffer.is_written() || buffer.elements == 0) return {};
     if (on_device_)
@@ -195,17 +195,17 @@ public:
 
   /// Looks at finished calls of one size, the first one's damage and results first, and stops at what is
   /// wrong.
-  [[nodiscard]] std::optional<Refusal> look_at(const PreparedTask<B>& prepared,
-                                               std::span<const FinishedCall<B>> calls, const Poison& poison,
+  [[nodiscard]] std::optional<Refusal> look_at(const PreparedTask& prepared,
+                                               std::span<const FinishedCall> calls, const Poison& poison,
                                                ComparisonTally& tally) {
     if (on_device_) {
-      std::vector<DamageLook<B>> damages;
-      std::vector<typename ResultComparison<B>::Queued> comparisons;
+      std::vector<DamageLook> damages;
+      std::vector<ResultComparison::Queued> comparisons;
       for (const auto& call : calls) {
         const auto& layout = prepared.layouts[call.id.size];
         damages.emplace_back(work_, *call.slot, layout, call.changeless, locks());
         comparisons.push_back(call.wanted == nullptr
-                                  ? typename ResultComparison<B>::Queued{}
+                                  ? ResultComparison::Queued{}
                                   : comparison_.queue(prepared, call.id, *call.slot, *call.wanted));
       }
       work_.run();
@@ -225,17 +225,17 @@ public:
 
   /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
   /// next call takes place in a fresh one. For others a new compilation is a new program.
-  void start_afresh(Contestant<B>& contestant) {
+  void start_afresh(Contestant& contestant) {
     if (locks().fresh_process) retire_program(*contestant.program);
   }
 
   /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
   /// that does not compile comes back without a program, and `result` says why.
-  [[nodiscard]] std::shared_ptr<Contestant<B>> compile(const PreparedTask<B>& prepared, const Kernel& kernel,
-                                                       const std::vector<LaunchPlan>& plans,
-                                                       CompileResult<typename B::Program>& result) {
+  [[nodiscard]] std::shared_ptr<Contestant> compile(const PreparedTask& prepared, const Kernel& kernel,
+                                                    const std::vector<LaunchPlan>& plans,
+                                                    CompileResult<AnyBackend::Program>& result) {
     heed_stop();
-    auto contestant = std::make_shared<Contestant<B>>();
+    auto contestant = std::make_shared<Contestant>();
     contestant->kernel = kernel;
     contestant->id = kernel.id();
     contestant->plans = plans;
@@ -262,13 +262,13 @@ public:
   /// Outcome of one call.
   struct Call {
     std::optional<Refusal> refusal{};
-    CallResults<B> results{};
+    CallResults results{};
     double seconds = 0;
   };
 
   /// One call on given inputs, from the loading to a look at everything it may have touched. A crash next to
   /// a guard page is taken for an access outside of the buffers, so be sure that the kernel runs without.
-  [[nodiscard]] Call call(const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
+  [[nodiscard]] Call call(const PreparedTask& prepared, Contestant& contestant, std::size_t size,
                           const CaseInputs& inputs, const Poison& poison, double limit,
                           Refill refill = Refill::all, BufferGuard guard = BufferGuard::red_zones,
                           const std::shared_ptr<const void>& owner = {}) {
@@ -287,18 +287,18 @@ public:
       return outcome;
     }
     outcome.refusal = damage(buffers, layout, &inputs);
-    if (!outcome.refusal) outcome.results = CallResults<B>(backend_, buffers, layout);
+    if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
     return outcome;
   }
 
   /// One call with given bytes round its buffers: those of `zone_keys[2 * i]` before buffer i (arguments
   /// first, then scratch buffers), those of the next key behind it. Nothing if it did not finish. Nobody
   /// looks at what it wrote where.
-  [[nodiscard]] std::optional<CallResults<B>> call_within(const PreparedTask<B>& prepared,
-                                                          Contestant<B>& contestant, std::size_t size,
-                                                          const CaseInputs& inputs, const Poison& poison,
-                                                          std::span<const std::uint64_t> zone_keys,
-                                                          double limit) {
+  [[nodiscard]] std::optional<CallResults> call_within(const PreparedTask& prepared, Contestant& contestant,
+                                                       std::size_t size, const CaseInputs& inputs,
+                                                       const Poison& poison,
+                                                       std::span<const std::uint64_t> zone_keys,
+                                                       double limit) {
     heed_stop();
     const auto& layout = prepared.layouts[size];
     auto& buffers = slot(prepared, contestant, size);
@@ -308,11 +308,11 @@ public:
     finish_loading();
     if (!backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit)).finished())
       return std::nullopt;
-    return CallResults<B>(backend_, buffers, layout);
+    return CallResults(backend_, buffers, layout);
   }
 
   /// Where a contestant's time goes at the main size; nothing if the backend does not tell.
-  [[nodiscard]] std::optional<Profile> profile(const PreparedTask<B>& prepared, Contestant<B>& contestant) {
+  [[nodiscard]] std::optional<Profile> profile(const PreparedTask& prepared, Contestant& contestant) {
     if (!has_ability(backend_, BackendAbility::profile)) return std::nullopt;
     const auto size = main_size(prepared.task);
     auto& buffers = slot(prepared, contestant, size);
@@ -323,7 +323,7 @@ public:
 
   /// The reference's results for a case: computed once, then shared by all candidates. Throws `Error`
   /// (`mtmc.task.005`) if the reference fails.
-  [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask<B>& prepared, const CaseId& id,
+  [[nodiscard]] std::shared_ptr<const ReferenceResult> reference(PreparedTask& prepared, const CaseId& id,
                                                                  const CaseInputs& inputs) {
     if (auto known = prepared.book.find(id)) return known;
     auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
@@ -338,15 +338,15 @@ public:
   /// The same, but where programs share an address space computed anew: a kernel that ran since may have
   /// written where the kept results lie.
   [[nodiscard]] std::shared_ptr<const ReferenceResult>
-  certain_reference(PreparedTask<B>& prepared, const CaseId& id, const CaseInputs& inputs) {
+  certain_reference(PreparedTask& prepared, const CaseId& id, const CaseInputs& inputs) {
     if (!isolates_programs(backend_)) prepared.book.forget(id);
     return reference(prepared, id, inputs);
   }
 
   /// Takes over results of the reference, not yet kept. With `inputs` the truth is added where the task has
   /// one and the size is cheap.
-  std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                        CallResults<B>& results,
+  std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask& prepared, const CaseId& id,
+                                                        CallResults& results,
                                                         const CaseInputs* inputs = nullptr) {
     auto result = std::make_shared<ReferenceResult>();
     std::vector<std::size_t> magnitudes;
@@ -362,8 +362,8 @@ public:
 
   /// Adds the truth about all f32 results of a case, where those of the reference are near enough to confirm
   /// it. False if they are not for one, or if the twin fails: then it computes something else.
-  bool add_truth(const PreparedTask<B>& prepared, DoubleTwin<B>& twin, const CaseId& id,
-                 const CaseInputs& inputs, ReferenceResult& known) {
+  bool add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id, const CaseInputs& inputs,
+                 ReferenceResult& known) {
     heed_stop();
     const auto& layout = prepared.layouts[id.size];
     const auto& wide = twin.layouts[id.size];
@@ -374,7 +374,7 @@ public:
       load(slot, wide, CaseInputs(in_double_precision(layout, inputs.host())), Poison{});
     const auto status = backend_.run(*twin.program, slot.plan, detail::deadline_in(options_.start_seconds));
     if (!status.finished() || damage(slot, wide, nullptr)) return false;
-    CallResults<B> results(backend_, slot, wide);
+    CallResults results(backend_, slot, wide);
     const auto errors = errors_of_reference(prepared, id, results, known);
     keep(results);
     if (!isolates_programs(backend_)) forget_results(backend_, slot, wide);
@@ -393,11 +393,11 @@ public:
   }
 
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
-  [[nodiscard]] std::optional<Refusal> compare(const PreparedTask<B>& prepared, const CaseId& id,
-                                               const CallResults<B>& results, const ReferenceResult& wanted,
+  [[nodiscard]] std::optional<Refusal> compare(const PreparedTask& prepared, const CaseId& id,
+                                               const CallResults& results, const ReferenceResult& wanted,
                                                const CaseInputs& inputs, const Poison& poison,
                                                ComparisonTally& tally) {
-    typename ResultComparison<B>::Queued queued;
+    ResultComparison::Queued queued;
     if (on_device_) {
       queued = comparison_.queue(prepared, id, results.slot(), wanted);
       work_.run();
@@ -408,8 +408,8 @@ public:
   /// Compares all results, which must not lie in the reference's slot, with the reference's for a case. What
   /// is wrong by a result that was kept while other kernels ran is compared once more with a certain one; if
   /// it is right by that, nothing that was kept is trusted any more.
-  [[nodiscard]] std::optional<Refusal> compare_with_reference(PreparedTask<B>& prepared, const CaseId& id,
-                                                              const CallResults<B>& results,
+  [[nodiscard]] std::optional<Refusal> compare_with_reference(PreparedTask& prepared, const CaseId& id,
+                                                              const CallResults& results,
                                                               const CaseInputs& inputs, const Poison& poison,
                                                               ComparisonTally& tally) {
     const bool kept = prepared.book.find(id) != nullptr;
@@ -427,7 +427,7 @@ public:
   }
 
   /// Seconds that one call of a candidate may take at a size.
-  [[nodiscard]] double launch_limit(const PreparedTask<B>& prepared, std::size_t size) const {
+  [[nodiscard]] double launch_limit(const PreparedTask& prepared, std::size_t size) const {
     return std::max(options_.launch_seconds, options_.launch_factor * prepared.seconds[size]);
   }
 
@@ -452,7 +452,7 @@ private:
   }
 
   /// Writes the zones of one buffer; queued where the judge's kernel does it.
-  void write_zones(GuardedBuffer<B>& buffer, std::span<const std::uint64_t> keys) {
+  void write_zones(GuardedBuffer& buffer, std::span<const std::uint64_t> keys) {
     const auto& around = buffer.layout;
     const std::size_t behind = around.front + around.bytes;
     for (const auto& [offset, bytes, zone] : {std::tuple{std::size_t{0}, around.front, 2 * buffer.place},
@@ -465,20 +465,19 @@ private:
     }
   }
 
-  [[nodiscard]] std::optional<Refusal> compare_call(const PreparedTask<B>& prepared,
-                                                    const FinishedCall<B>& call,
-                                                    const typename ResultComparison<B>::Queued& queued,
+  [[nodiscard]] std::optional<Refusal> compare_call(const PreparedTask& prepared, const FinishedCall& call,
+                                                    const ResultComparison::Queued& queued,
                                                     const Poison& poison, ComparisonTally& tally) {
     if (call.wanted == nullptr) return std::nullopt;
-    const CallResults<B> results(backend_, *call.slot, prepared.layouts[call.id.size]);
+    const CallResults results(backend_, *call.slot, prepared.layouts[call.id.size]);
     return comparison_.answer(prepared, call.id, results, *call.wanted, *call.inputs, queued, poison, tally);
   }
 
   /// By how many tolerances the reference is off by the twin's results, which are not yet kept; nothing for
   /// buffers that are no f32 results.
-  [[nodiscard]] std::vector<std::optional<double>> errors_of_reference(const PreparedTask<B>& prepared,
+  [[nodiscard]] std::vector<std::optional<double>> errors_of_reference(const PreparedTask& prepared,
                                                                        const CaseId& id,
-                                                                       const CallResults<B>& truth,
+                                                                       const CallResults& truth,
                                                                        const ReferenceResult& known) {
     const auto& buffers = prepared.layouts[id.size].buffers;
     std::vector<std::optional<double>> errors(buffers.size());
@@ -505,7 +504,7 @@ private:
     return buffer.is_written() && is_floating(buffer.type);
   }
   /// Numbers of the jobs, by buffer.
-  [[nodiscard]] std::vector<std::size_t> queue_magnitudes(const CallResults<B>& results) {
+  [[nodiscard]] std::vector<std::size_t> queue_magnitudes(const CallResults& results) {
     const auto& buffers = results.layout().buffers;
     std::vector<std::size_t> numbers(buffers.size(), 0);
     for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -514,7 +513,7 @@ private:
     return numbers;
   }
   /// `output_scale` of all results of a call; on the device it has been queued under `numbers`.
-  [[nodiscard]] std::vector<double> scales_of(const CallResults<B>& results,
+  [[nodiscard]] std::vector<double> scales_of(const CallResults& results,
                                               std::span<const std::size_t> numbers) {
     const auto& buffers = results.layout().buffers;
     std::vector<double> scales(buffers.size(), 0);
@@ -524,13 +523,13 @@ private:
     return scales;
   }
 
-  B& backend_;
-  DeviceWork<B>& work_;
+  AnyBackend& backend_;
+  DeviceWork& work_;
   const KernelEvaluatorOptions& options_;
   SecretKeys& keys_;
   std::stop_token stop_;
   std::function<void()> ask_others_;
-  ResultComparison<B> comparison_;
+  ResultComparison comparison_;
   /// Whether the judge's own kernel does what the host does elsewhere.
   bool on_device_;
 };

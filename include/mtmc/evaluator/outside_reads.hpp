@@ -25,9 +25,9 @@ struct OutsideRead {
 
 /// Finds by further calls which of the bytes round its buffers the results of a kernel depend on: inputs,
 /// poison and all other bytes stay as they are, and one piece is given other bytes.
-template <class B> class OutsideReads {
+class OutsideReads {
 public:
-  OutsideReads(Judge<B>& judge, const PreparedTask<B>& prepared, Contestant<B>& contestant, std::size_t size,
+  OutsideReads(Judge& judge, const PreparedTask& prepared, Contestant& contestant, std::size_t size,
                const CaseInputs& inputs, double limit)
       : judge_(judge), prepared_(prepared), contestant_(contestant), size_(size), inputs_(inputs),
         limit_(limit),
@@ -56,7 +56,7 @@ private:
   [[nodiscard]] bool is_before(std::size_t zone) const { return zone >= zones_ / 2; }
 
   /// A call with other bytes in the zones from `low` to before `high`.
-  [[nodiscard]] std::optional<CallResults<B>> call(std::size_t low, std::size_t high) {
+  [[nodiscard]] std::optional<CallResults> call(std::size_t low, std::size_t high) {
     std::vector<std::uint64_t> keys(zones_, usual_key_);
     for (auto zone = low; zone < high; ++zone)
       keys[2 * buffer_of(zone) + (is_before(zone) ? 0 : 1)] = other_key_;
@@ -70,7 +70,7 @@ private:
     return !same_bits(*other, usual_);
   }
 
-  [[nodiscard]] bool same_bits(const CallResults<B>& results, const KeptContents& kept) {
+  [[nodiscard]] bool same_bits(const CallResults& results, const KeptContents& kept) {
     for (std::size_t i = 0; i < prepared_.layouts[size_].buffers.size(); ++i)
       if (judge_.difference(results, kept, i).count > 0) return false;
     return true;
@@ -116,9 +116,9 @@ private:
     return in_brackets(parts);
   }
 
-  Judge<B>& judge_;
-  const PreparedTask<B>& prepared_;
-  Contestant<B>& contestant_;
+  Judge& judge_;
+  const PreparedTask& prepared_;
+  Contestant& contestant_;
   std::size_t size_;
   const CaseInputs& inputs_;
   double limit_;

@@ -23,8 +23,7 @@ inline constexpr double plausible_share_of_old_ceiling = 0.25;
 /// at random places, one a time, and the reference tells whether its results move. A lower bound with 95 %
 /// confidence if all of them count, 0 as soon as one does not (a table of which only some rows are gathered,
 /// say), so that an honest kernel is never accused.
-template <class B>
-[[nodiscard]] double provable_read_share(Judge<B>& judge, PreparedTask<B>& prepared, std::size_t size) {
+[[nodiscard]] inline double provable_read_share(Judge& judge, PreparedTask& prepared, std::size_t size) {
   constexpr int probes = 12;
   constexpr std::size_t line = 64;
   const auto& layout = prepared.layouts[size];
@@ -55,7 +54,7 @@ template <class B>
         replace_element(content, buffer.type, place, range, up);
       const auto outcome =
           judge.call(prepared, *prepared.reference, size, inputs, Poison{}, judge.options().start_seconds);
-      if (outcome.refusal) Judge<B>::throw_reference_error(prepared.task, *outcome.refusal);
+      if (outcome.refusal) Judge::throw_reference_error(prepared.task, *outcome.refusal);
       for (std::size_t o = 0; o < layout.buffers.size(); ++o)
         moved = moved || judge.difference(outcome.results, plain->contents, o).count > 0;
       content = before;
@@ -67,9 +66,8 @@ template <class B>
 }
 
 /// Refuses a candidate whose time at a size is too short to have read its inputs from memory.
-template <class B>
-[[nodiscard]] std::optional<Refusal> check_plausibility(Judge<B>& judge, PreparedTask<B>& prepared,
-                                                        std::size_t size, double seconds) {
+[[nodiscard]] inline std::optional<Refusal> check_plausibility(Judge& judge, PreparedTask& prepared,
+                                                               std::size_t size, double seconds) {
   double bandwidth = judge.backend().device().measured.read_bandwidth;
   const double bytes = prepared.layouts[size].input_bytes();
   if (!judge.locks().plausibility || !judge.options().cold || !(seconds > 0) || !(bandwidth > 0))

@@ -1,6 +1,7 @@
 #pragma once
 /// What buffers hold before a call writes them.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/support/philox.hpp>
 
@@ -43,9 +44,8 @@ inline constexpr std::byte poison_byte{0xff};
 }
 
 /// Writes random bytes to a part of a backend's buffer. Equal `key` and `stream` give equal bytes.
-template <class B>
-void fill_with_noise(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
-                     std::uint64_t key, std::uint64_t stream) {
+inline void fill_with_noise(AnyBackend& backend, AnyBackend::Buffer& buffer, std::size_t offset,
+                            std::size_t bytes, std::uint64_t key, std::uint64_t stream) {
   std::vector<std::uint32_t> words((std::min(bytes, detail::fill_chunk) + 3) / 4);
   for (std::size_t done = 0; done < bytes; done += detail::fill_chunk) {
     philox_fill(words, key, done / 16, stream);
@@ -56,9 +56,8 @@ void fill_with_noise(B& backend, typename B::Buffer& buffer, std::size_t offset,
 
 /// Writes random bytes to a part of a backend's buffer, the same ones every 256 KiB: as good as others to a
 /// kernel that must not read them, and several times as fast to come by.
-template <class B>
-void fill_with_repeated_noise(B& backend, typename B::Buffer& buffer, std::size_t offset, std::size_t bytes,
-                              std::uint64_t key, std::uint64_t stream) {
+inline void fill_with_repeated_noise(AnyBackend& backend, AnyBackend::Buffer& buffer, std::size_t offset,
+                                     std::size_t bytes, std::uint64_t key, std::uint64_t stream) {
   const auto words =
       std::make_shared<std::vector<std::uint32_t>>((std::min(bytes, detail::fill_chunk) + 3) / 4);
   philox_fill(*words, key, 0, stream);
@@ -68,9 +67,9 @@ void fill_with_repeated_noise(B& backend, typename B::Buffer& buffer, std::size_
 
 /// A part of a backend's buffer, looked at where it lies if the backend shows it; else copied to `room`,
 /// which then holds it.
-template <class B>
-[[nodiscard]] std::span<const std::byte> look_at(B& backend, typename B::Buffer& buffer, std::size_t offset,
-                                                 std::size_t bytes, std::vector<std::byte>& room) {
+[[nodiscard]] inline std::span<const std::byte> look_at(AnyBackend& backend, AnyBackend::Buffer& buffer,
+                                                        std::size_t offset, std::size_t bytes,
+                                                        std::vector<std::byte>& room) {
   if (const auto shown = view_of(backend, buffer, offset, bytes); shown.size() == bytes) return shown;
   room.resize(bytes);
   backend.download(buffer, offset, std::span(room));

@@ -1,6 +1,7 @@
 #pragma once
 /// What is known of a task once it is prepared, and of the kernels that are judged.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
@@ -29,15 +30,15 @@
 namespace mtmc {
 
 /// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
-template <class B> struct Contestant {
+struct Contestant {
   Kernel kernel;
   std::string id;
   /// One for each size of the task.
   std::vector<LaunchPlan> plans;
   /// By size, place in a timed group, and what lies next to the buffers. Outlive the program, which may have
   /// them mapped.
-  std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot<B>> slots;
-  std::shared_ptr<typename B::Program> program;
+  std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot> slots;
+  std::shared_ptr<AnyBackend::Program> program;
 
   /// Frees all buffers of timed groups but the first call's, and those too if one call needs more scratch
   /// memory than `most_scratch` bytes: whoever is kept for later keeps little.
@@ -51,16 +52,15 @@ template <class B> struct Contestant {
 
 /// How many bytes something may take: what was asked for, or, if nothing was, so many on the host and a
 /// `share` of the device's memory where the judge works there.
-template <class B>
-[[nodiscard]] std::int64_t bytes_allowed(std::int64_t asked, std::int64_t on_host, B& backend,
-                                         std::int64_t share) {
+[[nodiscard]] inline std::int64_t bytes_allowed(std::int64_t asked, std::int64_t on_host, AnyBackend& backend,
+                                                std::int64_t share) {
   if (asked > 0) return asked;
   return runs_judge_kernels(backend) ? std::max(on_host, backend.device().memory_bytes / share) : on_host;
 }
 
 /// Everything that is known of a task once it is prepared, shared by all candidates.
-template <class B> struct PreparedTask {
-  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, B& backend)
+struct PreparedTask {
+  PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, AnyBackend& backend)
       : task(of), book(key, bytes_allowed(options.reference_bytes, std::int64_t{256} << 20, backend, 16),
                        options.locks.fresh_inputs, isolates_programs(backend)),
         precise(options.locks.precision) {}
@@ -82,13 +82,13 @@ template <class B> struct PreparedTask {
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
   const bool precise;
   /// The kernel that defines what is right.
-  std::shared_ptr<Contestant<B>> reference;
+  std::shared_ptr<Contestant> reference;
   /// The reference in double precision, if its results are the truth about this task; else null.
-  std::unique_ptr<DoubleTwin<B>> twin;
+  std::unique_ptr<DoubleTwin> twin;
   /// What the twin is or why there is none, as `environment["truth"]` has it.
   std::string truth = "own precision";
   /// Compiled incumbents, the one used last at the end.
-  std::vector<std::shared_ptr<Contestant<B>>> incumbents;
+  std::vector<std::shared_ptr<Contestant>> incumbents;
   /// Held while the task is being prepared, and while `incumbents` is changed.
   std::mutex lock;
   bool ready = false;

@@ -27,15 +27,15 @@ struct ComparisonTally {
 
 /// Compares what calls wrote with what the reference did, by the task's hook or within its tolerance, and
 /// puts into words what is wrong.
-template <class B> class ResultComparison {
+class ResultComparison {
 public:
   /// Numbers of the jobs that compare on the device, by buffer; nothing where the host compares.
   using Queued = std::vector<std::optional<std::size_t>>;
 
-  explicit ResultComparison(DeviceWork<B>& work) : work_(work) {}
+  explicit ResultComparison(DeviceWork& work) : work_(work) {}
 
   /// Queues what the device can compare: the answer comes after `work.run()`.
-  [[nodiscard]] Queued queue(const PreparedTask<B>& prepared, const CaseId& id, const Slot<B>& slot,
+  [[nodiscard]] Queued queue(const PreparedTask& prepared, const CaseId& id, const Slot& slot,
                              const ReferenceResult& wanted) {
     const auto& buffers = prepared.layouts[id.size].buffers;
     Queued numbers(buffers.size());
@@ -48,8 +48,8 @@ public:
   }
 
   /// The first buffer that is wrong, or nothing. `inputs` and `poison` are for the explanation.
-  [[nodiscard]] std::optional<Refusal> answer(const PreparedTask<B>& prepared, const CaseId& id,
-                                              const CallResults<B>& results, const ReferenceResult& wanted,
+  [[nodiscard]] std::optional<Refusal> answer(const PreparedTask& prepared, const CaseId& id,
+                                              const CallResults& results, const ReferenceResult& wanted,
                                               const CaseInputs& inputs, const Queued& queued,
                                               const Poison& poison, ComparisonTally& tally) const {
     const auto& buffers = prepared.layouts[id.size].buffers;
@@ -63,7 +63,7 @@ public:
   }
 
   /// Whether one result passes the comparison that candidates face.
-  [[nodiscard]] static bool is_right(const PreparedTask<B>& prepared, const CaseId& id, std::size_t buffer,
+  [[nodiscard]] static bool is_right(const PreparedTask& prepared, const CaseId& id, std::size_t buffer,
                                      const std::vector<std::byte>& content, const ReferenceResult& wanted) {
     const auto& layout = prepared.layouts[id.size];
     if (prepared.task.compare)
@@ -76,8 +76,8 @@ public:
   }
 
 private:
-  [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask<B>& prepared, const CaseId& id,
-                                                      std::size_t i, const CallResults<B>& results,
+  [[nodiscard]] std::optional<Refusal> compare_buffer(const PreparedTask& prepared, const CaseId& id,
+                                                      std::size_t i, const CallResults& results,
                                                       const ReferenceResult& wanted, const CaseInputs& inputs,
                                                       std::optional<std::size_t> queued, const Poison& poison,
                                                       ComparisonTally& tally) const {
@@ -120,7 +120,7 @@ private:
   }
 
   [[nodiscard]] ComparisonResult compare_results(const BufferLayout& buffer, std::size_t i,
-                                                 const CallResults<B>& results, const ReferenceResult& wanted,
+                                                 const CallResults& results, const ReferenceResult& wanted,
                                                  std::optional<std::size_t> queued,
                                                  const Tolerance& tolerance) const {
     if (queued) return work_.comparison(*queued, buffer.elements);
@@ -140,7 +140,7 @@ private:
     }
   }
 
-  DeviceWork<B>& work_;
+  DeviceWork& work_;
 };
 
 } // namespace mtmc

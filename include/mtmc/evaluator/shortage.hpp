@@ -1,6 +1,7 @@
 #pragma once
 /// Steps that may end because something has run out: memory, descriptors, processes.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/prepared_task.hpp>
 #include <mtmc/evaluator/slot.hpp>
@@ -46,8 +47,8 @@ struct ShortageReason {
 
 /// Whether there is memory for a task's own buffers, of the reference and of one more kernel, at every size.
 /// To be asked when all other memory has been given back.
-template <class B>
-[[nodiscard]] bool has_room(B& backend, const PreparedTask<B>& prepared, std::size_t red_zone_bytes) {
+[[nodiscard]] inline bool has_room(AnyBackend& backend, const PreparedTask& prepared,
+                                   std::size_t red_zone_bytes) {
   const auto shortage = shortage_in([&] {
     for (std::size_t size = 0; size < prepared.layouts.size(); ++size) {
       const auto& layout = prepared.layouts[size];

@@ -1,6 +1,7 @@
 #pragma once
 /// One set of guarded buffers, bound to a launch plan.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/evaluator/case_inputs.hpp>
@@ -27,9 +28,9 @@ namespace mtmc {
 
 /// Buffers for one call: those of the arguments, in the order of the layout, those of the scratch lines, and
 /// the plan that names them.
-template <class B> struct Slot {
-  std::vector<GuardedBuffer<B>> buffers;
-  std::vector<GuardedBuffer<B>> scratch;
+struct Slot {
+  std::vector<GuardedBuffer> buffers;
+  std::vector<GuardedBuffer> scratch;
   LaunchPlan plan;
 
   /// Address of the content of a buffer, on backends whose handles are addresses.
@@ -49,15 +50,14 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 } // namespace detail
 
 /// Allocates the buffers of a plan and binds them. A guard page needs a backend that has them.
-template <class B>
-[[nodiscard]] Slot<B> make_slot(B& backend, const ProblemLayout& layout, const LaunchPlan& plan,
-                                std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones) {
-  Slot<B> slot;
+[[nodiscard]] inline Slot make_slot(AnyBackend& backend, const ProblemLayout& layout, const LaunchPlan& plan,
+                                    std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones) {
+  Slot slot;
   slot.plan = plan;
   constexpr std::size_t usual_page = 4096;
   const std::size_t page = std::max(usual_page, guard_page_bytes_of(backend));
   std::uint64_t place = 0;
-  const auto add = [&](std::vector<GuardedBuffer<B>>& buffers, const std::string& name, std::size_t bytes) {
+  const auto add = [&](std::vector<GuardedBuffer>& buffers, const std::string& name, std::size_t bytes) {
     const auto around = guard_layout(bytes, red_zone_bytes, guard, page);
     buffers.push_back({backend.allocate(around.total()), around, 0, place++});
     const auto& added = buffers.back();
@@ -72,7 +72,7 @@ template <class B>
 }
 
 /// Gives two slots of one layout each other's argument buffers; scratch buffers stay.
-template <class B> void swap_buffers(Slot<B>& a, Slot<B>& b, const ProblemLayout& layout) {
+inline void swap_buffers(Slot& a, Slot& b, const ProblemLayout& layout) {
   std::swap(a.buffers, b.buffers);
   for (auto* slot : {&a, &b})
     for (std::size_t i = 0; i < slot->buffers.size(); ++i) {
@@ -96,7 +96,7 @@ namespace detail {
 /// Streams of the noise in contents, apart from those of the red zones.
 inline constexpr std::uint64_t poison_stream = std::uint64_t{1} << 32;
 
-template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, const Poison& poison) {
+inline void poison_buffer(AnyBackend& backend, GuardedBuffer& buffer, const Poison& poison) {
   const auto& layout = buffer.layout;
   if (poison.noise)
     fill_with_repeated_noise(backend, buffer.memory, layout.front, layout.bytes, *poison.noise,
@@ -110,10 +110,9 @@ template <class B> void poison_buffer(B& backend, GuardedBuffer<B>& buffer, cons
 /// Readies a slot for a call: inputs get their contents, outputs and scratch buffers the poison, red zones
 /// new bytes. `locks` may leave out the latter two. Where `owner` is given, it keeps `inputs` alive and
 /// unchanged until the call, which saves copies.
-template <class B>
-void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const CaseInputs& inputs,
-               const Poison& poison, std::uint64_t red_zone_key, const EvaluatorLocks& locks,
-               Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
+inline void load_slot(AnyBackend& backend, Slot& slot, const ProblemLayout& layout, const CaseInputs& inputs,
+                      const Poison& poison, std::uint64_t red_zone_key, const EvaluatorLocks& locks,
+                      Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
   for (std::size_t i = 0; i < slot.buffers.size(); ++i) {
     auto& buffer = slot.buffers[i];
     const auto role = layout.buffers[i].role;
@@ -132,10 +131,10 @@ void load_slot(B& backend, Slot<B>& slot, const ProblemLayout& layout, const Cas
 
 /// Contents of all results after a call, in the order of the layout; empty for inputs. They lie in the slot
 /// until they are kept: valid until its next call.
-template <class B> class CallResults {
+class CallResults {
 public:
   CallResults() = default;
-  CallResults(B& backend, Slot<B>& slot, const ProblemLayout& layout)
+  CallResults(AnyBackend& backend, Slot& slot, const ProblemLayout& layout)
       : backend_(&backend), slot_(&slot), layout_(&layout) {
     contents_.resize(slot.buffers.size());
     shown_.resize(slot.buffers.size());
@@ -157,7 +156,7 @@ public:
   }
 
   /// Where they lie, and what is where.
-  [[nodiscard]] Slot<B>& slot() const noexcept { return *slot_; }
+  [[nodiscard]] Slot& slot() const noexcept { return *slot_; }
   [[nodiscard]] const ProblemLayout& layout() const noexcept { return *layout_; }
   /// What has been kept; nothing before `keep`.
   [[nodiscard]] const KeptContents& kept() const noexcept { return kept_; }
@@ -176,8 +175,8 @@ public:
   }
 
 private:
-  B* backend_ = nullptr;
-  Slot<B>* slot_ = nullptr;
+  AnyBackend* backend_ = nullptr;
+  Slot* slot_ = nullptr;
   const ProblemLayout* layout_ = nullptr;
   mutable BufferContents contents_;
   mutable std::vector<std::span<const std::byte>> shown_;
@@ -186,8 +185,8 @@ private:
 
 /// Removes what a call left on the device, where another program could find it: its results, and what led to
 /// them in scratch buffers.
-template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemLayout& layout) {
-  const auto wipe = [&](GuardedBuffer<B>& buffer) {
+inline void forget_results(AnyBackend& backend, Slot& slot, const ProblemLayout& layout) {
+  const auto wipe = [&](GuardedBuffer& buffer) {
     fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, detail::poison_byte);
   };
   for (std::size_t i = 0; i < slot.buffers.size(); ++i)
@@ -198,8 +197,8 @@ template <class B> void forget_results(B& backend, Slot<B>& slot, const ProblemL
 namespace detail {
 
 /// Whether an input still holds what it did before a call.
-template <class B>
-[[nodiscard]] bool is_unchanged(B& backend, GuardedBuffer<B>& buffer, std::span<const std::byte> wanted) {
+[[nodiscard]] inline bool is_unchanged(AnyBackend& backend, GuardedBuffer& buffer,
+                                       std::span<const std::byte> wanted) {
   std::vector<std::byte> room;
   for (std::size_t done = 0; done < wanted.size(); done += fill_chunk) {
     const std::size_t piece = std::min(fill_chunk, wanted.size() - done);
@@ -213,9 +212,9 @@ template <class B>
 
 /// Looks for writes where none are allowed, as far as `locks` say so: all red zones, and, where `inputs` are
 /// given, every byte of every input.
-template <class B>
-[[nodiscard]] std::optional<Refusal> find_damage(B& backend, Slot<B>& slot, const ProblemLayout& layout,
-                                                 const CaseInputs* inputs, const EvaluatorLocks& locks) {
+[[nodiscard]] inline std::optional<Refusal> find_damage(AnyBackend& backend, Slot& slot,
+                                                        const ProblemLayout& layout, const CaseInputs* inputs,
+                                                        const EvaluatorLocks& locks) {
   for (std::size_t i = 0; i < slot.buffers.size() && locks.red_zones; ++i)
     if (const auto damage = find_red_zone_damage(backend, slot.buffers[i]))
       return red_zone_refusal(layout.buffers[i].name, *damage, layout.size);

@@ -2,6 +2,7 @@
 /// What happens to a task before its first candidate: its own kernel is compiled, tried and measured, and the
 /// task has to show that it can tell right from wrong.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/validate_task.hpp>
 #include <mtmc/evaluator/influence.hpp>
@@ -22,9 +23,9 @@
 namespace mtmc {
 
 /// Prepares a task with a judge. Throws `Error` where the task cannot be judged.
-template <class B> class TaskPreparation {
+class TaskPreparation {
 public:
-  TaskPreparation(Judge<B>& judge, PreparedTask<B>& prepared) : judge_(judge), prepared_(prepared) {}
+  TaskPreparation(Judge& judge, PreparedTask& prepared) : judge_(judge), prepared_(prepared) {}
 
   /// All steps, in their order. Leaves the task ready for candidates.
   void run() {
@@ -61,11 +62,11 @@ private:
     prepared_.usual_scales.assign(buffers, {});
   }
 
-  [[nodiscard]] std::shared_ptr<Contestant<B>> compile_own(const Kernel& kernel) {
+  [[nodiscard]] std::shared_ptr<Contestant> compile_own(const Kernel& kernel) {
     const std::string which =
         task().reference && kernel == *task().reference ? "the reference" : "the start kernel";
     if (const auto refused = judge_.screen(kernel)) throw_not_allowed(which, refused->diagnostics);
-    CompileResult<typename B::Program> result;
+    CompileResult<AnyBackend::Program> result;
     auto contestant = judge_.compile(prepared_, kernel, judge_.plans_of(task(), kernel), result);
     if (contestant->program) return contestant;
     if (result.timed_out)
@@ -125,16 +126,16 @@ private:
     }
   }
 
-  [[nodiscard]] typename Judge<B>::Call own_call(std::size_t size, const CaseInputs& inputs,
-                                                 const Poison& poison) {
+  [[nodiscard]] typename Judge::Call own_call(std::size_t size, const CaseInputs& inputs,
+                                              const Poison& poison) {
     auto outcome =
         judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
-    if (outcome.refusal) Judge<B>::throw_reference_error(task(), *outcome.refusal);
+    if (outcome.refusal) Judge::throw_reference_error(task(), *outcome.refusal);
     return outcome;
   }
 
   void require_same_bits(std::size_t size, const CaseInputs& inputs, const KeptContents& once,
-                         const CallResults<B>& twice) {
+                         const CallResults& twice) {
     const auto& layout = prepared_.layouts[size];
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto different = judge_.difference(twice, once, i).count;
@@ -157,9 +158,9 @@ private:
 
   /// Throws `Error` if the results of one of the task's own kernels depend on what lies outside of its
   /// buffers.
-  void require_reads_inside(Contestant<B>& kernel, const std::string& which, std::size_t size,
+  void require_reads_inside(Contestant& kernel, const std::string& which, std::size_t size,
                             const CaseInputs& inputs) {
-    OutsideReads<B> reads(judge_, prepared_, kernel, size, inputs, judge_.options().start_seconds);
+    OutsideReads reads(judge_, prepared_, kernel, size, inputs, judge_.options().start_seconds);
     const auto found = reads.find();
     if (!found) return;
     throw Error(
@@ -259,7 +260,7 @@ private:
   }
 
   bool add_influence(const ProblemLayout& layout, const BufferLayout& input, const ReferenceResult& plain,
-                     const CallResults<B>& moved, std::vector<double>& terms) {
+                     const CallResults& moved, std::vector<double>& terms) {
     bool any = false;
     for (std::size_t o = 0; o < layout.buffers.size(); ++o) {
       const auto& output = layout.buffers[o];
@@ -312,7 +313,7 @@ private:
   /// Compiles the reference in double precision and sees whether it confirms that it is the truth, in every
   /// case tried so far at the cheap sizes. From here on these cases are compared with it.
   void find_truth() {
-    std::unique_ptr<DoubleTwin<B>> twin;
+    std::unique_ptr<DoubleTwin> twin;
     auto reason = reason_against_truth(task());
     if (reason.empty()) reason = compile_twin(twin);
     std::vector<std::pair<CaseId, std::shared_ptr<ReferenceResult>>> found;
@@ -340,17 +341,17 @@ private:
   }
 
   /// Why there is no twin, or an empty answer.
-  [[nodiscard]] std::string compile_twin(std::unique_ptr<DoubleTwin<B>>& twin) {
+  [[nodiscard]] std::string compile_twin(std::unique_ptr<DoubleTwin>& twin) {
     if (!has_ability(judge_.backend(), BackendAbility::in_double_precision))
       return "the backend writes no twins";
     const auto kernel = double_twin_by(judge_.backend(), prepared_.reference->kernel);
     if (!kernel) return "the kernel needs more than other types";
-    auto made = std::make_unique<DoubleTwin<B>>();
+    auto made = std::make_unique<DoubleTwin>();
     const auto wide = in_double_precision(task());
     for (const auto& size : task().sizes) made->layouts.push_back(layout_of(wide, size));
     made->plans = judge_.plans_of(wide, *kernel);
     for (auto& plan : made->plans) round_scalars(task(), plan);
-    CompileResult<typename B::Program> result;
+    CompileResult<AnyBackend::Program> result;
     made->program = judge_.compile(prepared_, *kernel, made->plans, result)->program;
     if (!made->program) return "the twin does not compile";
     twin = std::move(made);
@@ -404,7 +405,7 @@ private:
       const KnownResult result{&layout, i, known.contents[i], inputs.host(),
                                prepared_.tolerance(id, i, known)};
       check.add(result, [&](const std::vector<std::byte>& content) {
-        return ResultComparison<B>::is_right(prepared_, id, i, content, known);
+        return ResultComparison::is_right(prepared_, id, i, content, known);
       });
     }
   }
@@ -418,8 +419,8 @@ private:
     return task().tolerance && *task().tolerance > least;
   }
 
-  Judge<B>& judge_;
-  PreparedTask<B>& prepared_;
+  Judge& judge_;
+  PreparedTask& prepared_;
 };
 
 } // namespace mtmc

@@ -42,11 +42,11 @@ struct SizeTimes {
 
 /// The timing of one evaluation. A round takes one pair at every timed size; pairs alternate in who comes
 /// first.
-template <class B> class TimingStage {
+class TimingStage {
 public:
   /// `incumbent` may be null: then the candidate's times are taken alone. `check_seconds` are those of the
   /// candidate's checked calls, by size.
-  TimingStage(Judge<B>& judge, PreparedTask<B>& prepared, Contestant<B>& candidate, Contestant<B>* incumbent,
+  TimingStage(Judge& judge, PreparedTask& prepared, Contestant& candidate, Contestant* incumbent,
               std::span<const double> check_seconds)
       : judge_(judge), prepared_(prepared), candidate_(candidate), incumbent_(incumbent),
         candidate_seconds_(check_seconds.begin(), check_seconds.end()),
@@ -294,7 +294,7 @@ private:
   /// One for each call of a group.
   using GroupInputs = std::vector<std::shared_ptr<const CaseInputs>>;
 
-  [[nodiscard]] TimedRun time(Contestant<B>& contestant, const SizeTimes& times, const GroupInputs& inputs,
+  [[nodiscard]] TimedRun time(Contestant& contestant, const SizeTimes& times, const GroupInputs& inputs,
                               const Poison& poison, double limit) {
     std::vector<LaunchPlan> group;
     for (std::size_t i = 0; i < times.group; ++i) {
@@ -321,7 +321,7 @@ private:
   [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
                                                        const std::vector<CaseId>& cases,
                                                        const GroupInputs& inputs, const Poison& poison) {
-    std::vector<FinishedCall<B>> calls;
+    std::vector<FinishedCall> calls;
     for (std::size_t i = 0; i < times.group; ++i) {
       if (wanted_[i] == nullptr && judge_.locks().timed_results)
         wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
@@ -348,7 +348,7 @@ private:
     }
     times.incumbent.push_back(timed.seconds / static_cast<double>(times.group));
     incumbent_seconds_[times.size] = times.incumbent.back();
-    std::vector<FinishedCall<B>> calls;
+    std::vector<FinishedCall> calls;
     const bool is_reference = incumbent_ == prepared_.reference.get();
     for (std::size_t i = 0; i < times.group; ++i) {
       // Of the reference itself, results may be known from an earlier candidate.
@@ -362,7 +362,7 @@ private:
     const auto problem = judge_.look_at(prepared_, calls, poison, unused);
     for (std::size_t i = 0; i < times.group; ++i) {
       if (!problem && wanted_[i] == nullptr) {
-        CallResults<B> results(judge_.backend(), *calls[i].slot, layout);
+        CallResults results(judge_.backend(), *calls[i].slot, layout);
         wanted_[i] = judge_.keep_reference(prepared_, cases[i], results);
       }
       // Where programs share an address space, the answer must not lie there while the candidate runs.
@@ -378,10 +378,10 @@ private:
     for (auto& times : times_) times.incumbent.clear();
   }
 
-  Judge<B>& judge_;
-  PreparedTask<B>& prepared_;
-  Contestant<B>& candidate_;
-  Contestant<B>* incumbent_;
+  Judge& judge_;
+  PreparedTask& prepared_;
+  Contestant& candidate_;
+  Contestant* incumbent_;
   std::vector<double> candidate_seconds_;
   std::vector<double> incumbent_seconds_;
   std::vector<SizeTimes> times_;

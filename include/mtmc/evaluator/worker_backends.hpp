@@ -1,9 +1,8 @@
 #pragma once
 /// What a worker offers to its hosts.
 
-#include <mtmc/core/any.hpp>
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/task.hpp>
-#include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/support/program_roles.hpp>
 
 #include <functional>
@@ -19,22 +18,12 @@ struct WorkerFolders {
   std::string device_lock{};
 };
 
-/// A judge in a worker.
-struct WorkerJudge {
-  AnyEvaluator evaluator;
-  /// Whether the process cannot be used any more (a lost device context, say): the worker then ends after its
-  /// answer and is replaced. May be empty.
-  std::function<bool()> spent{};
-};
-
 /// A backend that a worker offers.
 struct WorkerBackend {
   /// As in `WorkerOptions::backend`.
   std::string name;
-  /// Makes the judge; `backend_options` is the text of a JSON object. Throws `Error`.
-  std::function<WorkerJudge(const std::string& backend_options, const KernelEvaluatorOptions& options,
-                            const WorkerFolders& folders)>
-      make;
+  /// Makes it; `options` is the text of a JSON object. Throws `Error`.
+  std::function<AnyBackend(const std::string& options, const WorkerFolders& folders)> make;
   /// What else the program must be able to be for this backend.
   std::vector<ProgramRole> roles{};
 };

@@ -5,12 +5,10 @@
 
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
 
 #include <concepts>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,18 +59,6 @@ template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, con
   }
 }
 
-/// An evaluator that somebody else looks at, too.
-template <class E> struct SharedEvaluator {
-  std::shared_ptr<E> shared;
-
-  [[nodiscard]] const Device& device() { return shared->device(); }
-  [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
-    return shared->evaluate(request, std::move(stop));
-  }
-  void prepare(const Task& task, std::stop_token stop) { shared->prepare(task, std::move(stop)); }
-  [[nodiscard]] std::string identity() const { return shared->identity(); }
-};
-
 template <class B> [[nodiscard]] WorkerBackend worker_backend() {
   static_assert(check_backend<B>());
   static_assert(NamedBackend<B>,
@@ -80,14 +66,8 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
   std::vector<ProgramRole> roles;
   if constexpr (HasProgramRole<B>) roles.push_back(B::role());
   return {std::string(std::string_view(B::name)),
-          [](const std::string& backend_options, const KernelEvaluatorOptions& options,
-             const WorkerFolders& folders) {
-            auto evaluator = std::make_shared<KernelEvaluator<B>>(
-                backend_from_json<B>(parse_json(backend_options, "backend_options"), folders), options);
-            WorkerJudge judge{SharedEvaluator<KernelEvaluator<B>>{evaluator}, {}};
-            if constexpr (SaysWhenSpent<B>)
-              judge.spent = [evaluator] { return is_spent(evaluator->backend()); };
-            return judge;
+          [](const std::string& options, const WorkerFolders& folders) -> AnyBackend {
+            return backend_from_json<B>(parse_json(options, "backend_options"), folders);
           },
           std::move(roles)};
 }

@@ -1,8 +1,10 @@
 #pragma once
 /// The inside of a worker: reads requests, lets the judge answer them, and ends when nobody listens.
 
+#include <mtmc/core/any.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/validate_evaluation.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker_backends.hpp>
 #include <mtmc/evaluator/worker_protocol.hpp>
@@ -21,6 +23,7 @@
 #include <deque>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
@@ -68,7 +71,7 @@ public:
       if (type == worker_message::prepare) answer(*message, [&] { return prepare(*message); });
       if (type == worker_message::evaluate) {
         answer(*message, [&] { return evaluate(*message); });
-        if (judge_->spent && judge_->spent()) {
+        if (backend_->spent()) {
           send(worker_message::bye, Json::object());
           break;
         }
@@ -76,6 +79,7 @@ public:
       if (type == worker_message::forget) tasks_.erase(text_of(*message, "task_id"));
     }
     judge_.reset();
+    backend_.reset();
     return 0;
   }
 
@@ -200,12 +204,13 @@ private:
         read_value(hello["evaluator_options"], options, "evaluator_options");
       const auto backend_options =
           hello.contains("backend_options") ? hello["backend_options"] : Json::object();
-      judge_ = backend(text_of(hello, "backend")).make(backend_options.dump(), options, folders);
+      backend_ = backend(text_of(hello, "backend")).make(backend_options.dump(), folders);
+      judge_ = kernel_evaluator(AnyBackend(std::ref(*backend_)), options);
       Json message{{"protocol", worker_protocol_version},
                    {"version", version_string},
-                   {"identity", judge_->evaluator.identity()},
+                   {"identity", judge_->identity()},
                    {"attaches_hooks", bool(backends_.attach_hooks)}};
-      message["device"] = judge_->evaluator.device();
+      message["device"] = judge_->device();
       ready = true;
       return std::pair{worker_message::ready, std::move(message)};
     });
@@ -273,7 +278,7 @@ private:
       throw Error(error_id::worker_request, "the message has no task", "See evaluator/worker_protocol.hpp");
     read_value(message["task"], task, "task");
     attach_hooks(task, message);
-    judge_->evaluator.prepare(task, stop_token());
+    judge_->prepare(task, stop_token());
     tasks_.insert_or_assign(text_of(message, "task_id"), std::move(task));
     return {worker_message::prepared, Json::object()};
   }
@@ -306,7 +311,7 @@ private:
     EvaluationRequest request;
     read_value(whole, request, "evaluation_request");
     request.task = task->second;
-    const auto evaluation = judge_->evaluator.evaluate(request, stop_token());
+    const auto evaluation = judge_->evaluate(request, stop_token());
     validate_evaluation(evaluation);
     Json answer = Json::object();
     answer["evaluation"] = evaluation;
@@ -317,7 +322,9 @@ private:
   int input_;
   int output_;
   std::string token_;
-  std::optional<WorkerJudge> judge_;
+  std::optional<AnyBackend> backend_;
+  /// Uses the backend to its end.
+  std::optional<AnyEvaluator> judge_;
   std::map<std::string, Task> tasks_;
 
   std::mutex mutex_;

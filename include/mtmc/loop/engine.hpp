@@ -24,7 +24,7 @@ namespace mtmc::detail {
 /// One run on one task.
 class LoopEngine {
 public:
-  LoopEngine(const LoopParts& parts, const LoopOptions& options, const Task& task, std::stop_token host)
+  LoopEngine(LoopParts& parts, const LoopOptions& options, const Task& task, std::stop_token host)
       : parts_{parts}, options_{options}, task_{task}, calls_{parts, options, task, std::move(host)} {
     result_.task = task;
     result_.best = task.kernel;
@@ -56,7 +56,7 @@ private:
 
   /// A reason if there is nothing to search.
   [[nodiscard]] std::optional<StopReason> begin() {
-    calls_.notify(options_.observer.preparing, RunPreparing{task_, parts_.start_seconds});
+    calls_.notify(options_.observer.preparing, RunPreparing{task_, parts_.evaluator.start_seconds()});
     progress(Phase::preparing, 0, 1);
     calls_.begin();
     result_.device = calls_.device();
@@ -150,7 +150,7 @@ private:
 
   /// A policy with actions of its own may have some where the action space has none left.
   [[nodiscard]] bool can_go_on(const SearchNode& node) const {
-    return node.can_go_on() || (parts_.propose != nullptr && !node.stopped);
+    return node.can_go_on() || (parts_.policy.proposes_actions() && !node.stopped);
   }
 
   [[nodiscard]] Observation observe(const SearchNode& node) const {
@@ -170,7 +170,7 @@ private:
   [[nodiscard]] bool decide(SearchNode& node, int parent_index) {
     auto legal = node.legal;
     const auto seen = observe(node);
-    const bool proposes = parts_.propose != nullptr;
+    const bool proposes = parts_.policy.proposes_actions();
     auto decision = calls_.journal().find_decision(step_, parent_index, node.id, proposes ? nullptr : &legal);
     if (decision) legal = decision->legal;
     if (!decision) {
@@ -246,7 +246,7 @@ private:
     const int total = static_cast<int>(open.size());
     std::atomic<int> done{0};
     progress(Phase::drafting, 0, total);
-    for_each_parallel(open.size(), concurrency(parts_.coder_limit), [&](std::size_t i) {
+    for_each_parallel(open.size(), concurrency(parts_.coder.concurrency_limit()), [&](std::size_t i) {
       auto& chain = *open[i];
       if (wave > 0) chain.request.repair = repair_context(chain);
       const DraftName name{chain.request.id(), chain.request.sample, wave};
@@ -285,7 +285,7 @@ private:
     const int total = static_cast<int>(groups.size());
     std::atomic<int> done{0};
     progress(Phase::evaluating, 0, total);
-    for_each_parallel(groups.size(), concurrency(parts_.evaluator_limit), [&](std::size_t i) {
+    for_each_parallel(groups.size(), concurrency(parts_.evaluator.concurrency_limit()), [&](std::size_t i) {
       const auto& kernel = *groups[i].front()->last()->draft.kernel;
       // A failure does not depend on what the candidate was to be compared with.
       if (const auto failed = failed_.find(ids[i]); failed != failed_.end())
@@ -490,7 +490,7 @@ private:
     return true;
   }
 
-  const LoopParts& parts_;
+  LoopParts& parts_;
   const LoopOptions& options_;
   const Task& task_;
   PartCalls calls_;

@@ -7,7 +7,7 @@
 #include <mtmc/loop/parts.hpp>
 #include <mtmc/loop/result.hpp>
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <type_traits>
@@ -19,10 +19,10 @@ namespace mtmc {
 namespace detail {
 
 /// The search itself. Throws `Error` for what goes wrong before the first step.
-[[nodiscard]] Result run_search(const LoopParts& parts, const LoopOptions& options, const Task& task,
+[[nodiscard]] Result run_search(LoopParts& parts, const LoopOptions& options, const Task& task,
                                 std::stop_token stop);
 /// A run whose errors are in its result from the beginning on.
-[[nodiscard]] Result run_or_report(const LoopParts& parts, const LoopOptions& options, const Task& task,
+[[nodiscard]] Result run_or_report(LoopParts& parts, const LoopOptions& options, const Task& task,
                                    const std::stop_token& stop);
 /// Throws `Error` (`mtmc.loop.001`) if two tasks would write to the same folder.
 void check_folders(const LoopOptions& options, std::span<const Task> tasks);
@@ -63,7 +63,7 @@ public:
   /// be judged, the start kernel fails, the folder cannot be written); later errors are in the result, next
   /// to the best kernel so far. `stop` ends the run soon, with what it has.
   [[nodiscard]] Result optimize(const Task& task, std::stop_token stop = {}) {
-    const auto parts = erased_parts();
+    auto parts = erased_parts();
     return detail::run_search(parts, options_, task, std::move(stop));
   }
 
@@ -71,7 +71,7 @@ public:
   /// goes wrong with one task, from its beginning on, is in its result only.
   [[nodiscard]] std::vector<Result> optimize(std::span<const Task> tasks, std::stop_token stop = {}) {
     detail::check_folders(options_, tasks);
-    const auto parts = erased_parts();
+    auto parts = erased_parts();
     std::vector<Result> results;
     results.reserve(tasks.size());
     for (const auto& task : tasks) results.push_back(detail::run_or_report(parts, options_, task, stop));
@@ -80,59 +80,8 @@ public:
 
 private:
   [[nodiscard]] detail::LoopParts erased_parts() {
-    using Finder = const std::remove_reference_t<F>;
-    using Judge = std::remove_reference_t<E>;
-    detail::LoopParts parts;
-    parts.policy = pointer(policy_);
-    parts.coder = pointer(coder_);
-    parts.finder = pointer(finder_);
-    parts.evaluator = pointer(evaluator_);
-    parts.distribution = [](void* policy, const Observation& seen, std::span<const Action> legal,
-                            std::stop_token stop) {
-      return static_cast<std::remove_reference_t<P>*>(policy)->distribution(seen, legal, std::move(stop));
-    };
-    if constexpr (ProposesActions<std::remove_reference_t<P>>)
-      if (!never_proposes(policy_))
-        parts.propose = [](void* policy, const Observation& seen, std::span<const Action> legal,
-                           std::stop_token stop) {
-          return static_cast<std::remove_reference_t<P>*>(policy)->propose(seen, legal, std::move(stop));
-        };
-    parts.implement = [](void* coder, const CodingRequest& request, std::stop_token stop) {
-      return static_cast<std::remove_reference_t<C>*>(coder)->implement(request, std::move(stop));
-    };
-    parts.find = [](const void* finder, const Task& task, const Kernel& kernel) {
-      return static_cast<Finder*>(finder)->find(task, kernel);
-    };
-    parts.device = [](void* evaluator) {
-      const Device& device = static_cast<Judge*>(evaluator)->device();
-      return Device(device);
-    };
-    parts.evaluate = [](void* evaluator, const EvaluationRequest& request, std::stop_token stop) {
-      return static_cast<Judge*>(evaluator)->evaluate(request, std::move(stop));
-    };
-    if constexpr (PreparesTask<Judge>)
-      parts.prepare = [](void* evaluator, const Task& task, std::stop_token stop) {
-        static_cast<Judge*>(evaluator)->prepare(task, std::move(stop));
-      };
-    parts.policy_identity = identity_of(policy_);
-    parts.coder_identity = identity_of(coder_);
-    parts.finder_identity = identity_of(finder_);
-    parts.evaluator_identity = identity_of(evaluator_);
-    parts.coder_limit = concurrency_limit_of(coder_);
-    parts.evaluator_limit = concurrency_limit_of(evaluator_);
-    parts.start_seconds = start_seconds_of(evaluator_);
-    return parts;
-  }
-
-  /// A type-erased policy has the ability or not by what it holds.
-  template <class Part> [[nodiscard]] static bool never_proposes(const Part& policy) noexcept {
-    if constexpr (requires { policy.proposes_actions(); })
-      return !policy.proposes_actions();
-    else
-      return false;
-  }
-  template <class Part> [[nodiscard]] static void* pointer(Part& part) noexcept {
-    return const_cast<void*>(static_cast<const void*>(std::addressof(part)));
+    return {AnyPolicy(std::ref(policy_)), AnyCoder(std::ref(coder_)), AnyRegionFinder(std::cref(finder_)),
+            AnyEvaluator(std::ref(evaluator_))};
   }
 
   P policy_;

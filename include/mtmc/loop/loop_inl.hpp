@@ -9,7 +9,7 @@
 
 namespace mtmc::detail {
 
-MTMC_INLINE Result run_search(const LoopParts& parts, const LoopOptions& options, const Task& task,
+MTMC_INLINE Result run_search(LoopParts& parts, const LoopOptions& options, const Task& task,
                               std::stop_token stop) {
   return LoopEngine(parts, options, task, std::move(stop)).run();
 }
@@ -23,7 +23,7 @@ MTMC_INLINE void check_folders(const LoopOptions& options, std::span<const Task>
                   "Rename one of them, so that each has a folder of its own", options.output);
 }
 
-MTMC_INLINE Result run_or_report(const LoopParts& parts, const LoopOptions& options, const Task& task,
+MTMC_INLINE Result run_or_report(LoopParts& parts, const LoopOptions& options, const Task& task,
                                  const std::stop_token& stop) {
   try {
     return LoopEngine(parts, options, task, stop).run();

@@ -44,7 +44,7 @@ template <class Call> auto guarded(std::string_view part, Call&& call) {
 /// The parts of a run with everything they were asked so far. May be used from several threads at once.
 class PartCalls {
 public:
-  PartCalls(const LoopParts& parts, const LoopOptions& options, const Task& task, std::stop_token host)
+  PartCalls(LoopParts& parts, const LoopOptions& options, const Task& task, std::stop_token host)
       : parts_{parts}, options_{options}, task_{task}, host_{std::move(host)}, on_host_stop_{host_,
                                                                                              Forward{this}} {}
   PartCalls(const PartCalls&) = delete;
@@ -52,7 +52,7 @@ public:
 
   /// Opens the journal. Throws `Error` where that, or asking for the device, fails.
   void begin() {
-    device_ = guarded("evaluator", [this] { return parts_.device(parts_.evaluator); });
+    device_ = guarded("evaluator", [this] { return parts_.evaluator.device(); });
     if (!options_.output.empty())
       journal_.emplace(run_folder(options_.output, task_.name), options_.durable, options_.resume);
     else
@@ -74,10 +74,10 @@ public:
     set_up.minimum_gain = options_.minimum_gain;
     set_up.mask_failed_actions = options_.mask_failed_actions;
     for (const auto& type : options_.action_space.types) set_up.optimizations.push_back(type.id);
-    set_up.policy = parts_.policy_identity;
-    set_up.coder = parts_.coder_identity;
-    set_up.region_finder = parts_.finder_identity;
-    set_up.evaluator = parts_.evaluator_identity;
+    set_up.policy = parts_.policy.identity();
+    set_up.coder = parts_.coder.identity();
+    set_up.region_finder = parts_.finder.identity();
+    set_up.evaluator = parts_.evaluator.identity();
     journal_->begin(std::move(header));
     // What is measured of a device is never twice the same; a request must be, or its answer is lost.
     if (journal_->resumed() && device_digest(journal_->device()) == device_digest_)
@@ -116,7 +116,7 @@ public:
   /// The structure of a kernel.
   [[nodiscard]] Structure structure(const Kernel& kernel, const std::string& id) {
     if (auto found = journal_->find_structure(id)) return std::move(*found);
-    auto structure = guarded("region finder", [&] { return parts_.find(parts_.finder, task_, kernel); });
+    auto structure = guarded("region finder", [&] { return parts_.finder.find(task_, kernel); });
     return journal_->add(StructureRecord{id, std::move(structure)});
   }
 
@@ -125,8 +125,7 @@ public:
                                                              std::span<const Action> legal) {
     if (!go_live()) return std::nullopt;
     auto answer = cuttable<std::vector<Action>>(source_.get_token(), [&] {
-      return guarded("policy",
-                     [&] { return parts_.propose(parts_.policy, seen, legal, source_.get_token()); });
+      return guarded("policy", [&] { return parts_.policy.propose(seen, legal, source_.get_token()); });
     });
     if (!answer) return answer;
     std::erase_if(*answer, [](const Action& action) { return action.kind == Action::Kind::stop; });
@@ -139,8 +138,7 @@ public:
                                                                std::span<const Action> legal) {
     if (!go_live()) return std::nullopt;
     auto answer = cuttable<ActionDistribution>(source_.get_token(), [&] {
-      return guarded("policy",
-                     [&] { return parts_.distribution(parts_.policy, seen, legal, source_.get_token()); });
+      return guarded("policy", [&] { return parts_.policy.distribution(seen, legal, source_.get_token()); });
     });
     if (answer) check_distribution(*answer, legal.size());
     return answer;
@@ -156,7 +154,7 @@ public:
     }
     if (!go_live()) return std::nullopt;
     auto answer = cuttable<Draft>(source_.get_token(), [&] {
-      return guarded("coder", [&] { return parts_.implement(parts_.coder, request, source_.get_token()); });
+      return guarded("coder", [&] { return parts_.coder.implement(request, source_.get_token()); });
     });
     if (!answer || (source_.stop_requested() && answer->failure == DraftFailure::cancelled))
       return std::nullopt;
@@ -172,7 +170,7 @@ public:
                                             const Kernel* incumbent, const std::string& incumbent_id) {
     Judged judged;
     judged.key =
-        evaluation_key(role, id, incumbent_id, task_digest_, device_digest_, parts_.evaluator_identity);
+        evaluation_key(role, id, incumbent_id, task_digest_, device_digest_, parts_.evaluator.identity());
     if (auto found = journal_->find_evaluation(judged.key)) {
       judged.evaluation = std::move(*found);
       judged.replayed = true;
@@ -191,7 +189,7 @@ public:
       answer = cuttable<Evaluation>(stop, [&] {
         prepare(stop);
         return guarded("evaluator", [&] {
-          auto evaluation = parts_.evaluate(parts_.evaluator, request, stop);
+          auto evaluation = parts_.evaluator.evaluate(request, stop);
           validate_evaluation(evaluation);
           return evaluation;
         });
@@ -238,10 +236,9 @@ private:
   }
 
   void prepare(const std::stop_token& stop) {
-    if (parts_.prepare == nullptr) return;
     const std::lock_guard lock{prepare_mutex_};
     if (prepared_) return;
-    guarded("evaluator", [&] { parts_.prepare(parts_.evaluator, task_, stop); });
+    guarded("evaluator", [&] { parts_.evaluator.prepare(task_, stop); });
     prepared_ = true;
   }
 
@@ -263,7 +260,7 @@ private:
     return {};
   }
 
-  const LoopParts& parts_;
+  LoopParts& parts_;
   const LoopOptions& options_;
   const Task& task_;
   std::stop_token host_;

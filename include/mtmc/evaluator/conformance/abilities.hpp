@@ -22,8 +22,6 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
     return requires { &B::identity; };
   case BackendAbility::max_concurrency:
     return requires { &B::max_concurrency; };
-  case BackendAbility::screen:
-    return requires { &B::screen; };
   case BackendAbility::resources:
     return requires { &B::resources; };
   case BackendAbility::guard_page_bytes:

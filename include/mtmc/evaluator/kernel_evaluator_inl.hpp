@@ -1,0 +1,16 @@
+#pragma once
+/// Definitions of evaluator/kernel_evaluator.hpp.
+
+#include <mtmc/compiled.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/trust_protocol.hpp>
+
+#include <utility>
+
+namespace mtmc {
+
+MTMC_INLINE AnyEvaluator kernel_evaluator(AnyBackend backend, KernelEvaluatorOptions options) {
+  return detail::TrustProtocol{std::move(backend), options};
+}
+
+} // namespace mtmc
