@@ -24,44 +24,16 @@ namespace mtmc {
 
 namespace detail {
 
-[[nodiscard]] inline std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
+[[nodiscard]] std::string utc_now();
 
-[[nodiscard]] inline std::string host_name() {
-  char text[256] = {};
-  return ::gethostname(text, sizeof text - 1) == 0 ? text : "";
-}
+[[nodiscard]] std::string host_name();
 
-[[nodiscard]] inline std::string version_text() {
-  return std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
-         std::to_string(version_patch);
-}
+[[nodiscard]] std::string version_text();
 
-[[nodiscard]] inline std::string random_run_id() {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(random_key_from_os()));
-  return text;
-}
+[[nodiscard]] std::string random_run_id();
 
 /// Names of the settings in which two set-ups differ, with both values; empty if they agree.
-[[nodiscard]] inline std::string differences(const SetUp& recorded, const SetUp& now) {
-  const Json was = recorded, is = now;
-  std::string text;
-  for (const auto& item : is.items()) {
-    const auto& old = was.contains(item.key()) ? was[item.key()] : Json();
-    if (old == item.value()) continue;
-    text += (text.empty() ? "" : "; ") + item.key() + " was " + dump(old) + " and is " + dump(item.value());
-  }
-  for (const auto& item : was.items())
-    if (!is.contains(item.key()))
-      text += (text.empty() ? "" : "; ") + item.key() + " was " + dump(item.value()) + " and is not set";
-  return text;
-}
+[[nodiscard]] std::string differences(const SetUp& recorded, const SetUp& now);
 
 } // namespace detail
 
@@ -75,65 +47,11 @@ public:
   /// In `folder`, which is created if need be. With `resume`, a run found there is taken up; without, finding
   /// one is an error, so that nothing is ever overwritten.
   /// Throws `Error` (`mtmc.journal.001` to `003`).
-  Journal(const std::string& folder, bool durable, bool resume) : folder_{folder} {
-    file_ = std::make_unique<JournalFile>(journal_path(folder), durable);
-    store_ = std::make_unique<KernelStore>(folder, durable);
-    const auto content = file_->take_content();
-    const auto lines = detail::complete_lines(content);
-    if (!lines.empty() && !resume)
-      throw Error(error_id::journal_other_run, "the folder already holds a run",
-                  "Resume it (`LoopOptions::resume`), or choose another output folder", file_->path());
-    auto runs = detail::read_runs(lines, file_->path(), *store_);
-    if (runs.size() > 1)
-      throw Error(error_id::journal_other_run, "the journal holds several runs: it was merged",
-                  "Resume a run in its own folder", file_->path());
-    std::size_t complete = 0;
-    for (const auto line : lines) complete += line.size() + 1;
-    file_->truncate(complete);
-    if (runs.empty()) return;
-    run_ = std::move(runs.front());
-    resumed_ = true;
-    live_ = false;
-    forget_unanswered_drafts();
-  }
+  Journal(const std::string& folder, bool durable, bool resume);
 
   /// Writes the first record of a run, or of a session that takes one up; version, time, process and host are
   /// filled in. Throws `Error` (`mtmc.journal.003`) if the journal belongs to another task, device or set-up.
-  void begin(RunRecord header) {
-    header.version = detail::version_text();
-    header.started = detail::utc_now();
-    header.pid = ::getpid();
-    header.host = detail::host_name();
-    if (!resumed_) {
-      run_.id = file_ ? detail::random_run_id() : std::string(16, '0');
-      write("run", header);
-      run_.header = std::move(header);
-      return;
-    }
-    const auto refuse = [this](const std::string& why) {
-      throw Error(error_id::journal_other_run, why,
-                  "Resume with the same task, device and options, or choose another output folder",
-                  file_->path());
-    };
-    const auto& was = run_.header;
-    if (was.task.name != header.task.name)
-      refuse("the journal belongs to the task " + was.task.name + ", not to " + header.task.name);
-    if (task_digest(was.task) != task_digest(header.task))
-      refuse("the journal belongs to another version of the task " + was.task.name +
-             ": its kernel, arguments or sizes have changed");
-    if (was.device.name != header.device.name || was.device.kind != header.device.kind ||
-        was.device.arch != header.device.arch)
-      refuse("the journal belongs to the device " + was.device.name + " (" + was.device.arch + "), not to " +
-             header.device.name + " (" + header.device.arch + ')');
-    if (const auto text = detail::differences(was.set_up, header.set_up); !text.empty())
-      refuse("the run was started with another set-up: " + text);
-    write("resume", ResumeRecord{header.version, header.started, header.pid, header.host, header.max_steps,
-                                 header.budget});
-    if (const auto step = detail::first_unanswered_step(run_)) {
-      rewind(*step, {});
-      forget_unanswered_drafts();
-    }
-  }
+  void begin(RunRecord header);
 
   [[nodiscard]] bool resumed() const noexcept { return resumed_; }
   /// The device as the first session of the run found it. To be called after `begin`.
@@ -143,191 +61,57 @@ public:
 
   /// Wall-clock seconds of the run over all sessions. As long as a resumed run only hears again what it was
   /// told, its clock shows the time at which it was told.
-  [[nodiscard]] double seconds() const {
-    const std::lock_guard lock{mutex_};
-    return clock();
-  }
+  [[nodiscard]] double seconds() const;
   /// Whether something new was asked in this session.
-  [[nodiscard]] bool live() const {
-    const std::lock_guard lock{mutex_};
-    return live_;
-  }
+  [[nodiscard]] bool live() const;
   /// To be called before something new is asked: from here on the clock runs.
-  void go_live() {
-    const std::lock_guard lock{mutex_};
-    if (live_) return;
-    live_ = true;
-    earlier_ = run_.seconds;
-    start_ = std::chrono::steady_clock::now();
-  }
+  void go_live();
 
   /// Nothing is written to the disk any more, nothing fails any more: for a run that has to end because its
   /// journal cannot be written.
-  void close() noexcept {
-    const std::lock_guard lock{mutex_};
-    file_.reset();
-    store_.reset();
-  }
+  void close() noexcept;
 
   /// Stores a kernel's text on the disk, before anything is done with it. `id` is the kernel's.
-  void save(const Kernel& kernel, const std::string& id) {
-    if (store_) store_->save(kernel, id);
-  }
+  void save(const Kernel& kernel, const std::string& id);
 
-  [[nodiscard]] std::optional<Structure> find_structure(const std::string& kernel) const {
-    const std::lock_guard lock{mutex_};
-    const auto found = run_.structures.find(kernel);
-    if (found == run_.structures.end()) return std::nullopt;
-    return found->second;
-  }
+  [[nodiscard]] std::optional<Structure> find_structure(const std::string& kernel) const;
   /// Answers the structure as a later session will read it.
-  Structure add(StructureRecord record) {
-    record = write("structure", std::move(record));
-    const std::lock_guard lock{mutex_};
-    return run_.structures[record.kernel] = std::move(record.structure);
-  }
+  Structure add(StructureRecord record);
 
   /// The policy's recorded answer, if the question is the same.
   [[nodiscard]] std::optional<DecisionRecord>
-  find_decision(int step, int parent_index, const std::string& parent, const std::vector<Action>* legal) {
-    const std::lock_guard lock{mutex_};
-    for (std::size_t i = run_.decisions.size(); i-- > 0;) {
-      const auto& decision = run_.decisions[i];
-      if (decision.step != step || decision.parent_index != parent_index) continue;
-      if (decision.parent != parent || (legal != nullptr && decision.legal != *legal)) break;
-      heard(run_.decision_times[i]);
-      return decision;
-    }
-    return std::nullopt;
-  }
+  find_decision(int step, int parent_index, const std::string& parent, const std::vector<Action>* legal);
   /// Whether there is any recorded answer for this step.
-  [[nodiscard]] bool has_decision(int step) const {
-    const std::lock_guard lock{mutex_};
-    for (const auto& decision : run_.decisions)
-      if (decision.step == step) return true;
-    return false;
-  }
+  [[nodiscard]] bool has_decision(int step) const;
   /// Adds a decision; `earlier` are those of the same step. Where the journal tells the step differently, it
   /// is rewound first. Answers the decision as a later session will read it.
-  DecisionRecord add(DecisionRecord record, const std::vector<DecisionRecord>& earlier) {
-    bool stale = false;
-    {
-      const std::lock_guard lock{mutex_};
-      for (const auto& other : run_.decisions)
-        stale = stale || other.step > record.step ||
-                (other.step == record.step && other.parent_index >= record.parent_index);
-    }
-    if (stale) rewind(record.step, earlier);
-    return append_decision(std::move(record));
-  }
+  DecisionRecord add(DecisionRecord record, const std::vector<DecisionRecord>& earlier);
 
-  [[nodiscard]] std::optional<Draft> find_draft(const DraftName& name) {
-    const std::lock_guard lock{mutex_};
-    const auto found = run_.drafts.find(name);
-    if (found == run_.drafts.end()) return std::nullopt;
-    if (const auto time = run_.draft_times.find(name); time != run_.draft_times.end()) heard(time->second);
-    return found->second.draft;
-  }
+  [[nodiscard]] std::optional<Draft> find_draft(const DraftName& name);
   /// Answers the draft as a later session will read it. `kernel_id` is the id of its kernel, which must have
   /// been stored; empty if it has none.
-  Draft add(DraftRecord record, const std::string& kernel_id) {
-    record = write("draft", std::move(record), kernel_id);
-    const std::lock_guard lock{mutex_};
-    const DraftName name{record.request, record.sample, record.repair};
-    auto draft = record.draft;
-    if (detail::is_answer(draft)) run_.drafts[name] = std::move(record);
-    return draft;
-  }
+  Draft add(DraftRecord record, const std::string& kernel_id);
 
-  [[nodiscard]] std::optional<Evaluation> find_evaluation(const std::string& key) {
-    const std::lock_guard lock{mutex_};
-    const auto found = run_.evaluations.find(key);
-    if (found == run_.evaluations.end()) return std::nullopt;
-    if (const auto time = run_.evaluation_times.find(key); time != run_.evaluation_times.end())
-      heard(time->second);
-    return found->second.evaluation;
-  }
+  [[nodiscard]] std::optional<Evaluation> find_evaluation(const std::string& key);
   /// Answers the evaluation as a later session will read it.
-  Evaluation add(EvaluationRecord record) {
-    record = write("evaluation", std::move(record));
-    const std::lock_guard lock{mutex_};
-    auto& place = run_.evaluations[record.key];
-    place = std::move(record);
-    return place.evaluation;
-  }
+  Evaluation add(EvaluationRecord record);
 
   /// Writes what a finished step came to, unless the journal says so already.
   void commit(const std::vector<DecisionRecord>& decisions, const std::vector<StepRecord>& steps,
-              const RoundRecord& round) {
-    if (!file_) {
-      run_.steps.insert(run_.steps.end(), steps.begin(), steps.end());
-      run_.rounds.push_back(round);
-      return;
-    }
-    std::vector<std::string> told, now;
-    for (const auto& record : run_.steps)
-      if (record.step == round.step) told.push_back(detail::dump(record));
-    for (const auto& record : run_.rounds)
-      if (record.step == round.step) told.push_back(detail::dump(record));
-    if (!told.empty()) {
-      for (const auto& record : steps) now.push_back(detail::dump(record));
-      now.push_back(detail::dump(round));
-    }
-    bool same = told.size() <= now.size();
-    for (std::size_t i = 0; same && i < told.size(); ++i) same = told[i] == now[i];
-    if (!same) {
-      rewind(round.step, decisions);
-      told.clear();
-    }
-    for (std::size_t i = told.size(); i < steps.size(); ++i) {
-      write("step", steps[i]);
-      run_.steps.push_back(steps[i]);
-    }
-    if (told.size() <= steps.size()) {
-      write("round", round);
-      run_.rounds.push_back(round);
-    }
-  }
+              const RoundRecord& round);
 
-  void add(const FinishRecord& record) {
-    write("finish", record);
-    run_.finish = record;
-  }
+  void add(const FinishRecord& record);
 
 private:
-  [[nodiscard]] double clock() const {
-    if (!live_) return heard_;
-    return earlier_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  void heard(double time) {
-    if (time > heard_) heard_ = time;
-  }
+  [[nodiscard]] double clock() const;
+  void heard(double time);
 
-  DecisionRecord append_decision(DecisionRecord record) {
-    record = write("decision", std::move(record));
-    const std::lock_guard lock{mutex_};
-    run_.decisions.push_back(record);
-    run_.decision_times.push_back(clock());
-    return record;
-  }
+  DecisionRecord append_decision(DecisionRecord record);
 
   /// Broken endpoints and the like are answers only where a finished step stands on them.
-  void forget_unanswered_drafts() {
-    const auto used = detail::drafts_of_steps(run_);
-    std::erase_if(run_.drafts, [&used](const auto& entry) {
-      return !detail::is_answer(entry.second.draft) &&
-             (!entry.second.draft.pending.empty() || !used.contains(entry.first));
-    });
-  }
+  void forget_unanswered_drafts();
 
-  void rewind(int step, const std::vector<DecisionRecord>& decisions) {
-    write("rewind", RewindRecord{step});
-    {
-      const std::lock_guard lock{mutex_};
-      detail::rewind(run_, step);
-    }
-    for (const auto& decision : decisions) append_decision(decision);
-  }
+  void rewind(int step, const std::vector<DecisionRecord>& decisions);
 
   /// Appends a record and answers it as a later session will read it: with bytes that are no UTF-8 replaced
   /// and infinities as NaN. So a resumed run sees exactly what the first one saw.
@@ -361,17 +145,7 @@ private:
     }
   }
 
-  void append(std::string_view kind, std::string_view body) {
-    const std::lock_guard lock{mutex_};
-    // No %f: the host's locale may write a decimal comma.
-    const auto micros = static_cast<long long>(clock() * 1e6);
-    char start[64];
-    std::snprintf(start, sizeof start, "\",\"time\":%lld.%06lld,", micros / 1000000, micros % 1000000);
-    std::string line;
-    line.reserve(body.size() + 100);
-    line.append("{\"record\":\"").append(kind).append("\",\"run\":\"").append(run_.id).append(start);
-    file_->append(line.append(body.substr(1)));
-  }
+  void append(std::string_view kind, std::string_view body);
 
   std::string folder_;
   std::unique_ptr<JournalFile> file_;
@@ -386,3 +160,7 @@ private:
 };
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/loop/journal_writer_inl.hpp>
+#endif

@@ -18,104 +18,26 @@ namespace mtmc {
 namespace detail {
 
 /// What a person can do about an errno value of a file operation; empty if the reason says it all.
-[[nodiscard]] inline std::string_view file_remedy(int error) noexcept {
-  switch (error) {
-  case ENOSPC:
-    return "the disk is full: free space or choose another folder";
-  case EDQUOT:
-    return "your quota is used up: free space or choose another folder";
-  case EROFS:
-    return "the file system is read-only: choose another folder";
-  case EACCES:
-  case EPERM:
-    return "permission is missing: change the owner or mode, or choose another place";
-  case ENOENT:
-    return "check the spelling, and that its folder exists";
-  case ENOTDIR:
-    return "a part of the path is a file: choose another place";
-  case EISDIR:
-    return "it is a folder: name a file in it";
-  case EMFILE:
-  case ENFILE:
-    return "too many files are open: raise the limit with ulimit -n";
-  case ENAMETOOLONG:
-    return "choose a shorter name";
-  case EFBIG:
-    return "the file would exceed a size limit: raise it with ulimit -f or choose another file system";
-  case EIO:
-    return "the disk reports an error: check it or choose another";
-  default:
-    return {};
-  }
-}
+[[nodiscard]] std::string_view file_remedy(int error) noexcept;
 
 /// Throws std::system_error with a text like "cannot write /a/b (the disk is full: ...): No space left on
 /// device".
-[[noreturn]] inline void throw_file_error(std::string_view doing, std::string_view path, int error) {
-  std::string text = "cannot " + std::string{doing} + " " + std::string{path};
-  if (const std::string_view remedy = file_remedy(error); !remedy.empty())
-    text += " (" + std::string{remedy} + ")";
-  throw std::system_error{error, std::generic_category(), text};
-}
+[[noreturn]] void throw_file_error(std::string_view doing, std::string_view path, int error);
 
 /// Writes all of `text`. 0, or the errno value of the failure.
-[[nodiscard]] inline int write_all(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written >= 0)
-      text.remove_prefix(static_cast<std::size_t>(written));
-    else if (errno != EINTR)
-      return errno;
-  }
-  return 0;
-}
+[[nodiscard]] int write_all(int descriptor, std::string_view text) noexcept;
 
 /// All bytes of an open file from its start, wherever it is being read or written; what can be had of it.
-[[nodiscard]] inline std::string content_of(int descriptor) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || status.st_size <= 0) return {};
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t got = ::pread(descriptor, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    at += static_cast<std::size_t>(got);
-  }
-  bytes.resize(at);
-  return bytes;
-}
+[[nodiscard]] std::string content_of(int descriptor);
 
 /// The folder that an entry lies in: "." for a bare name.
-[[nodiscard]] inline std::string parent_folder(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
+[[nodiscard]] std::string parent_folder(const std::string& path);
 
 } // namespace detail
 
 /// The whole content of a file, byte for byte.
 /// Throws std::system_error, whose what() names the path, the reason and the remedy.
-[[nodiscard]] inline std::string read_file(const std::string& path) {
-  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file) detail::throw_file_error("read", path, errno);
-  struct stat status {};
-  std::string text;
-  // The size is only a hint: files in /proc claim to be empty, and others may grow meanwhile.
-  if (::fstat(file.get(), &status) == 0 && status.st_size > 0)
-    text.reserve(static_cast<std::size_t>(status.st_size) + 1);
-  for (;;) {
-    const std::size_t used = text.size();
-    const std::size_t spare = text.capacity() - used;
-    text.resize(used + (spare > 4096 ? spare : 4096));
-    const ssize_t got = ::read(file.get(), text.data() + used, text.size() - used);
-    const int error = errno;
-    text.resize(used + (got > 0 ? static_cast<std::size_t>(got) : 0));
-    if (got == 0) return text;
-    if (got < 0 && error != EINTR) detail::throw_file_error("read", path, error);
-  }
-}
+[[nodiscard]] std::string read_file(const std::string& path);
 
 /// How a file is written.
 struct WriteOptions {
@@ -129,46 +51,14 @@ struct WriteOptions {
 /// since the text first goes to a file beside it, which is removed again on failure. The mode of an existing
 /// file is kept, a symbolic link is replaced and not followed. Throws std::system_error, whose what() names
 /// the path, the reason and the remedy; the old content is then untouched.
-inline void write_file_atomic(const std::string& path, std::string_view text,
-                              const WriteOptions& options = {}) {
-  const std::string beside = path + ".new-" + std::to_string(random_key_from_os());
-  FileDescriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-  if (!file) detail::throw_file_error("write", path, errno);
-  int error = 0;
-  struct stat old {};
-  if (::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) &&
-      ::fchmod(file.get(), old.st_mode & 07777) != 0)
-    error = errno;
-  if (error == 0) error = detail::write_all(file.get(), text);
-  if (error == 0 && options.durable && ::fsync(file.get()) != 0) error = errno;
-  // Network file systems report a full disk only here.
-  if (::close(file.release()) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error == 0 && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(beside.c_str());
-    detail::throw_file_error("write", path, error);
-  }
-  if (!options.durable) return;
-  const FileDescriptor folder{
-      ::open(detail::parent_folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (!folder || (::fsync(folder.get()) != 0 && errno != EINVAL))
-    detail::throw_file_error("write", path, errno);
-}
+void write_file_atomic(const std::string& path, std::string_view text, const WriteOptions& options = {});
 
 /// Creates a folder and those above it, as far as they are missing.
 /// Throws std::system_error, whose what() names the path, the reason and the remedy.
-inline void create_folders(const std::string& path) {
-  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    struct stat status {};
-    if (::mkdir(part.c_str(), 0777) != 0) {
-      const int error = errno;
-      // Some file systems answer EROFS or EACCES even for folders that exist.
-      if (::stat(part.c_str(), &status) != 0) detail::throw_file_error("create the folder", path, error);
-      if (!S_ISDIR(status.st_mode)) detail::throw_file_error("create the folder", path, ENOTDIR);
-    }
-    if (end == std::string::npos) return;
-  }
-}
+void create_folders(const std::string& path);
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/support/file_io_inl.hpp>
+#endif

@@ -42,27 +42,16 @@ namespace mtmc::detail {
 /// The compiler with its flags, and a private folder for what it makes.
 class CpuToolchain {
 public:
-  explicit CpuToolchain(const CpuBackendOptions& options)
-      : options_(options), compiler_(options), folder_(make_folder(options)),
-        fenced_(options.locks.compiler_fence && landlock_version() > 0) {}
+  explicit CpuToolchain(const CpuBackendOptions& options);
 
   [[nodiscard]] const CppCompiler& compiler() const noexcept { return compiler_; }
 
   /// The flags that decide what the compiler makes of a text, in one line.
-  [[nodiscard]] std::string flags() const {
-    std::string text;
-    for (const auto* const list : {&options_.flags, &options_.extra_flags})
-      for (const auto& flag : *list) text += (text.empty() ? "" : " ") + flag;
-    return text;
-  }
+  [[nodiscard]] std::string flags() const;
 
   /// The compiler and the flags that decide how fast a kernel's code is, as a shell takes them, up to the
   /// names of the files.
-  [[nodiscard]] std::string command() const {
-    auto text = compiler_.path();
-    for (const auto& flag : code_flags()) text += ' ' + shell_word(flag);
-    return text;
-  }
+  [[nodiscard]] std::string command() const;
 
   /// What keeps the compiler from files that are not its own, for the environment record: "Landlock", or
   /// "checked", if there is none, or the compiler cannot work behind it: then what it has read is looked at
@@ -71,105 +60,23 @@ public:
 
   /// Finds out which files are the compiler's own, when it is first called, by compiling a small program.
   /// Throws `Error` (`mtmc.backend.001`) if that fails.
-  void prepare() {
-    const std::scoped_lock lock(mutex_);
-    if (files_) return;
-    const TemporaryFolder folder({.base = folder_.path(), .prefix = "trial-"});
-    write_source(folder.path() + "/trial.cpp", correct_program);
-    auto arguments = code_flags();
-    arguments.insert(arguments.end(), {"-shared", "-MD", "-MF", "trial.d", "-o", "trial.so", "trial.cpp"});
-    auto telling = arguments;
-    telling.insert(telling.end(), {"-v", "-Wl,-t"});
-    const auto answer = compiler_.run(telling, folder.path(), {});
-    // Once more for the reason alone.
-    if (!answer.succeeded()) throw broken(compiler_.run(arguments, folder.path(), {}), "a correct program");
-    files_.emplace(compiler_, answer, folder.path(), options_.compiler_folders);
-  }
+  void prepare();
 
   /// Compiles a kernel with trampolines for those launches. `timed_out` is set if the deadline or a stop
   /// request came first; otherwise the answer has an object or at least one error.
   [[nodiscard]] Compilation compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
-                                    const CompilerLimits& limits, bool& timed_out) {
-    prepare();
-    const auto text = normalize_text(kernel.source);
-    TemporaryFolder folder({.base = folder_.path(), .prefix = "program-"});
-    write_source(folder.path() + "/kernel.cpp", text);
-    write_source(folder.path() + "/program.cpp", program_text(signatures));
-    const OwnFunctions own(text, signatures);
-    const bool fenced = fenced_;
-    auto built = build(folder.path(), limits, fenced, own);
-    if (built.failed() && !exhausted(built.answer, limits)) {
-      check_itself();
-      if (fenced && !fenced_) built = build(folder.path(), limits, false, own);
-    }
-    Compilation result;
-    timed_out = built.cut_short();
-    if (timed_out) return result;
-    // Before anything the compiler says is believed or handed on: it may quote what it should not have read.
-    if (!built.refused.empty()) {
-      result.diagnostics = std::move(built.refused);
-      result.refused = true;
-      return result;
-    }
-    const auto& answer = built.answer;
-    CompilerReport report(built.said, signatures,
-                          static_cast<int>(std::count(text.begin(), text.end(), '\n')), folder.path(),
-                          [this](const std::string& file) { return files_->is_header(file); });
-    result.diagnostics = report.diagnostics(most_diagnostics);
-    if (answer.succeeded()) {
-      const auto path = folder.path() + "/program.so";
-      if (const auto file = read_elf(read_file(path)))
-        result.resources["code_bytes"] = static_cast<double>(file->code_bytes);
-      remove_traces(folder.path());
-      result.object =
-          std::make_shared<const CompiledObject>(CompiledObject{std::move(folder), std::move(signatures)});
-      return result;
-    }
-    explain(answer, limits, folder.path(), result.diagnostics);
-    return result;
-  }
+                                    const CompilerLimits& limits, bool& timed_out);
 
   /// The runner's executable, compiled when it is first asked for. Throws `Error` (`mtmc.backend.001`) if
   /// that fails.
-  [[nodiscard]] std::string runner() {
-    const std::scoped_lock lock(mutex_);
-    if (!runner_.empty()) return runner_;
-    const auto source = runner_source();
-    const auto name =
-        "mtmc-runner-" + sha256_hex(source + compiler_.path() + compiler_.version()).substr(0, 16);
-    const auto cached = options_.cache_folder + '/' + name;
-    if (!options_.cache_folder.empty() && ::access(cached.c_str(), X_OK) == 0) return runner_ = cached;
-    write_source(folder_.path() + "/runner.cpp", source);
-    const auto answer = compiler_.run({"-std=c++17", "-O1", "-rdynamic", "-Wl,-z,now", "-Wl,-z,relro", "-o",
-                                       "runner", "runner.cpp", "-ldl"},
-                                      folder_.path(), {});
-    if (!answer.succeeded()) throw broken(answer, "the runner");
-    runner_ = folder_.path() + "/runner";
-    keep_runner(cached);
-    return runner_;
-  }
+  [[nodiscard]] std::string runner();
 
 private:
   static constexpr std::size_t most_diagnostics = 20;
 
-  static TemporaryFolder make_folder(const CpuBackendOptions& options) {
-    try {
-      return TemporaryFolder({.base = options.temporary_folder, .claimed = true});
-    } catch (const std::system_error& error) {
-      throw Error(error_id::backend_runner, error.what(),
-                  "Name a folder that this process can write to in CpuBackendOptions::temporary_folder");
-    }
-  }
+  static TemporaryFolder make_folder(const CpuBackendOptions& options);
 
-  static void write_source(const std::string& path, std::string_view text) {
-    try {
-      write_file_atomic(path, text);
-    } catch (const std::system_error& error) {
-      throw Error(
-          error_id::backend_compiler, error.what(),
-          "Free space in the folder that CpuBackendOptions::temporary_folder names, or name another one");
-    }
-  }
+  static void write_source(const std::string& path, std::string_view text);
 
   /// What the compiler made of a program in a folder.
   struct Built {
@@ -180,220 +87,64 @@ private:
     /// Why nothing of it must be believed.
     std::vector<Diagnostic> refused{};
 
-    [[nodiscard]] bool cut_short() const {
-      return answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
-    }
+    [[nodiscard]] bool cut_short() const;
     [[nodiscard]] bool failed() const { return !cut_short() && refused.empty() && !answer.succeeded(); }
   };
 
   /// Makes `program.so` from `program.cpp`, in two steps: what the compiler proper gets has been read, and no
   /// longer includes anything.
   [[nodiscard]] Built build(const std::string& folder, CompilerLimits limits, bool fenced,
-                            const OwnFunctions& own) const {
-    write_source(folder + "/program.map", exported_symbols);
-    std::optional<FileFence> fence;
-    if (fenced) limits.fence = &fence.emplace(files_->openable(folder));
-    Built built{compiler_.run(preprocessing(), folder, limits), {}};
-    built.said = built.answer.error;
-    if (built.cut_short()) return built;
-    built.refused = screen_preprocessed(folder);
-    if (!built.answer.succeeded() || !built.refused.empty()) return built;
-    built.answer = compiler_.run(arguments(fenced, own), folder, limits);
-    built.said += built.answer.error;
-    if (built.answer.succeeded()) built.refused = screen_compiled(folder, own);
-    return built;
-  }
+                            const OwnFunctions& own) const;
 
   /// How compilers name what they keep: Clang, and GCC where the result has a name of its own.
   static constexpr std::array<std::string_view, 2> kept_names{"program", "program.so-program"};
 
   /// What of the preprocessed text, and of the files it was read from, is not allowed.
-  [[nodiscard]] std::vector<Diagnostic> screen_preprocessed(const std::string& folder) const {
-    const auto refuse = [](std::string message, std::string remedy) {
-      return std::vector<Diagnostic>{{Severity::error, 0, 0, std::move(message), std::move(remedy), {}}};
-    };
-    for (const auto& file : read_by(folder, "program.d"))
-      if (file != "kernel.cpp" && file != "program.cpp" && !files_->is_header(file))
-        return refuse("the text includes `" + file + "`, which is none of the compiler's headers",
-                      std::string(cpp_text_rules.header_remedy));
-    const auto text = folder + "/program.ii";
-    struct stat facts {};
-    if (!options_.locks.text_screen || ::stat(text.c_str(), &facts) != 0) return {};
-    constexpr off_t most = off_t{64} << 20;
-    if (facts.st_size > most)
-      return refuse("the preprocessed text is larger than 64 MiB",
-                    "Make the text smaller: fewer headers, no macros that multiply");
-    return PreprocessedScreen("kernel.cpp", end_of_kernel_file).screen(read_file(text));
-  }
+  [[nodiscard]] std::vector<Diagnostic> screen_preprocessed(const std::string& folder) const;
 
   /// What of the object, and of the files that went into it, is not allowed.
   [[nodiscard]] std::vector<Diagnostic> screen_compiled(const std::string& folder,
-                                                        const OwnFunctions& own) const {
-    for (const auto& file : read_by(folder, "assembled.d"))
-      if (file.find('/') != std::string::npos)
-        return {{Severity::error,
-                 0,
-                 0,
-                 "the text has the assembler read `" + file + '`',
-                 "Write plain C++, without inline assembly",
-                 {}}};
-    if (!options_.locks.object_screen) return {};
-    std::string object;
-    for (const auto name : kept_names)
-      if (const auto path = folder + '/' + std::string(name) + ".o"; ::access(path.c_str(), F_OK) == 0)
-        object = read_file(path);
-    return screen_object(object, options_.allowed_functions, own.called_by_compiler());
-  }
+                                                        const OwnFunctions& own) const;
 
   /// The files that a step has read, by its own list, without the folder where they lie in it; none if there
   /// is no list.
-  [[nodiscard]] static std::vector<std::string> read_by(const std::string& folder, const char* list) {
-    const auto path = folder + '/' + list;
-    if (::access(path.c_str(), F_OK) != 0) return {};
-    auto files = dependencies(read_file(path));
-    for (auto& file : files)
-      for (const auto& here : {folder + '/', std::string("./")})
-        if (file.starts_with(here)) file.erase(0, here.size());
-    return files;
-  }
+  [[nodiscard]] static std::vector<std::string> read_by(const std::string& folder, const char* list);
 
   /// Other candidates' texts are nothing a candidate should find.
-  static void remove_traces(const std::string& folder) {
-    for (const std::string_view file :
-         {"kernel.cpp", "program.cpp", "program.map", "program.d", "assembled.d"})
-      ::unlink((folder + '/' + std::string(file)).c_str());
-    for (const auto name : kept_names)
-      for (const std::string_view extension : {".ii", ".bc", ".s", ".o", ".res"})
-        ::unlink((folder + '/' + std::string(name) + std::string(extension)).c_str());
-  }
+  static void remove_traces(const std::string& folder);
 
   /// Nothing but the trampolines can be seen from outside, so that a kernel's functions are called by the
   /// kernel and nobody else, and nobody else's in their place, whatever names they have.
   static constexpr std::string_view exported_symbols = "{ global: mtmc_launch_*; local: *; };\n";
 
-  [[nodiscard]] std::vector<std::string> code_flags() const {
-    std::vector<std::string> flags{"-fPIC"};
-    for (const auto* const list : {&options_.flags, &options_.extra_flags})
-      flags.insert(flags.end(), list->begin(), list->end());
-    return flags;
-  }
+  [[nodiscard]] std::vector<std::string> code_flags() const;
 
   /// `first`, with the flags of the host behind it, so that it has the last word, and then `last`.
   [[nodiscard]] std::vector<std::string> with_flags(const std::vector<std::string>& first,
-                                                    const std::vector<std::string>& last) const {
-    auto arguments = compiler_.remark_flags();
-    const auto code = code_flags();
-    for (const auto* const list : {&first, &code, &last})
-      arguments.insert(arguments.end(), list->begin(), list->end());
-    return arguments;
-  }
+                                                    const std::vector<std::string>& last) const;
 
-  [[nodiscard]] std::vector<std::string> preprocessing() const {
-    return with_flags({}, {"-E", "-MD", "-MF", "program.d", "-o", "program.ii", "program.cpp"});
-  }
+  [[nodiscard]] std::vector<std::string> preprocessing() const;
 
-  [[nodiscard]] std::vector<std::string> arguments(bool fenced, const OwnFunctions& own) const {
-    auto first = own.flags();
-    first.insert(first.end(), {"-shared", "-fvisibility=hidden", "-Wl,--version-script=program.map",
-                               "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro", "-nostdinc", "-save-temps"});
-    if (compiler_.is_clang()) first.emplace_back("-nostdinc++");
-    // Without a fence the assembler says what it has read, which Clang's own one cannot.
-    if (!fenced) first.emplace_back("-Wa,--MD,assembled.d");
-    if (!fenced && compiler_.is_clang()) first.emplace_back("-fno-integrated-as");
-    return with_flags(first, {"-o", "program.so", "program.ii"});
-  }
+  [[nodiscard]] std::vector<std::string> arguments(bool fenced, const OwnFunctions& own) const;
 
   /// What a text is told that wants more than a compilation may have; nothing if that was not its trouble.
   [[nodiscard]] static std::optional<Diagnostic> exhausted(const ProcessResult& answer,
-                                                           const CompilerLimits& limits) {
-    const auto said = [&](std::string_view part) { return answer.error.find(part) != std::string::npos; };
-    const auto error = [](std::string message, std::string remedy) {
-      return Diagnostic{Severity::error, 0, 0, std::move(message), std::move(remedy), {}};
-    };
-    if (said("out of memory") || said("virtual memory exhausted") || said("Cannot allocate memory") ||
-        said("std::bad_alloc") || said("Killed signal") || said("failed to map segment"))
-      return error("the compiler needs more memory than the limit of " + std::to_string(limits.memory >> 20) +
-                       " MiB",
-                   "Make the text smaller: less unrolling, smaller tables, shallower templates");
-    if (said("File size limit exceeded") || said("File too large"))
-      return error("the compiled program is larger than a kernel may be",
-                   "Make large tables buffers or compute them");
-    return std::nullopt;
-  }
+                                                           const CompilerLimits& limits);
 
   /// Makes sure that a failed compilation has an error that says why.
   static void explain(const ProcessResult& answer, const CompilerLimits& limits, const std::string& folder,
-                      std::vector<Diagnostic>& diagnostics) {
-    if (auto reason = exhausted(answer, limits)) {
-      diagnostics = {std::move(*reason)};
-      return;
-    }
-    for (const auto& diagnostic : diagnostics)
-      if (diagnostic.severity == Severity::error) return;
-    if (is_assembler_failure(answer.error)) {
-      diagnostics.insert(diagnostics.begin(),
-                         {Severity::error,
-                          0,
-                          0,
-                          "the assembler does not take what the compiler makes of this kernel",
-                          "Write plain C++, without assembly, for the instruction sets that the device's "
-                          "features name",
-                          {}});
-      return;
-    }
-    auto message = answer.error;
-    replace_all(message, folder + '/', "");
-    constexpr std::size_t most = 400;
-    if (message.size() > most) message.erase(0, message.size() - most);
-    diagnostics.insert(
-        diagnostics.begin(),
-        {Severity::error, 0, 0, "the compiler failed: " + answer.message + ' ' + message, {}, {}});
-  }
+                      std::vector<Diagnostic>& diagnostics);
 
   /// A compiler that cannot do its work behind the fence, a wrapper that reads files of its own say, fails
   /// for every text: that is not a candidate's fault, and the fence is given up. Tried once, when a
   /// compilation first fails. Throws `Error` (`mtmc.backend.001`) if a correct program does not compile
   /// without it either.
-  void check_itself() {
-    const std::scoped_lock lock(mutex_);
-    if (checked_) return;
-    const TemporaryFolder folder({.base = folder_.path(), .prefix = "check-"});
-    write_source(folder.path() + "/program.cpp", correct_program);
-    const auto compiles = [&](bool fenced) {
-      return build(folder.path(), {}, fenced, OwnFunctions({}, {})).answer;
-    };
-    auto answer = compiles(fenced_);
-    if (fenced_ && !answer.succeeded()) {
-      answer = compiles(false);
-      // Once more, in case that something else was in its way for a moment.
-      fenced_ = !answer.succeeded() || compiles(true).succeeded();
-    }
-    if (!answer.succeeded()) throw broken(answer, "a correct program");
-    checked_ = true;
-  }
+  void check_itself();
 
-  [[nodiscard]] Error broken(const ProcessResult& answer, std::string_view what) const {
-    auto said = answer.error.empty() ? answer.message : answer.error;
-    constexpr std::size_t most = 600;
-    if (said.size() > most) said.resize(most);
-    return {error_id::backend_compiler,
-            compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() + ": " +
-                said,
-            "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
-            "CpuBackendOptions::flags"};
-  }
+  [[nodiscard]] Error broken(const ProcessResult& answer, std::string_view what) const;
 
   // The cache is a convenience: that it cannot be written is no reason to stop.
-  void keep_runner(const std::string& cached) const {
-    if (options_.cache_folder.empty()) return;
-    try {
-      create_folders(options_.cache_folder);
-      write_file_atomic(cached, read_file(runner_));
-      ::chmod(cached.c_str(), 0755);
-    } catch (const std::system_error&) {
-      return;
-    }
-  }
+  void keep_runner(const std::string& cached) const;
 
   /// With what else compilations need: the C++ library, OpenMP if the flags ask for it, a linker.
   static constexpr std::string_view correct_program =
@@ -413,3 +164,7 @@ private:
 };
 
 } // namespace mtmc::detail
+
+#ifndef MTMC_COMPILED
+#include <mtmc/backend/cpu/cpu_toolchain_inl.hpp>
+#endif

@@ -73,38 +73,7 @@ struct RunnerReply {
 };
 
 /// How a runner's end reads to a coder.
-[[nodiscard]] inline std::string describe_end(const ProcessExit& exit) {
-  if (exit.kind == ProcessExit::Kind::exited)
-    return "the kernel ended its process (exit code " + std::to_string(exit.code) +
-           "), which a kernel must not do";
-  if (exit.kind == ProcessExit::Kind::lost) return "the kernel's process ended for an unknown reason";
-  const char* const name = ::sigabbrev_np(exit.code);
-  std::string text = "the kernel was killed by SIG" + std::string(name == nullptr ? "?" : name);
-  switch (exit.code) {
-  case SIGSEGV:
-  case SIGBUS:
-    return text + ": it used a wild address (an index far out of bounds, a null pointer, or more stack than "
-                  "there is)";
-  case SIGFPE:
-    return text + ": an integer was divided by zero";
-  case SIGILL:
-    return text +
-           ": it ran an instruction this processor does not have, or reached code declared unreachable";
-  case SIGABRT:
-    return text +
-           ": it called abort, threw an exception (std::bad_alloc where memory ran out), or its heap was "
-           "found corrupted";
-  case SIGSYS:
-    return text + ": it made a system call that a kernel must not make (files, processes, sockets, signals, "
-                  "clocks and timers are none of its business)";
-  case SIGXFSZ:
-    return text + ": it wrote to a file, which a kernel must not do";
-  case SIGKILL:
-    return text + ": it was out of memory, or it killed itself";
-  default:
-    return text;
-  }
-}
+[[nodiscard]] std::string describe_end(const ProcessExit& exit);
 
 /// A live runner. Its process group is stopped (SIGSTOP) whenever no command is in flight: a candidate's code
 /// runs only while the judge waits for it, so threads it leaves behind can neither prepare the next call nor
@@ -114,15 +83,7 @@ public:
   using Clock = std::chrono::steady_clock;
 
   /// Starts the process. Throws `Error` (`mtmc.backend.003`) if that is impossible.
-  explicit Runner(const RunnerSetup& setup)
-      : child_(start(setup, socket_, lifeline_)), freeze_(setup.freeze) {
-    const auto greeting = greet();
-    program_ = static_cast<pid_t>(greeting.first);
-    program_end_.reset(static_cast<int>(::syscall(SYS_pidfd_open, program_, 0)));
-    alone_ = greeting.second == 1;
-    why_not_alone_ = greeting.text;
-    settings_.emplace(program_);
-  }
+  explicit Runner(const RunnerSetup& setup);
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   ~Runner() { end(); }
@@ -138,55 +99,13 @@ public:
 
   /// Maps, in the runner, those of `buffers` it has not mapped yet, and unmaps those that are gone.
   [[nodiscard]] RunnerReply map(const std::map<std::uint64_t, std::shared_ptr<const SharedMemory>>& buffers,
-                                Deadline deadline) {
-    RunnerReply reply;
-    std::erase_if(mapped_, [&](const auto& entry) {
-      if (!reply.status.finished() || !entry.second.expired()) return false;
-      reply = ask(runner_protocol::command_unmap, {{entry.first}}, deadline);
-      return true;
-    });
-    for (const auto& [handle, memory] : buffers) {
-      if (!reply.status.finished() || !reply.accepted) break;
-      if (mapped_.contains(handle)) continue;
-      shown_.push_back(memory->showing());
-      const std::array<std::uint64_t, 2> payload{handle, memory->mapped_bytes()};
-      reply = ask(runner_protocol::command_map, payload, deadline, memory->descriptor());
-      if (reply.status.finished() && reply.accepted) mapped_.emplace(handle, memory);
-    }
-    return reply;
-  }
+                                Deadline deadline);
 
   /// Loads the program, a shared object with that many trampolines.
-  [[nodiscard]] RunnerReply load(const std::string& path, std::size_t trampolines, Deadline deadline) {
-    std::vector<std::uint64_t> payload(2 + (path.size() + 7) / 8);
-    payload[0] = trampolines;
-    payload[1] = path.size();
-    std::memcpy(payload.data() + 2, path.data(), path.size());
-    return ask(runner_protocol::command_load, payload, deadline);
-  }
+  [[nodiscard]] RunnerReply load(const std::string& path, std::size_t trampolines, Deadline deadline);
 
   /// Says which calls the next `go` makes.
-  [[nodiscard]] RunnerReply prepare(std::span<const RunnerLaunch> launches, Deadline deadline) {
-    RunnerReply reply;
-    std::vector<std::uint64_t> payload{1, 0};
-    const auto flush = [&] {
-      reply = ask(runner_protocol::command_prepare, payload, deadline);
-      payload.assign({0, 0});
-      return reply.status.finished() && reply.accepted;
-    };
-    for (const auto& launch : launches) {
-      const auto words = 2 + 3 * launch.arguments.size();
-      if (payload.size() + words > runner_protocol::largest_question - 8 && !flush()) return reply;
-      ++payload[1];
-      payload.insert(payload.end(), {launch.trampoline, launch.arguments.size()});
-      for (const auto& argument : launch.arguments) {
-        payload.insert(payload.end(), {argument.kind, argument.value});
-        if (argument.kind == runner_protocol::argument_buffer) payload.push_back(argument.offset);
-      }
-    }
-    flush();
-    return reply;
-  }
+  [[nodiscard]] RunnerReply prepare(std::span<const RunnerLaunch> launches, Deadline deadline);
 
   /// Whether code of the program has run.
   [[nodiscard]] bool called() const noexcept { return called_; }
@@ -194,178 +113,48 @@ public:
   /// Has the calls of a program without threads take place on one processor; negative = on any that this
   /// process may use. Programs with threads stay where these are bound, and so does one that has not been
   /// called yet, since it may be about to start them.
-  void keep_to(int processor) {
-    if (processor == kept_to_ || !called_) return;
-    if (threads_of(program_).size() != 1) return;
-    cpu_set_t processors;
-    CPU_ZERO(&processors);
-    if (processor >= 0 && processor < CPU_SETSIZE)
-      CPU_SET(static_cast<std::size_t>(processor), &processors);
-    else if (::sched_getaffinity(0, sizeof processors, &processors) != 0)
-      return;
-    if (settings_->place(processors)) kept_to_ = processor;
-  }
+  void keep_to(int processor);
 
   /// Makes the prepared calls, each after a look whether its values fit their parameters' types, and
   /// measures, with the judge's clock, the seconds from just before the runner learns of it to just after its
   /// answer is there.
-  [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds) {
-    auto reply = ask(runner_protocol::command_go, {}, deadline);
-    called_ = true;
-    settings_->remember();
-    seconds = std::chrono::duration<double>(answered_ - asked_).count();
-    return reply;
-  }
+  [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds);
 
   /// Processor time that the process's threads have used so far. Nothing where the system does not tell.
   [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return cpu_seconds_of(program_); }
 
 private:
-  static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline) {
-    auto [judges, runner_socket] = packet_pair();
-    if (!judges) cannot_start(std::strerror(errno));
-    socket = std::move(judges);
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start(std::strerror(errno));
-    const FileDescriptor runner_lifeline{ends[0]};
-    lifeline.reset(ends[1]);
-    try {
-      return ChildProcess{{.arguments = {setup.executable, std::to_string(setup.memory_limit),
-                                         std::to_string(setup.address_space_limit), setup.sandbox ? "1" : "0",
-                                         setup.process_namespace ? "1" : "0"},
-                           .working_folder = "/",
-                           .environment = setup.environment,
-                           .descriptors = {{runner_socket.get(), runner_protocol::socket_number},
-                                           {runner_lifeline.get(), runner_protocol::lifeline_number}}}};
-    } catch (const ProcessStartError& error) {
-      cannot_start(error.what());
-    }
-  }
+  static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline);
 
   /// What the runner says when it is ready.
-  [[nodiscard]] RunnerReply greet() {
-    constexpr std::chrono::seconds patience{20};
-    std::array<std::uint64_t, runner_protocol::largest_reply> words{};
-    ssize_t size = -1;
-    if (wait_for_answer(Clock::now() + patience))
-      size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
-    auto greeting = size <= 0 ? fault() : read_reply(words, static_cast<std::size_t>(size));
-    if (!greeting.status.finished()) cannot_start("it ended before it was ready: " + greeting.status.message);
-    return greeting;
-  }
+  [[nodiscard]] RunnerReply greet();
 
-  [[noreturn]] static void cannot_start(const std::string& reason) {
-    throw Error(
-        error_id::backend_runner, "the runner process cannot be started: " + reason,
-        "Check CpuBackendOptions::temporary_folder and cache_folder (they must allow execution), and the "
-        "limits on processes and open files");
-  }
+  [[noreturn]] static void cannot_start(const std::string& reason);
 
-  [[nodiscard]] static RunnerReply failure(RunOutcome outcome, std::string message) {
-    RunnerReply reply;
-    reply.status = {outcome, std::move(message)};
-    return reply;
-  }
+  [[nodiscard]] static RunnerReply failure(RunOutcome outcome, std::string message);
 
   // Sends one question, lets the runner run, waits for its answer and stops it again.
   [[nodiscard]] RunnerReply ask(std::uint64_t command, std::span<const std::uint64_t> payload,
-                                Deadline deadline, int descriptor = -1) {
-    question_.assign({runner_protocol::magic, command, ++sequence_});
-    question_.insert(question_.end(), payload.begin(), payload.end());
-    // Nobody speaks unasked; and an answer given in advance would shorten the time that is measured.
-    char unasked = 0;
-    if (::recv(socket_.get(), &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
-      return failure(RunOutcome::faulted, "the kernel wrote to its process's connection with the judge");
-    asked_ = Clock::now();
-    if (!send_question(descriptor)) return fault();
-    ::kill(-child_.pid(), SIGCONT);
-    std::array<std::uint64_t, runner_protocol::largest_reply> words{};
-    ssize_t size = -1;
-    const bool in_time = wait_for_answer(deadline);
-    if (in_time) size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
-    answered_ = Clock::now();
-    if (freeze_) ::kill(-child_.pid(), SIGSTOP);
-    if (!in_time) {
-      end();
-      return failure(RunOutcome::timed_out, "the kernel did not end before its deadline");
-    }
-    if (size <= 0) return fault();
-    return read_reply(words, static_cast<std::size_t>(size));
-  }
+                                Deadline deadline, int descriptor = -1);
 
-  [[nodiscard]] bool send_question(int descriptor) {
-    const std::string_view bytes(reinterpret_cast<const char*>(question_.data()),
-                                 question_.size() * sizeof(std::uint64_t));
-    return descriptor >= 0 ? send_packet(socket_.get(), bytes, {descriptor})
-                           : send_packet(socket_.get(), bytes);
-  }
+  [[nodiscard]] bool send_question(int descriptor);
 
   // True as soon as there is an answer or the process has ended, false at the deadline.
-  [[nodiscard]] bool wait_for_answer(Deadline deadline) {
-    for (;;) {
-      int timeout = poll_timeout(deadline);
-      const bool last = timeout == 0;
-      // Without a descriptor for its end, which a forked child can hide by keeping the socket, look now and
-      // then.
-      if (child_.exit_descriptor() < 0) timeout = std::min(timeout, 20);
-      std::array<pollfd, 2> watched{{{socket_.get(), POLLIN, 0}, {child_.exit_descriptor(), POLLIN, 0}}};
-      if (::poll(watched.data(), watched.size(), timeout) > 0) return true;
-      if (last) return false;
-      if (child_.exit_descriptor() < 0 && !child_.alive()) return true;
-    }
-  }
+  [[nodiscard]] bool wait_for_answer(Deadline deadline);
 
   /// Ends the process. Where another one watches over it, that one is let do so and end by itself, or what is
   /// left of both would be for the system's first process to clear away.
-  void end() noexcept {
-    if (watched_over() && program_end_) {
-      constexpr std::chrono::seconds patience{5};
-      (void)::syscall(SYS_pidfd_send_signal, program_end_.get(), SIGKILL, nullptr, 0);
-      ::kill(-child_.pid(), SIGCONT);
-      (void)child_.wait(patience);
-    }
-    child_.kill_group();
-  }
-  [[nodiscard]] bool watched_over() const noexcept {
-    return program_ > 0 && child_.pid() > 0 && program_ != child_.pid();
-  }
+  void end() noexcept;
+  [[nodiscard]] bool watched_over() const noexcept;
 
   // The runner is gone, or it speaks no more.
-  [[nodiscard]] RunnerReply fault() {
-    // An end that is under way is worth a moment, because the signal says what happened.
-    constexpr std::chrono::milliseconds moment{200};
-    auto exit = wait_for_end(moment);
-    if (exit) return failure(RunOutcome::faulted, describe_end(*exit));
-    end();
-    return failure(RunOutcome::faulted, "the kernel closed its process's connection with the judge");
-  }
+  [[nodiscard]] RunnerReply fault();
 
   /// How the process ended, if it does within `patience`.
-  [[nodiscard]] std::optional<ProcessExit> wait_for_end(std::chrono::milliseconds patience) {
-    if (!watched_over() || !program_end_) return child_.wait(patience);
-    pollfd ended{program_end_.get(), POLLIN, 0};
-    if (::poll(&ended, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
-    // The one that watches over it has been stopped, too, and needs a processor.
-    constexpr std::chrono::seconds handing_on{10};
-    ::kill(child_.pid(), SIGCONT);
-    return child_.wait(handing_on);
-  }
+  [[nodiscard]] std::optional<ProcessExit> wait_for_end(std::chrono::milliseconds patience);
 
   [[nodiscard]] RunnerReply read_reply(const std::array<std::uint64_t, runner_protocol::largest_reply>& words,
-                                       std::size_t size) const {
-    namespace protocol = runner_protocol;
-    constexpr std::size_t word = sizeof(std::uint64_t);
-    if (size < protocol::reply_header * word || size > words.size() * word || size % word != 0 ||
-        words[0] != protocol::magic || words[1] != sequence_ || words[2] > protocol::status_misfit)
-      return failure(RunOutcome::faulted, "the kernel wrote to its process's connection with the judge");
-    RunnerReply reply;
-    reply.accepted = words[2] == protocol::status_ok;
-    reply.first = words[3];
-    reply.second = words[4];
-    const auto* const text = reinterpret_cast<const char*>(words.data() + protocol::reply_header);
-    reply.text.assign(text, ::strnlen(text, size - protocol::reply_header * word));
-    return reply;
-  }
+                                       std::size_t size) const;
 
   // Outlives the process, as all that stands before it does.
   std::vector<std::shared_ptr<const void>> shown_;
@@ -391,28 +180,14 @@ private:
 
 /// What stands between a runner's process and all others, for the environment record. `why_not_alone`: why
 /// there is no process namespace; empty if there is one.
-[[nodiscard]] inline std::string describe_isolation(const RunnerSetup& setup,
-                                                    const std::string& why_not_alone) {
-  std::string text = setup.sandbox ? "system call filter, " : "no system call filter, ";
-  if (why_not_alone.empty() && setup.process_namespace) return text + "process namespace";
-  text += "no process namespace";
-  return setup.process_namespace ? text + " (" + why_not_alone + ')' : text;
-}
+[[nodiscard]] std::string describe_isolation(const RunnerSetup& setup, const std::string& why_not_alone);
 
 /// Why the system gives runners no process namespace; empty if it does. Tried in a fork of this process, as a
 /// runner does it (`leave_other_processes`).
-[[nodiscard]] inline std::string why_no_process_namespace() {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0) ::_exit(0);
-    const int error = errno;
-    ::_exit(::unshare(CLONE_NEWPID) == 0 ? 0 : error);
-  }
-  int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  const int error = child < 0 ? errno : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
-  return error == 0 ? std::string{} : std::generic_category().message(error);
-}
+[[nodiscard]] std::string why_no_process_namespace();
 
 } // namespace mtmc::detail
+
+#ifndef MTMC_COMPILED
+#include <mtmc/backend/cpu/runner_inl.hpp>
+#endif

@@ -56,104 +56,30 @@ struct CompilerProcessSetup {
 class CompilerProcess {
 public:
   /// Throws `Error` (`mtmc.backend.001`) where the process cannot be started or finds no compiler.
-  explicit CompilerProcess(CompilerProcessSetup setup)
-      : setup_(std::move(setup)), free_(std::max(setup_.parallel, 1)) {
-    current_ = std::make_shared<Process>(setup_);
-    version_ = current_->version;
-  }
+  explicit CompilerProcess(CompilerProcessSetup setup);
 
   /// "NVRTC 13.0".
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
 
   /// As `Nvrtc::compile`, but never longer than a moment past the deadline or a stop request, whatever the
   /// text does. Throws `Error` (`mtmc.backend.001`) where the process cannot be had any more.
-  [[nodiscard]] NvrtcResult compile(const NvrtcRequest& request) {
-    const StopSignal stop(request.stop);
-    const Turn turn(*this, request);
-    for (int attempt = 0; turn.taken && attempt < 2; ++attempt) {
-      const auto process = running_process();
-      auto result = ask(*process, request, stop);
-      // It is gone, or does not answer; the text is not to blame, because it never runs in that process.
-      constexpr int most_silences = 3;
-      if (!result || process->silences >= most_silences) lose(process);
-      if (result) return std::move(*result);
-    }
-    NvrtcResult result;
-    result.timed_out = over(request);
-    if (!result.timed_out)
-      throw Error(error_id::backend_compiler,
-                  "the compiler process was lost twice while it compiled one kernel",
-                  "See whether the system ends processes for lack of memory");
-    return result;
-  }
+  [[nodiscard]] NvrtcResult compile(const NvrtcRequest& request);
 
 private:
   using Clock = std::chrono::steady_clock;
 
   /// One started process.
   struct Process {
-    explicit Process(const CompilerProcessSetup& setup)
-        : folder({.base = setup.temporary_folder, .prefix = "mtmc-compiler-", .claimed = true}),
-          child(start(setup)), version(greet(setup)) {}
+    explicit Process(const CompilerProcessSetup& setup);
 
-    [[nodiscard]] ChildProcess start(const CompilerProcessSetup& setup) {
-      auto [ours, theirs] = packet_pair();
-      if (!ours) cannot_start(std::generic_category().message(errno));
-      socket = std::move(ours);
-      // Nothing lies where texts are compiled.
-      const auto working_folder = folder.path() + "/empty";
-      if (::mkdir(working_folder.c_str(), S_IRWXU) != 0) cannot_start(std::generic_category().message(errno));
-      ChildOptions options;
-      options.arguments = setup.command;
-      for (const auto& argument : {std::string(cuda_compiler_argument), setup.library, setup.toolkit,
-                                   std::to_string(setup.driver_version), folder.path()})
-        options.arguments.push_back(argument);
-      options.working_folder = working_folder;
-      options.environment = loader_environment();
-      options.descriptors = {{theirs.get(), 0}};
-      try {
-        return ChildProcess{options};
-      } catch (const ProcessStartError& error) {
-        cannot_start(error.what());
-      }
-    }
+    [[nodiscard]] ChildProcess start(const CompilerProcessSetup& setup);
 
-    [[nodiscard]] std::string greet(const CompilerProcessSetup& setup) {
-      constexpr int patience = 60'000;
-      pollfd watched{socket.get(), POLLIN, 0};
-      std::array<char, longest_compiler_packet> bytes{};
-      ReceivedPacket packet;
-      if (::poll(&watched, 1, patience) > 0)
-        packet = receive_packet(socket.get(), bytes.data(), bytes.size());
-      if (packet.size > 0) {
-        try {
-          auto greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});
-          if (greeting.error) throw *greeting.error;
-          return greeting.version;
-        } catch (const std::out_of_range&) {
-          packet.size = -1;
-        }
-      }
-      child.kill_group();
-      const auto exit = child.wait(std::chrono::seconds{5});
-      cannot_start(setup.command.front() + " said nothing that was expected" +
-                   (exit ? " and " + exit->text() : std::string()));
-    }
+    [[nodiscard]] std::string greet(const CompilerProcessSetup& setup);
 
-    [[noreturn]] static void cannot_start(const std::string& reason) {
-      throw Error(
-          error_id::backend_compiler, "the compiler process cannot be started: " + reason,
-          "Check CudaBackendOptions::compiler_command and temporary_folder, and the limits on processes "
-          "and open files");
-    }
+    [[noreturn]] static void cannot_start(const std::string& reason);
 
     /// What the loader needs to find the libraries of this program and of the toolkit, and nothing else.
-    [[nodiscard]] static std::vector<std::string> loader_environment() {
-      std::vector<std::string> entries;
-      for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry)
-        if (std::string_view(*entry).starts_with("LD_LIBRARY_PATH=")) entries.emplace_back(*entry);
-      return entries;
-    }
+    [[nodiscard]] static std::vector<std::string> loader_environment();
 
     TemporaryFolder folder;
     FileDescriptor socket;
@@ -165,125 +91,25 @@ private:
 
   /// One of the compilations that may be under way at once; not taken if the request is over first.
   struct Turn {
-    Turn(CompilerProcess& of, const NvrtcRequest& request) : owner(of) {
-      std::unique_lock lock(owner.mutex_);
-      const auto free = [&] { return owner.free_ > 0; };
-      // Waiting until the end of time is beyond what some clocks can do.
-      const auto until = std::min(request.deadline, Clock::now() + std::chrono::hours{24});
-      taken = owner.changed_.wait_until(lock, request.stop, until, free) && !over(request);
-      if (taken) --owner.free_;
-    }
+    Turn(CompilerProcess& of, const NvrtcRequest& request);
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    ~Turn() {
-      if (!taken) return;
-      const std::scoped_lock lock(owner.mutex_);
-      ++owner.free_;
-      owner.changed_.notify_one();
-    }
+    ~Turn();
 
     CompilerProcess& owner;
     bool taken = false;
   };
 
-  [[nodiscard]] static bool over(const NvrtcRequest& request) {
-    return request.stop.stop_requested() || Clock::now() > request.deadline;
-  }
+  [[nodiscard]] static bool over(const NvrtcRequest& request);
 
-  [[nodiscard]] std::shared_ptr<Process> running_process() {
-    const std::scoped_lock lock(mutex_);
-    if (!current_) current_ = std::make_shared<Process>(setup_);
-    return current_;
-  }
-  void lose(const std::shared_ptr<Process>& process) {
-    const std::scoped_lock lock(mutex_);
-    if (current_ == process) current_.reset();
-  }
+  [[nodiscard]] std::shared_ptr<Process> running_process();
+  void lose(const std::shared_ptr<Process>& process);
 
   /// Nothing if the process is gone.
   [[nodiscard]] static std::optional<NvrtcResult> ask(Process& process, const NvrtcRequest& request,
-                                                      const StopSignal& stop) {
-    const auto question = memory_file(to_bytes(request));
-    const FileDescriptor answer{::memfd_create("compiler-result", MFD_CLOEXEC)};
-    auto [status, theirs] = packet_pair();
-    if (!question || !answer || !status)
-      throw Error(error_id::backend_compiler,
-                  "the compiler process cannot be asked: " + std::generic_category().message(errno),
-                  "Raise the limit on open files, or free memory");
-    if (!send_packet(process.socket.get(), {"\0", 1}, {question.get(), answer.get(), theirs.get()}))
-      return std::nullopt;
-    theirs.reset();
-    // The process kills in time, unless it is in trouble itself.
-    constexpr std::chrono::seconds patience{1};
-    const auto until = request.deadline > Clock::time_point::max() - patience
-                           ? Clock::time_point::max()
-                           : request.deadline + compiler_grace + patience;
-    for (;;) {
-      std::array<pollfd, 2> watched{{{status.get(), POLLIN, 0}, {stop.descriptor(), POLLIN, 0}}};
-      const int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
-      if (timeout > 0 || timeout == -1)
-        if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return std::nullopt;
-      if (timeout == 0) ++process.silences;
-      if (timeout == 0 || request.stop.stop_requested()) {
-        // Its end of the status socket is closed with this call, and that kills the compilation.
-        NvrtcResult given_up;
-        given_up.timed_out = true;
-        return given_up;
-      }
-      if (watched[0].revents == 0) continue;
-      std::array<char, longest_compiler_packet> bytes{};
-      const auto packet = receive_packet(status.get(), bytes.data(), bytes.size());
-      if (packet.size <= 0) return std::nullopt;
-      process.silences = 0;
-      return result_of(request, read_end({bytes.data(), static_cast<std::size_t>(packet.size)}),
-                       answer.get());
-    }
-  }
+                                                      const StopSignal& stop);
 
-  [[nodiscard]] static NvrtcResult result_of(const NvrtcRequest& request, const CompilerEnd& end,
-                                             int answer) {
-    NvrtcResult result;
-    if (end.timed_out) {
-      result.timed_out = true;
-      return result;
-    }
-    const auto says_so = [](std::string_view words) {
-      return words.find("catastrophic error: out of memory") != std::string_view::npos ||
-             words.find("LLVM ERROR: out of memory") != std::string_view::npos ||
-             words.find("emory allocation failure") != std::string_view::npos;
-    };
-    const auto limit = static_cast<std::uint64_t>(std::max<std::int64_t>(request.memory_bytes, 0));
-    // Who gets no memory for its stack, or does not look whether it got any, is killed by a signal.
-    const bool nearly_all = limit > 0 && end.peak_memory > limit - limit / 8;
-    if (end.finished) {
-      result = read_result(content_of(answer));
-      if (!result.compiled && !result.timed_out && !result.failure && says_so(result.log))
-        result.failure = compiler_out_of_memory(request.memory_bytes);
-    } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.words) || nearly_all) {
-      result.failure = compiler_out_of_memory(request.memory_bytes);
-    } else if (end.signal == SIGKILL) {
-      // By the system, which has no other reason.
-      result.failure = compiler_out_of_memory(0);
-    } else if (end.signal == SIGXFSZ) {
-      result.failure = {Severity::error,
-                        0,
-                        0,
-                        "the compiled kernel is larger than 256 MiB",
-                        "Use smaller tables, and write less code",
-                        {}};
-    } else {
-      ProcessExit exit;
-      exit.kind = end.signal != 0 ? ProcessExit::Kind::signalled : ProcessExit::Kind::exited;
-      exit.code = end.signal != 0 ? end.signal : end.exit_code;
-      result.failure = {Severity::error,
-                        0,
-                        0,
-                        "the compiler crashed on this kernel: it " + exit.text(),
-                        "Write it more simply: nest expressions, blocks and templates less deeply",
-                        {}};
-    }
-    return result;
-  }
+  [[nodiscard]] static NvrtcResult result_of(const NvrtcRequest& request, const CompilerEnd& end, int answer);
 
   CompilerProcessSetup setup_;
   std::string version_;
@@ -295,3 +121,7 @@ private:
 };
 
 } // namespace mtmc::detail
+
+#ifndef MTMC_COMPILED
+#include <mtmc/backend/cuda/compiler_process_inl.hpp>
+#endif

@@ -67,11 +67,7 @@ public:
   [[nodiscard]] static ProgramRole role() { return detail::cuda_compiler_role(); }
   /// From the JSON form of its options (backend/cuda/options_json.hpp). Throws `Error` (`mtmc.json.001`)
   /// where that is malformed, and what the constructor throws.
-  [[nodiscard]] static CudaBackend from_json(const nlohmann::json& options) {
-    CudaBackendOptions read;
-    detail::read_value(options, read, "backend_options");
-    return CudaBackend{std::move(read)};
-  }
+  [[nodiscard]] static CudaBackend from_json(const nlohmann::json& options);
 
   /// Opens driver, device and compiler. Throws `Error` (`mtmc.backend.004`, `.001`) where one is missing,
   /// with what was tried.
@@ -81,109 +77,45 @@ public:
   /// The GPU. `measured` is filled in by `measure_ceilings`; a reference taken before keeps the old answer.
   [[nodiscard]] const Device& device() const noexcept { return *state_->shown.load(); }
   /// What results depend on besides kernel and task, for cache keys.
-  [[nodiscard]] std::string identity() const {
-    return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
-           state_->compiler.version() + ' ' + state_->compiler.flags() +
-           (state_->compiler.is_apart() ? "" : "; compiled without limits");
-  }
+  [[nodiscard]] std::string identity() const;
   /// Whether a kernel has cost this process its context, so that it must be replaced.
   [[nodiscard]] bool spent() const { return state_->context->lost(); }
 
   /// What of a kernel's text is not allowed; none if all is well. What only the binary shows is found by
   /// `compile`.
-  [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const {
-    return detail::DirectiveScreen(detail::cuda_text_rules).screen(normalize_text(kernel.source));
-  }
+  [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) const;
 
   /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
-  [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
-    return detail::in_double_precision(kernel);
-  }
+  [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const;
 
   /// Compiles a kernel for the launches of `options.plan`, straight to machine code of this device.
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
-                                               std::stop_token stop) {
-    const auto begin = std::chrono::steady_clock::now();
-    state_->context->demand_alive();
-    auto deadline = options.deadline;
-    if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
-    auto compilation =
-        state_->compiler.compile(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
-    CompileResult<Program> result;
-    result.timed_out = compilation.timed_out;
-    result.refused = compilation.refused;
-    result.diagnostics = compilation.diagnostics;
-    if (!compilation.cubin.empty()) {
-      result.program = std::make_shared<Program>(state_->context, std::move(compilation));
-      result.program->note_occupancy(state_->device.arch, options.plan);
-      result.resources = result.program->resources();
-    }
-    result.seconds = seconds_since(begin);
-    return result;
-  }
+                                               std::stop_token stop);
 
   /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it cannot be had.
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }
   /// Throws std::out_of_range if the content does not fit.
-  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
-    check_part(buffer, offset, content.size());
-    if (content.empty()) return;
-    const detail::CudaTurn turn(*state_->context);
-    turn.demand(turn.driver.copy_in(buffer.handle() + offset, content.data(), content.size(), turn.stream),
-                "cuMemcpyHtoDAsync");
-  }
+  void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content);
   /// Throws std::out_of_range if there is less.
-  void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
-    check_part(buffer, offset, target.size());
-    if (target.empty()) return;
-    const detail::CudaTurn turn(*state_->context);
-    turn.demand(turn.driver.copy_out(target.data(), buffer.handle() + offset, target.size(), turn.stream),
-                "cuMemcpyDtoHAsync");
-    turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
-  }
+  void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target);
   /// Writes `bytes` times the same byte.
-  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
-    check_part(buffer, offset, bytes);
-    if (bytes == 0) return;
-    const detail::CudaTurn turn(*state_->context);
-    turn.demand(turn.driver.fill_bytes(buffer.handle() + offset, std::to_integer<unsigned char>(value), bytes,
-                                       turn.stream),
-                "cuMemsetD8Async");
-  }
+  void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value);
 
   /// Launches a plan and waits. Throws `Error` (`mtmc.backend.002`) if a buffer is not bound.
-  [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto hold = quietly([&] { return state_->gate.work(); });
-    return execute(program, {&plan, 1}, {}, detail::put_off(deadline, begin)).status;
-  }
+  [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline);
 
   /// Launches all plans of a group back to back. Measures by the device's own clock, from the first launch's
   /// start to the last one's end, with the stream held until all are queued, so that no gap between launches
   /// is the host's. With `cold` the second-level cache holds none of the buffers when the clock starts, and
   /// nothing that must be written back.
   [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
-                              Deadline deadline) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto hold = quietly([&] { return state_->gate.time(); });
-    return execute(program, group, {.cold = cold, .hold = true}, detail::put_off(deadline, begin));
-  }
+                              Deadline deadline);
 
   /// Where the time of a plan goes whose buffers are bound: by counters where Nsight Compute is there and may
   /// read them, else by the compiler's report, with the reason. Runs the plan on copies, in another process,
   /// in some seconds.
   [[nodiscard]] Profile profile(Program& program, const LaunchPlan& plan,
-                                const CudaProfilerOptions& profiler = {}) {
-    const auto hold = quietly([&] { return state_->gate.time(); });
-    const auto read = [&](std::uint64_t address, std::span<std::byte> target) {
-      const detail::CudaTurn turn(*state_->context);
-      turn.demand(turn.driver.copy_out(target.data(), address, target.size(), turn.stream),
-                  "cuMemcpyDtoHAsync");
-      turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
-    };
-    return detail::profile_cuda(profiler, state_->options, state_->compiler.toolkit(), program.compilation_,
-                                plan, device(), read);
-  }
+                                const CudaProfilerOptions& profiler = {});
 
   /// Clocks, heat and power of the device, and how often it was slowed down for them; empty where NVIDIA's
   /// management library does not know it.
@@ -191,63 +123,17 @@ public:
 
   /// What all multiprocessors together reach, measured when first asked for (in less than 0.3 s) and shown by
   /// `device()` from then on. Throws `Error` (`mtmc.backend.002`) where a host leaves no memory for it.
-  MeasuredCeilings measure_ceilings() {
-    const std::scoped_lock lock(state_->measuring);
-    if (state_->shown.load() != &state_->measured) {
-      state_->measured = state_->device;
-      state_->measured.measured = detail::CudaCeilingsProbe(*this, state_->probe).measure();
-      state_->shown.store(&state_->measured);
-    }
-    return state_->measured.measured;
-  }
+  MeasuredCeilings measure_ceilings();
   /// The read bandwidth of the memory as it is at this moment, in bytes per second. Throws as
   /// `measure_ceilings`.
-  [[nodiscard]] double measure_read_bandwidth() {
-    const std::scoped_lock lock(state_->measuring);
-    return detail::CudaCeilingsProbe(*this, state_->probe).measure_read_bandwidth();
-  }
+  [[nodiscard]] double measure_read_bandwidth();
 
 private:
   struct State {
-    explicit State(CudaBackendOptions given)
-        : options(std::move(given)),
-          context(std::make_shared<detail::CudaContext>(options.driver_library, options.device)),
-          device(detail::read_cuda_device(*context)),
-          compiler(options, device.arch, context->driver().version()),
-          gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()),
-          launcher(*context) {
-      device.software["compiler"] = compiler.version();
-      device.software[environment_key::compile_command] = compiler.command();
-      device.software["compiler_files"] = compiler.confinement();
-      device.features = {"cuda"};
-      device.headers = compiler.headers();
-      if (launcher.launches_clusters())
-        device.features.emplace_back("clusters in launch lines: <<<..., cluster(x, y, z)>>>");
-      if (launcher.reads_tensor_maps()) device.features.emplace_back("tensor_map(...) arguments");
-      const detail::CudaContext::Use use(*context);
-      const auto& driver = context->driver();
-      for (auto* event : {&start, &stop}) driver.demand(driver.event_create(event, 0), "cuEventCreate");
-      if (driver.stream_wait != nullptr) {
-        constexpr unsigned mapped = 2;
-        void* memory = nullptr;
-        driver.demand(driver.host_allocate(&memory, sizeof(std::uint32_t), mapped), "cuMemHostAlloc");
-        flag = static_cast<volatile std::uint32_t*>(memory);
-        driver.demand(driver.host_address(&flag_address, memory, 0), "cuMemHostGetDevicePointer");
-      }
-    }
+    explicit State(CudaBackendOptions given);
     State(const State&) = delete;
     State& operator=(const State&) = delete;
-    ~State() {
-      if (context->lost()) return;
-      try {
-        const detail::CudaContext::Use use(*context);
-        const auto& driver = context->driver();
-        for (auto* event : {start, stop}) (void)driver.event_destroy(event);
-        if (flag != nullptr) (void)driver.host_free(const_cast<std::uint32_t*>(flag));
-      } catch (const Error&) {
-        context->lose("the backend could not be closed");
-      }
-    }
+    ~State();
 
     CudaBackendOptions options;
     std::shared_ptr<detail::CudaContext> context;
@@ -282,89 +168,18 @@ private:
     return detail::hold_gate("Correct CudaBackendOptions::device_lock_folder", take);
   }
 
-  static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
-    if (offset > buffer.bytes() || bytes > buffer.bytes() - offset)
-      throw std::out_of_range("bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
-                              " of a CudaBuffer of " + std::to_string(buffer.bytes()) + " bytes");
-  }
+  static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes);
 
   [[nodiscard]] TimedRun execute(Program& program, std::span<const LaunchPlan> group, const Manner& manner,
-                                 Deadline deadline) {
-    const detail::CudaTurn turn(*state_->context);
-    std::vector<detail::ReadyLaunch> launches;
-    for (const auto& plan : group) {
-      if (plan.launches.size() != program.functions_.size())
-        return failed("the plan has another number of launches than the program was compiled for");
-      for (std::size_t i = 0; i < plan.launches.size(); ++i)
-        if (auto reason =
-                state_->launcher.prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
-          return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
-    }
-    if (manner.cold) sweep(turn, true);
-    // On an H100 every other submission takes 1 us longer. As many of them lie between two groups of a pair
-    // as between any others, so one side of a comparison would always meet it.
-    if (manner.hold && (state_->coin() & 1) != 0) sweep(turn, false);
-    const bool held = manner.hold && state_->flag != nullptr;
-    if (held) {
-      *state_->flag = 0;
-      constexpr unsigned at_least = 0;
-      turn.demand(turn.driver.stream_wait(turn.stream, state_->flag_address, 1, at_least),
-                  "cuStreamWaitValue32");
-    }
-    turn.demand(turn.driver.event_record(state_->start, turn.stream), "cuEventRecord");
-    detail::CudaCode code = detail::cuda_code::success;
-    for (const auto& ready : launches)
-      if (code = detail::CudaLauncher::queue(turn, ready); code != detail::cuda_code::success) break;
-    const auto recorded = turn.driver.event_record(state_->stop, turn.stream);
-    if (held) *state_->flag = 1;
-    if (code == detail::cuda_code::success) code = recorded;
-    if (auto status = wait(turn, deadline, code); !status.finished()) return {std::move(status), 0};
-    float milliseconds = 0;
-    turn.demand(turn.driver.event_seconds(&milliseconds, state_->start, state_->stop), "cuEventElapsedTime");
-    return {{}, static_cast<double>(milliseconds) * 1e-3};
-  }
+                                 Deadline deadline);
 
-  [[nodiscard]] static TimedRun failed(std::string reason) {
-    return {{RunOutcome::launch_failed, std::move(reason)}, 0};
-  }
+  [[nodiscard]] static TimedRun failed(std::string reason);
 
   /// Waits for all that is queued. `code`: what queueing it gave.
-  [[nodiscard]] RunStatus wait(const detail::CudaTurn& turn, Deadline deadline, detail::CudaCode code) {
-    using namespace detail::cuda_code;
-    // A launch that was refused leaves the stream in order; what was queued before it still runs.
-    const auto refused = code;
-    const auto begin = std::chrono::steady_clock::now();
-    constexpr std::chrono::microseconds watched{300};
-    constexpr std::chrono::microseconds nap{50};
-    for (;;) {
-      code = turn.driver.event_query(state_->stop);
-      if (code != not_ready) break;
-      const auto now = std::chrono::steady_clock::now();
-      if (now > deadline) {
-        state_->context->lose("a kernel was still running at its deadline");
-        return {RunOutcome::timed_out, "the kernel did not end before its deadline"};
-      }
-      if (now - begin > watched) std::this_thread::sleep_for(nap);
-    }
-    if (code == success && refused == success) return {};
-    if (code == success)
-      return {RunOutcome::launch_failed, "the launch was refused: " + turn.driver.describe(refused)};
-    const auto words = turn.driver.describe(code);
-    state_->context->lose("a kernel ended with " + words);
-    const bool fault = code == illegal_address || code == launch_timeout ||
-                       (code >= first_kernel_fault && code <= last_kernel_fault);
-    return {fault ? RunOutcome::faulted : RunOutcome::device_lost, "the kernel ended with " + words};
-  }
+  [[nodiscard]] RunStatus wait(const detail::CudaTurn& turn, Deadline deadline, detail::CudaCode code);
 
   /// Queues one launch that reads more than the second-level cache holds, or nothing.
-  void sweep(const detail::CudaTurn& turn, bool whole) {
-    if (!state_->sweep) state_->sweep = std::make_unique<detail::CudaCacheSweep<CudaBackend>>(*this);
-    detail::ReadyLaunch ready;
-    if (const auto reason =
-            state_->launcher.prepare(turn, state_->sweep->program(), state_->sweep->launch(whole), 0, ready))
-      throw Error(error_id::backend_device, "the cache cannot be emptied: " + *reason, "Report this");
-    turn.demand(detail::CudaLauncher::queue(turn, ready), "cuLaunchKernel");
-  }
+  void sweep(const detail::CudaTurn& turn, bool whole);
 
   std::unique_ptr<State> state_;
 };
@@ -372,3 +187,7 @@ private:
 static_assert(check_backend<CudaBackend>());
 
 } // namespace mtmc
+
+#ifndef MTMC_COMPILED
+#include <mtmc/backend/cuda/cuda_backend_inl.hpp>
+#endif
