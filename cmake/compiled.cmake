@@ -1,12 +1,20 @@
-# mtmc::compiled: what is no template, compiled once with the host's own compiler and flags. Every header
-# `<mtmc/.../<name>_inl.hpp>` becomes one source file. Used in the source tree and, from the installed package, in a
+# mtmc::compiled: what is no template, compiled once with the host's own compiler and flags. All headers
+# `<mtmc/<folder>/.../<name>_inl.hpp>` of a folder become one source file: they include much the same. Used in the source tree and, from the installed package, in a
 # host's build; nothing is built unless a target links it. Position independent, because engines are shared libraries.
 function(mtmc_add_compiled include_dir)
   file(GLOB_RECURSE definitions RELATIVE ${include_dir} CONFIGURE_DEPENDS ${include_dir}/mtmc/*_inl.hpp)
   foreach(header IN LISTS definitions)
-    string(MAKE_C_IDENTIFIER ${header} name)
-    set(source ${CMAKE_CURRENT_BINARY_DIR}/mtmc_compiled/${name}.cpp)
-    file(GENERATE OUTPUT ${source} CONTENT "#include <${header}>\n")
+    string(REGEX REPLACE "^mtmc/([^/]+)/.*|^mtmc/.*" "\\1" station ${header})
+    if(NOT station)
+      set(station evaluators)
+    endif()
+    list(APPEND stations ${station})
+    string(APPEND includes_of_${station} "#include <${header}>\n")
+  endforeach()
+  list(REMOVE_DUPLICATES stations)
+  foreach(station IN LISTS stations)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/mtmc_compiled/${station}.cpp)
+    file(GENERATE OUTPUT ${source} CONTENT "${includes_of_${station}}")
     list(APPEND sources ${source})
   endforeach()
   add_library(mtmc_compiled STATIC EXCLUDE_FROM_ALL ${sources})

@@ -56,6 +56,7 @@
 #include <mtmc/cuda_evaluator_inl.hpp>
 #include <mtmc/cuda_profiled_inl.hpp>
 #include <mtmc/cuda_worker_inl.hpp>
+#include <mtmc/evaluator/backend_conformance_inl.hpp>
 #include <mtmc/evaluator/captured_inputs_inl.hpp>
 #include <mtmc/evaluator/device_work_inl.hpp>
 #include <mtmc/evaluator/input_generation_inl.hpp>

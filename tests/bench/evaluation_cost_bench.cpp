@@ -18,6 +18,7 @@
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/core/action.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/timing_statistics.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>

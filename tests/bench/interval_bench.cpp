@@ -16,6 +16,7 @@
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/timing_statistics.hpp>
 #include <mtmc/support/child_process.hpp>
 
 #include <CLI/CLI.hpp>

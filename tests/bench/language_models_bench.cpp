@@ -2,6 +2,7 @@
 // Budgets: 64 drafts from a server that takes 50 ms each end in well under a tenth of 64 times 50 ms, a
 // prompt is built in under 1 ms. Ends with an error where one is broken.
 
+#include <mtmc/coder/answer.hpp>
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/net/chat_reading.hpp>
 #include <mtmc/net/curl.hpp>

@@ -1,3 +1,4 @@
+#include <mtmc/evaluator/half_precision.hpp>
 #include <mtmc/evaluator/input_generation.hpp>
 
 #include <doctest/doctest.h>

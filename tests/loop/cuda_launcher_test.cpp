@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cuda/driver.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
+#include <mtmc/loop/cuda_launcher.hpp>
 #include <mtmc/loop/launcher.hpp>
 #include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>

@@ -1,3 +1,4 @@
+#include <mtmc/coder/answer.hpp>
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/chat_client.hpp>

@@ -1,15 +1,12 @@
 #pragma once
 /// What the signatures of a kernel's functions tell about a task's arguments.
 
-#include <mtmc/analysis/argument_contradictions.hpp>
 #include <mtmc/analysis/signature.hpp>
 #include <mtmc/analysis/stated_argument.hpp>
-#include <mtmc/analysis/syntax/unfinished.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/core/validate_task.hpp>
-#include <mtmc/support/nearest_name.hpp>
 
 #include <algorithm>
 #include <cstddef>

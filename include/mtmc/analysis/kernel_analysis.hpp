@@ -1,11 +1,8 @@
 #pragma once
 
-#include <mtmc/analysis/dependence/dependence.hpp>
 #include <mtmc/analysis/flow/flow_builder.hpp>
 #include <mtmc/analysis/flow/function_analysis.hpp>
-#include <mtmc/analysis/flow/guard_bounds.hpp>
 #include <mtmc/analysis/flow/loop_head.hpp>
-#include <mtmc/analysis/flow/thread_names.hpp>
 #include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/core/task.hpp>
 

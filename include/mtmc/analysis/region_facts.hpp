@@ -1,6 +1,5 @@
 #pragma once
 
-#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/threads/thread_grid.hpp>
 #include <mtmc/analysis/threads/warp_access.hpp>
 #include <mtmc/core/structure.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of analysis/region_facts.hpp.
 
+#include <mtmc/analysis/dependence/dependence.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/region_facts.hpp>
 #include <mtmc/analysis/threads/thread_grid.hpp>

@@ -2,7 +2,6 @@
 /// The functions of a kernel's text as they declare their parameters.
 
 #include <mtmc/analysis/element_type.hpp>
-#include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/core/kernel.hpp>
 
 #include <map>

@@ -3,13 +3,9 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/grid_fusion.hpp>
 #include <mtmc/analysis/legality/launch_merge.hpp>
-#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/region_facts.hpp>
-#include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/threads/thread_regions.hpp>
-#include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>

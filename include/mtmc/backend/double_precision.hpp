@@ -2,7 +2,6 @@
 /// A kernel in C++ or CUDA C++ with every `float` made a `double`: the same function without f32's rounding
 /// errors.
 
-#include <mtmc/backend/defined_functions.hpp>
 #include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>

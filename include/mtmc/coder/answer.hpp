@@ -2,7 +2,6 @@
 /// The new kernel in a language model's answer: found, checked for being whole, or refused with a reason that
 /// can be sent back to the model.
 
-#include <mtmc/coder/answer_entries.hpp>
 #include <mtmc/coder/answer_types.hpp>
 
 #include <string>

@@ -1,7 +1,6 @@
 #pragma once
 /// The coder that asks a language model, through any endpoint that speaks chat completions.
 
-#include <mtmc/coder/answer.hpp>
 #include <mtmc/coder/example_library.hpp>
 #include <mtmc/coder/prompt.hpp>
 #include <mtmc/core/concepts.hpp>

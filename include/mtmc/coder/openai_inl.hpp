@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of coder/openai.hpp.
 
+#include <mtmc/coder/answer.hpp>
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>

@@ -4,7 +4,6 @@
 
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/enum_names.hpp>
-#include <mtmc/core/grid_applicability.hpp>
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>

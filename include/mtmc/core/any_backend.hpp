@@ -14,6 +14,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,13 @@ public:
     requires detail::FitsTwin<B, AnyBackend> && Backend<detail::Held<B>>
     AnyBackend(B&& backend) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::erase(std::forward<B>(backend))), table_(&table<detail::Held<B>>) {}
+    /// One that holds what `make` gives, which need not be movable.
+    template <class Make>
+      requires Backend<std::invoke_result_t<Make&>>
+    [[nodiscard]] static AnyBackend made_by(Make&& make) {
+      using B = std::invoke_result_t<Make&>;
+      return AnyBackend({new B(make()), [](void* held) { delete static_cast<B*>(held); }}, &table<B>);
+    }
 
     [[nodiscard]] const Device& device() { return table_->device(held()); }
     [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) {
@@ -237,6 +245,8 @@ public:
     }
     template <class B> static constexpr Table table = table_of<B>();
 
+    AnyBackend(detail::ErasedPointer owned, const Table* table_of_owned)
+        : held_(std::move(owned)), table_(table_of_owned) {}
     [[nodiscard]] void* held() const { return detail::held_or_throw(held_, "AnyBackend"); }
 
     detail::ErasedPointer held_;

@@ -1,8 +1,6 @@
 #pragma once
 /// An observation as text: what prompts and token-scored policies read.
 
-#include <mtmc/core/launch_lines.hpp>
-#include <mtmc/core/profile_grading.hpp>
 #include <mtmc/core/step.hpp>
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/profile_grading.hpp>
 #include <mtmc/core/step.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cmath>

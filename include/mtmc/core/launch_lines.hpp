@@ -31,8 +31,6 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>
-#include <mtmc/support/nearest_name.hpp>
-#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <array>

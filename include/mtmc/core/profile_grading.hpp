@@ -1,7 +1,6 @@
 #pragma once
 /// From what is known of a kernel's run to what bounds it. Pure functions.
 
-#include <mtmc/core/occupancy.hpp>
 #include <mtmc/core/profile.hpp>
 #include <mtmc/core/roofline.hpp>
 #include <mtmc/core/step.hpp>

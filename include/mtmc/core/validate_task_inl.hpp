@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/validate_task.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -10,14 +10,9 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/evaluator/conformance/abilities.hpp>
-#include <mtmc/evaluator/conformance/compile_checks.hpp>
-#include <mtmc/evaluator/conformance/evaluator_checks.hpp>
-#include <mtmc/evaluator/conformance/failure_checks.hpp>
 #include <mtmc/evaluator/conformance/memory_checks.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
 #include <mtmc/evaluator/conformance/report.hpp>
-#include <mtmc/evaluator/conformance/run_checks.hpp>
-#include <mtmc/evaluator/conformance/time_checks.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 
 #include <concepts>
@@ -30,27 +25,14 @@ namespace mtmc::test {
 namespace detail {
 
 /// All checks, one after the other.
-template <class B> [[nodiscard]] ConformanceReport make_checks(Trial<B>& trial) {
-  check_memory(trial);
-  check_compiler(trial);
-  check_runs(trial);
-  check_times(trial);
-  check_evaluator(trial);
-  trial.check("device.stable", "the device is the same after kernels have run, measured ceilings aside",
-              {"device.filled", "run.result"}, [&]() -> Finding {
-                const auto text = trial.unseen(trial.probe().vector_add);
-                BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
-                bound.run(*trial.fresh_program(text));
-                auto before = trial.first_device().value();
-                before.measured = {};
-                Device after = trial.backend().device();
-                after.measured = {};
-                if (after == before) return {};
-                return unexpected("the device as it was in the beginning", "a changed one",
-                                  "Find out what the device is once, where the backend is made");
-              });
-  check_failures(trial);
-  return std::move(trial.report());
+[[nodiscard]] ConformanceReport try_all(Trial& trial);
+/// The same, each check with a backend of its own.
+[[nodiscard]] ConformanceReport try_all_apart(Trial& trial);
+
+/// What the type of a backend tells; `with_backend` calls a function with one.
+template <class B, class WithBackend> [[nodiscard]] BackendType backend_type(WithBackend with_backend) {
+  return {declared_abilities<B>(), &list_abilities<B>,
+          [with_backend] { return with_backend([](B& backend) { return check_move(backend); }); }};
 }
 
 } // namespace detail
@@ -70,10 +52,12 @@ template <class Make>
                                                   const ConformanceOptions& options = {}) {
   using B = std::invoke_result_t<Make&>;
   static_assert(mtmc::check_backend<B>());
-  Trial<B> trial(std::function<B()>(std::move(make)), probe, options);
-  trial.check("backend.made", "the backend can be made", {}, [] { return Finding{}; });
-  if (!trial.has_passed("backend.made")) return std::move(trial.report());
-  return detail::make_checks(trial);
+  const auto type = detail::backend_type<B>([&make](const auto& use) {
+    auto backend = make();
+    return use(backend);
+  });
+  Trial trial([&make] { return AnyBackend::made_by(make); }, type, probe, options);
+  return detail::try_all_apart(trial);
 }
 
 /// The same in this process, with one backend for all checks, which is faster and open to a debugger. A check
@@ -82,8 +66,10 @@ template <Backend B>
 [[nodiscard]] ConformanceReport check_conformance(B& backend, const BackendProbe& probe,
                                                   const ConformanceOptions& options = {}) {
   static_assert(mtmc::check_backend<B>());
-  Trial<B> trial(backend, probe, options);
-  return detail::make_checks(trial);
+  AnyBackend erased(std::ref(backend));
+  Trial trial(erased, detail::backend_type<B>([&backend](const auto& use) { return use(backend); }), probe,
+              options);
+  return detail::try_all(trial);
 }
 
 /// As it was called before.
@@ -100,3 +86,7 @@ check_backend(const BackendProbe& probe) {
 }
 
 } // namespace mtmc::test
+
+#ifndef MTMC_COMPILED
+#include <mtmc/evaluator/backend_conformance_inl.hpp>
+#endif

@@ -6,7 +6,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/core/own_kernel.hpp>
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/device_kernel.hpp>
 #include <mtmc/evaluator/input_generation.hpp>

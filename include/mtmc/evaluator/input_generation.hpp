@@ -2,12 +2,7 @@
 /// Secret, reproducible contents for the inputs of a kernel.
 
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
-#include <mtmc/evaluator/half_precision.hpp>
-#include <mtmc/support/parallel.hpp>
-#include <mtmc/support/philox.hpp>
-#include <mtmc/support/wide_vectors.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,16 +5,12 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/launch_lines.hpp>
-#include <mtmc/evaluator/device_slot.hpp>
 #include <mtmc/evaluator/double_truth.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/prepared_task.hpp>
 #include <mtmc/evaluator/result_comparison.hpp>
 #include <mtmc/evaluator/secret_keys.hpp>
-#include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/slot.hpp>
-#include <mtmc/support/deadline.hpp>
-#include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
 #include <array>

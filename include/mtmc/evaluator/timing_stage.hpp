@@ -6,6 +6,8 @@
 #include <mtmc/evaluator/judge.hpp>
 #include <mtmc/evaluator/shortage.hpp>
 #include <mtmc/evaluator/timing_statistics.hpp>
+#include <mtmc/support/deadline.hpp>
+#include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -14,6 +14,7 @@
 #include <mtmc/evaluator/task_preparation.hpp>
 #include <mtmc/evaluator/timing_conditions.hpp>
 #include <mtmc/evaluator/timing_stage.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/os_random.hpp>
 
 #include <algorithm>

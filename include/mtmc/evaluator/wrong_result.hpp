@@ -6,7 +6,6 @@
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/poison.hpp>
 #include <mtmc/evaluator/problem_layout.hpp>
-#include <mtmc/support/parallel.hpp>
 
 #include <cmath>
 #include <cstddef>

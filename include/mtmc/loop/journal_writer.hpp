@@ -4,8 +4,6 @@
 
 #include <mtmc/loop/journal.hpp>
 #include <mtmc/loop/journal_file.hpp>
-#include <mtmc/support/os_random.hpp>
-#include <mtmc/version.hpp>
 
 #include <chrono>
 #include <concepts>

@@ -1,10 +1,8 @@
 #pragma once
 /// A kernel as plain C++ that calls it: what an engine compiles in, without the SDK.
 
-#include <mtmc/loop/cuda_launcher.hpp>
 #include <mtmc/loop/launcher_evidence.hpp>
 #include <mtmc/loop/launcher_head.hpp>
-#include <mtmc/loop/launcher_kernel.hpp>
 #include <mtmc/loop/launcher_text.hpp>
 
 #include <cstddef>

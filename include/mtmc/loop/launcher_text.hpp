@@ -5,6 +5,7 @@
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>

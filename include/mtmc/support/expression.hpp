@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mtmc/support/nearest_name.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/os_random.hpp>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>

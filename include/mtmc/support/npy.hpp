@@ -1,6 +1,7 @@
 #pragma once
 /// Reading of `.npy` files, NumPy's format of one array (numpy.lib.format, versions 1.0 to 3.0).
 
+#include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/file_io.hpp>
 
 #include <cerrno>
 #include <dirent.h>

@@ -1,5 +1,7 @@
 // The dependence test and the answers about legality against what happens when small loop nests are executed.
 
+#include <mtmc/analysis/dependence/dependence.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -2,6 +2,9 @@
 // it is skipped.
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cuda.hpp>
+#include <mtmc/backend/cuda/options_json.hpp>
+#include <mtmc/backend/cuda/text_rules.hpp>
+#include <mtmc/backend/double_precision.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
 #include <mtmc/evaluator/double_truth.hpp>

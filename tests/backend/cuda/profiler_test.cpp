@@ -1,6 +1,7 @@
 // How counters are asked for, with a tool of our own in the place of Nsight Compute. Needs no GPU.
 #include <mtmc/backend/cuda/profiler.hpp>
 #include <mtmc/cuda_profiled.hpp>
+#include <mtmc/support/file_io.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,8 @@
 #pragma once
 /// Definitions of analysis/legality/fusion_legality.hpp.
 
+#include <mtmc/analysis/dependence/dependence.hpp>
+#include <mtmc/analysis/flow/scalars.hpp>
 #include <mtmc/analysis/legality/fusion_legality.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/compiled.hpp>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/analysis/threads/thread_grid.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/core/task.hpp>

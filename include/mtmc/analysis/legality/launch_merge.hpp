@@ -3,7 +3,6 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/fusion_legality.hpp>
 #include <mtmc/analysis/syntax/launch_text.hpp>
-#include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mtmc/analysis/dependence/dependence.hpp>
-#include <mtmc/analysis/flow/scalars.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mtmc/analysis/flow/scalars.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 
 #include <algorithm>

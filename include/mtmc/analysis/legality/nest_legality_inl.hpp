@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of analysis/legality/nest_legality.hpp.
 
+#include <mtmc/analysis/dependence/dependence.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/analysis/legality/nest_legality.hpp>
 #include <mtmc/compiled.hpp>

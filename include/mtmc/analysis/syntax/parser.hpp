@@ -1,11 +1,7 @@
 #pragma once
 
-#include <mtmc/analysis/syntax/expression_parser.hpp>
 #include <mtmc/analysis/syntax/source_text.hpp>
-#include <mtmc/analysis/syntax/statement_parser.hpp>
-#include <mtmc/analysis/syntax/syntax_fingerprint.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
-#include <mtmc/analysis/syntax/token_buffer.hpp>
 
 #include <memory>
 #include <string>
@@ -23,21 +19,6 @@ namespace mtmc {
 struct ParserOptions {
   bool cuda_launches = false; ///< read `<<<` and `>>>` as launch brackets
 };
-
-namespace detail {
-
-/// The parser's view of a text it owns.
-struct ParsedText {
-  std::shared_ptr<const std::string> source;
-  TokenBuffer tokens;
-
-  ParsedText(std::string_view text, const ParserOptions& options);
-};
-
-/// Makes a parsed node one that was never in a file: no range, always printed canonically.
-void forget_origin(SyntaxNode& node);
-
-} // namespace detail
 
 /// The syntax tree of a whole file: a `translation_unit`. Never fails, never throws on any text.
 [[nodiscard]] SyntaxNode parse(std::string_view source, const ParserOptions& options = {});

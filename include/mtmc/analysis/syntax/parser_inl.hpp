@@ -17,11 +17,18 @@
 
 namespace mtmc::detail {
 
-MTMC_INLINE ParsedText::ParsedText(std::string_view text, const ParserOptions& options)
-    : source(std::make_shared<const std::string>(text)),
-      tokens(*source, LexerOptions{.cuda_launches = options.cuda_launches}) {}
+/// The parser's view of a text it owns.
+struct ParsedText {
+  std::shared_ptr<const std::string> source;
+  TokenBuffer tokens;
 
-MTMC_INLINE void forget_origin(SyntaxNode& node) {
+  ParsedText(std::string_view text, const ParserOptions& options)
+      : source(std::make_shared<const std::string>(text)),
+        tokens(*source, LexerOptions{.cuda_launches = options.cuda_launches}) {}
+};
+
+/// Makes a parsed node one that was never in a file: no range, always printed canonically.
+inline void forget_origin(SyntaxNode& node) {
   node.range = {};
   node.origin = {};
   for (SyntaxNode& child : node.children) forget_origin(child);

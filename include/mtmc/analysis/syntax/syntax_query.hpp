@@ -1,7 +1,6 @@
 #pragma once
 
 #include <mtmc/analysis/syntax/lexer.hpp>
-#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 /// nothing else: no keys, references, verdicts or clocks, no files to write to, no output anybody reads.
 
 #include <mtmc/backend/cpu/cache_eviction.hpp>
-#include <mtmc/backend/cpu/ceilings_probe.hpp>
 #include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/conditions.hpp>
 #include <mtmc/backend/cpu/cpu_program.hpp>
@@ -16,13 +15,10 @@
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
-#include <mtmc/backend/cpu/text_screen.hpp>
-#include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/conditions.hpp>
 #include <mtmc/support/device_lock.hpp>
-#include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
 #include <array>

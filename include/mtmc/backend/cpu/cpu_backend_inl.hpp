@@ -9,6 +9,7 @@
 #include <mtmc/backend/cpu/cpu_program.hpp>
 #include <mtmc/backend/cpu/cpu_toolchain.hpp>
 #include <mtmc/backend/cpu/device.hpp>
+#include <mtmc/backend/cpu/launch_limits.hpp>
 #include <mtmc/backend/cpu/memory_reserve.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/options_json.hpp>

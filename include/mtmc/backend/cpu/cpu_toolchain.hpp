@@ -2,21 +2,15 @@
 /// From a kernel's text to a program on disk, and the runner's own executable.
 
 #include <mtmc/backend/cpu/compilation_cache.hpp>
-#include <mtmc/backend/cpu/compiler_diagnostics.hpp>
 #include <mtmc/backend/cpu/compiler_files.hpp>
 #include <mtmc/backend/cpu/cpp_compiler.hpp>
-#include <mtmc/backend/cpu/launch_limits.hpp>
-#include <mtmc/backend/cpu/object_screen.hpp>
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/own_functions.hpp>
-#include <mtmc/backend/cpu/runner_source.hpp>
-#include <mtmc/backend/cpu/text_screen.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>

@@ -8,7 +8,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/packet_socket.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,8 +6,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/file_io.hpp>
-#include <mtmc/support/packet_socket.hpp>
 #include <mtmc/support/spawn.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>

@@ -6,18 +6,14 @@
 /// a worker (`CudaEvaluator` does).
 
 #include <mtmc/backend/cuda/cache_sweep.hpp>
-#include <mtmc/backend/cuda/ceilings_probe.hpp>
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
-#include <mtmc/backend/cuda/cuda_device.hpp>
 #include <mtmc/backend/cuda/cuda_launcher.hpp>
 #include <mtmc/backend/cuda/cuda_program.hpp>
 #include <mtmc/backend/cuda/management.hpp>
 #include <mtmc/backend/cuda/options.hpp>
-#include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
-#include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/conditions.hpp>

@@ -14,6 +14,7 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
+#include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/compiled.hpp>

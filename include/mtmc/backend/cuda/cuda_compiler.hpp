@@ -2,16 +2,13 @@
 /// From a kernel's text and its launches to a CUBIN for one architecture.
 
 #include <mtmc/backend/cuda/compiler_process.hpp>
-#include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/backend/cuda/nvrtc_log.hpp>
 #include <mtmc/backend/cuda/options.hpp>
-#include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/file_fence.hpp>
-#include <mtmc/support/program_roles.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -3,15 +3,11 @@
 /// kernel is run once more, in a process of its own, on copies of its buffers.
 
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
-#include <mtmc/backend/cuda/ncu_report.hpp>
-#include <mtmc/backend/cuda/occupancy.hpp>
 #include <mtmc/backend/cuda/options.hpp>
-#include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/profile.hpp>
-#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 

@@ -14,7 +14,7 @@ namespace detail {
 /// Seconds that a compiler may take to notice that it should not even begin.
 inline constexpr double prompt_seconds = 10;
 
-template <class B> [[nodiscard]] Finding check_correct_text(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_correct_text(Trial& trial) {
   const auto result = trial.compile(trial.probe().vector_add);
   if (!result.program)
     return unexpected("a program", result.timed_out ? "timed_out" : in_words(result.diagnostics),
@@ -26,7 +26,7 @@ template <class B> [[nodiscard]] Finding check_correct_text(Trial<B>& trial) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_wrong_text(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_wrong_text(Trial& trial) {
   const auto& probe = trial.probe();
   const auto result = trial.compile(probe.does_not_compile);
   if (result.program)
@@ -44,14 +44,14 @@ template <class B> [[nodiscard]] Finding check_wrong_text(Trial<B>& trial) {
                     "before it");
 }
 
-template <class B> [[nodiscard]] Finding check_missing_entry(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_missing_entry(Trial& trial) {
   const auto text = trial.probe().vector_add + "//@ launch mtmc_no_such_entry(C, n)\n";
   const auto result = trial.compile(text);
   if (!result.program && has_error(result.diagnostics)) return {};
   if (!result.program)
     return unexpected("an error for an entry that the text lacks", in_words(result.diagnostics),
                       "Look up every entry of CompileOptions::plan after compiling");
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
   const auto status = trial.backend().run(*result.program, bound.plan(), soon());
   if (status.outcome == RunOutcome::launch_failed) return {};
   return unexpected("an error of the compiler, or launch_failed, for an entry that the text lacks",
@@ -59,7 +59,7 @@ template <class B> [[nodiscard]] Finding check_missing_entry(Trial<B>& trial) {
 }
 
 /// With a deadline in the past, or `stopped`.
-template <class B> [[nodiscard]] Finding check_gives_up(Trial<B>& trial, Deadline deadline, bool stopped) {
+[[nodiscard]] inline Finding check_gives_up(Trial& trial, Deadline deadline, bool stopped) {
   std::stop_source source;
   if (stopped) source.request_stop();
   const auto start = std::chrono::steady_clock::now();
@@ -78,7 +78,7 @@ template <class B> [[nodiscard]] Finding check_gives_up(Trial<B>& trial, Deadlin
 } // namespace detail
 
 /// What `compile` answers, before anything is run.
-template <class B> void check_compiler(Trial<B>& trial) {
+inline void check_compiler(Trial& trial) {
   trial.check("compile.correct", "a correct text gives a program and no error", {},
               [&] { return detail::check_correct_text(trial); });
   trial.check("compile.wrong", "a wrong text gives no program, and an error in the right line", {},

@@ -2,6 +2,7 @@
 /// The whole trust protocol on a backend, in its type-erased form.
 
 #include <mtmc/core/any.hpp>
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 
@@ -29,13 +30,12 @@ namespace detail {
 }
 
 /// What a fresh evaluator says of a candidate, with the start kernel as its incumbent or alone.
-template <class B>
-[[nodiscard]] Evaluation judged(Trial<B>& trial, const std::string& candidate, bool compared) {
+[[nodiscard]] inline Evaluation judged(Trial& trial, const std::string& candidate, bool compared) {
   const auto& probe = trial.probe();
   // Time enough for a clear answer on a busy machine; it ends as soon as there is one.
   KernelEvaluatorOptions options;
   options.explore_seconds = options.explore_overhead_seconds = 30;
-  KernelEvaluator<AnyBackend> evaluator(AnyBackend(std::ref(trial.backend())), options);
+  auto evaluator = kernel_evaluator(AnyBackend(std::ref(trial.backend())), options);
   EvaluationRequest request;
   request.task = evaluated_task(probe);
   request.candidate = {probe.language, candidate, {}};
@@ -49,7 +49,7 @@ inline constexpr std::string_view all_else_passed =
 } // namespace detail
 
 /// The verdicts that `KernelEvaluator` comes to with this backend.
-template <class B> void check_evaluator(Trial<B>& trial) {
+inline void check_evaluator(Trial& trial) {
   const auto& probe = trial.probe();
   trial.check("evaluator.right", "KernelEvaluator finds a right kernel correct", {"run.offsets", "time.cold"},
               [&]() -> Finding {

@@ -17,10 +17,10 @@ namespace detail {
 inline constexpr double late_seconds = 20;
 
 /// That a fresh program still runs, unless the backend says that its process must be replaced.
-template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_recovery(Trial& trial) {
   if (is_spent(trial.backend())) return {};
   const auto text = trial.unseen(trial.probe().vector_add);
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
   bound.run(*trial.fresh_program(text));
   return bound.wrong_sum(1, 1, "After a failed kernel the backend must work with fresh programs")
       .value_or(Finding{});
@@ -31,9 +31,9 @@ template <class B> [[nodiscard]] Finding check_recovery(Trial<B>& trial) {
 inline constexpr std::int64_t long_repeats = 1'000'000'000;
 inline constexpr std::chrono::milliseconds short_limit{200};
 
-template <class B> [[nodiscard]] Finding check_deadline(Trial<B>& trial, bool timed) {
+[[nodiscard]] inline Finding check_deadline(Trial& trial, bool timed) {
   const auto& text = trial.probe().slow_add;
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 16, long_repeats));
+  BoundPlan bound(trial.backend(), trial.plan(text, 16, long_repeats));
   const auto program = trial.fresh_program(text);
   const auto deadline = soon(short_limit);
   const auto status = timed ? trial.backend().time(*program, {&bound.plan(), 1}, true, deadline).status
@@ -45,11 +45,11 @@ template <class B> [[nodiscard]] Finding check_deadline(Trial<B>& trial, bool ti
   return check_recovery(trial);
 }
 
-template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_never_ends(Trial& trial) {
   const auto& text = trial.probe().never_ends;
   if (text.empty()) return not_tried("the probe has no text `never_ends`");
   for (const bool timed : {false, true}) {
-    BoundPlan<B> bound(trial.backend(), trial.plan(text, 16));
+    BoundPlan bound(trial.backend(), trial.plan(text, 16));
     const auto program = trial.fresh_program(text);
     const auto start = std::chrono::steady_clock::now();
     const auto deadline = soon(std::chrono::milliseconds{300});
@@ -69,10 +69,10 @@ template <class B> [[nodiscard]] Finding check_never_ends(Trial<B>& trial) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_crash(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_crash(Trial& trial) {
   const auto& text = trial.probe().crashes;
   if (text.empty()) return not_tried("the probe has no text `crashes`");
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 16));
+  BoundPlan bound(trial.backend(), trial.plan(text, 16));
   const auto status = trial.backend().run(*trial.fresh_program(text), bound.plan(), soon());
   if (status.outcome == RunOutcome::device_lost)
     return {ConformanceOutcome::passed, "the device was lost, so a fresh backend is needed now"};
@@ -86,12 +86,12 @@ template <class B> [[nodiscard]] Finding check_crash(Trial<B>& trial) {
 }
 
 /// For backends that have guard pages.
-template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_guard_page(Trial& trial) {
   constexpr std::size_t n = 1000;
   const auto& text = trial.probe().vector_add;
   const auto page = static_cast<std::size_t>(trial.backend().guard_page_bytes());
   if (page == 0) return {ConformanceOutcome::passed, "there is nothing to try: it has none on this machine"};
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, n));
+  BoundPlan bound(trial.backend(), trial.plan(text, n));
   const std::size_t bytes = (n * sizeof(float) + page - 1) / page * page;
   const auto end = trial.backend().allocate(bytes);
   for (const std::size_t beyond : {std::size_t{0}, std::size_t{1}}) {
@@ -113,7 +113,7 @@ template <class B> [[nodiscard]] Finding check_guard_page(Trial<B>& trial) {
 } // namespace detail
 
 /// What `run` and `time` do with kernels that do not end well.
-template <class B> void check_failures(Trial<B>& trial) {
+inline void check_failures(Trial& trial) {
   trial.check("run.deadline", "a kernel that is still running at its deadline is timed_out", {"run.result"},
               [&] { return detail::check_deadline(trial, false); });
   trial.check("time.deadline", "so is one that is timed", {"time.cold"},
@@ -122,7 +122,7 @@ template <class B> void check_failures(Trial<B>& trial) {
               {"run.result"}, [&] { return detail::check_never_ends(trial); });
   trial.check("run.crashes", "a kernel that crashes is faulted or device_lost, and the backend lives on",
               {"run.result"}, [&] { return detail::check_crash(trial); });
-  if constexpr (HasGuardPages<B>)
+  if (trial.type().declared.has(BackendAbility::guard_page_bytes))
     trial.check("run.guard_page", "a kernel that leaves an allocation whose pages are guarded is faulted",
                 {"run.offsets"}, [&] { return detail::check_guard_page(trial); });
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// Device and buffers.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 
@@ -48,7 +49,7 @@ template <class B>
   return std::nullopt;
 }
 
-template <class B> [[nodiscard]] Finding check_device(B& backend) {
+[[nodiscard]] inline Finding check_device(AnyBackend& backend) {
   const Device& device = backend.device();
   constexpr std::string_view remedy = "Fill it in where the backend is made";
   if (device.name.empty()) return unexpected("a device with a name", "an empty `name`", remedy);
@@ -58,8 +59,8 @@ template <class B> [[nodiscard]] Finding check_device(B& backend) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_handles(B& backend) {
-  std::vector<typename B::Buffer> buffers;
+[[nodiscard]] inline Finding check_handles(AnyBackend& backend) {
+  std::vector<AnyBackend::Buffer> buffers;
   std::set<std::uint64_t> handles;
   for (const std::size_t bytes : std::initializer_list<std::size_t>{0, 0, 1, 7, 4096, 4097, 1 << 20}) {
     buffers.push_back(backend.allocate(bytes));
@@ -74,11 +75,11 @@ template <class B> [[nodiscard]] Finding check_handles(B& backend) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_round_trip(B& backend, std::size_t largest) {
+[[nodiscard]] inline Finding check_round_trip(AnyBackend& backend, std::size_t largest) {
   const std::array<std::size_t, 8> sizes{0, 1, 3, 4095, 4096, 4097, 65536, largest};
   constexpr std::string_view remedy =
       "Copy `content.size()` bytes to `offset`, and no byte beside them; wait until the copy is done";
-  std::vector<typename B::Buffer> buffers;
+  std::vector<AnyBackend::Buffer> buffers;
   std::vector<std::vector<std::byte>> contents;
   for (const auto bytes : sizes) {
     buffers.push_back(backend.allocate(bytes));
@@ -123,13 +124,13 @@ template <class B> [[nodiscard]] Finding check_move(B& backend) {
 }
 
 /// The abilities that save copies, where there are any: the same contents as without them.
-template <class B> [[nodiscard]] Finding check_shortcuts([[maybe_unused]] B& backend) {
+[[nodiscard]] inline Finding check_shortcuts([[maybe_unused]] AnyBackend& backend) {
   constexpr std::size_t bytes = 70'001;
   constexpr std::size_t offset = 1003;
   auto content = pattern(bytes, 7);
   auto buffer = backend.allocate(bytes);
   backend.upload(buffer, 0, std::span<const std::byte>(content));
-  if constexpr (TakesSharedUploads<B>) {
+  if (has_ability(backend, BackendAbility::shared_upload)) {
     const auto piece = std::make_shared<const std::vector<std::byte>>(pattern(bytes / 2, 8));
     backend.upload(buffer, offset, std::span<const std::byte>(*piece), piece);
     std::copy(piece->begin(), piece->end(), content.begin() + offset);
@@ -149,7 +150,7 @@ template <class B> [[nodiscard]] Finding check_shortcuts([[maybe_unused]] B& bac
     if (auto wrong = wrong_content(backend, buffer, 0, content, "Fill the bytes asked for, no others"))
       return *wrong;
   }
-  if constexpr (ShowsBuffers<B>) {
+  if (has_ability(backend, BackendAbility::view)) {
     const auto shown = backend.view(buffer, offset, bytes - offset);
     const auto wanted = std::span<const std::byte>(content).subspan(offset);
     if (!shown.empty() && !std::equal(shown.begin(), shown.end(), wanted.begin(), wanted.end()))
@@ -160,7 +161,7 @@ template <class B> [[nodiscard]] Finding check_shortcuts([[maybe_unused]] B& bac
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_out_of_range(B& backend) {
+[[nodiscard]] inline Finding check_out_of_range(AnyBackend& backend) {
   constexpr std::size_t bytes = 4096;
   const auto content = pattern(bytes, 6);
   auto buffer = backend.allocate(bytes);
@@ -191,7 +192,7 @@ template <class B> [[nodiscard]] Finding check_out_of_range(B& backend) {
                             " of a buffer of " + std::to_string(bytes),
                         came, "Test `offset > size || length > size - offset` before the copy");
     }
-  if constexpr (ShowsBuffers<B>) {
+  if (has_ability(backend, BackendAbility::view)) {
     try {
       (void)backend.view(buffer, bytes - 63, 64);
       return unexpected("std::out_of_range from view of 64 bytes at " + std::to_string(bytes - 63) +
@@ -208,7 +209,7 @@ template <class B> [[nodiscard]] Finding check_out_of_range(B& backend) {
 } // namespace detail
 
 /// Device and buffers, which need no kernel.
-template <class B> void check_memory(Trial<B>& trial) {
+inline void check_memory(Trial& trial) {
   trial.check("device.filled", "the device has a name, a kind and compute units", {},
               [&] { return detail::check_device(trial.backend()); });
   trial.check("memory.handles", "every buffer that is alive has a handle of its own, which is not 0", {},
@@ -216,7 +217,7 @@ template <class B> void check_memory(Trial<B>& trial) {
   trial.check("memory.round_trip", "buffers of many sizes give back what was uploaded, at any offset", {},
               [&] { return detail::check_round_trip(trial.backend(), trial.probe().largest_buffer); });
   trial.check("memory.move", "a buffer keeps content and handle when it is moved", {"memory.round_trip"},
-              [&] { return detail::check_move(trial.backend()); });
+              [&] { return trial.type().check_move(); });
   trial.check("memory.shortcuts", "views, fills and uploads with an owner give what copies give",
               {"memory.round_trip"}, [&] { return detail::check_shortcuts(trial.backend()); });
   trial.check("memory.out_of_range", "upload, download and view outside a buffer throw std::out_of_range",

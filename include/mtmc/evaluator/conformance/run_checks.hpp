@@ -23,11 +23,11 @@ namespace detail {
 inline constexpr std::string_view look_at_arguments =
     "Look at how the launch's arguments, grid and block are handed on, and whether `run` waits";
 
-template <class B> [[nodiscard]] Finding check_result(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_result(Trial& trial) {
   const auto& text = trial.probe().vector_add;
   const auto program = trial.program(text);
   for (const std::int64_t n : {1, 37, 1000, 65537}) {
-    BoundPlan<B> bound(trial.backend(), trial.plan(text, n));
+    BoundPlan bound(trial.backend(), trial.plan(text, n));
     bound.run(*program);
     if (auto wrong = bound.wrong_sum(1, 1, look_at_arguments)) return *wrong;
     if (bound.template content<float>("A") != input_a(static_cast<std::size_t>(n)))
@@ -37,9 +37,9 @@ template <class B> [[nodiscard]] Finding check_result(Trial<B>& trial) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_writes_nothing(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_writes_nothing(Trial& trial) {
   const auto& text = trial.probe().writes_nothing;
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
   bound.run(*trial.program(text));
   const auto content = bound.template content<float>("C");
   if (std::all_of(content.begin(), content.end(), [](float value) { return value == -1.0f; })) return {};
@@ -72,7 +72,7 @@ template <class B> [[nodiscard]] Finding check_writes_nothing(Trial<B>& trial) {
   return type == DataType::f64 ? -1'234'567'890.75 : -1234.75;
 }
 
-template <class B> [[nodiscard]] Finding check_scalars(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_scalars(Trial& trial) {
   const auto& probe = trial.probe();
   if (probe.scalars.empty()) return not_tried("the probe has no text `scalars`");
   auto task = probe_task(probe, probe.scalars);
@@ -92,7 +92,7 @@ template <class B> [[nodiscard]] Finding check_scalars(Trial<B>& trial) {
   if (!result.program)
     return unexpected("the probe's text `scalars` to compile", in_words(result.diagnostics),
                       "Leave out of the probe's `scalar_types` and text what the device lacks");
-  BoundPlan<B> bound(trial.backend(), options.plan);
+  BoundPlan bound(trial.backend(), options.plan);
   bound.run(*result.program);
   const auto got = bound.template content<std::int64_t>("S");
   for (std::size_t i = 0; i < probe.scalar_types.size(); ++i) {
@@ -110,10 +110,10 @@ template <class B> [[nodiscard]] Finding check_scalars(Trial<B>& trial) {
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_converted_scalars(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_converted_scalars(Trial& trial) {
   const auto& text = trial.probe().converted_scalars;
   if (text.empty()) return not_tried("the probe has no text `converted_scalars`");
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
   bound.run(*trial.program(text));
   const float got = bound.template content<float>("C").front();
   if (got == 5000.0f) return {};
@@ -121,7 +121,7 @@ template <class B> [[nodiscard]] Finding check_converted_scalars(Trial<B>& trial
                     "Expressions of launch lines are i64: convert them to the parameter's type");
 }
 
-template <class B> [[nodiscard]] Finding check_offsets(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_offsets(Trial& trial) {
   // As the evaluator binds: at multiples of 4096, with bytes behind the content that nobody may write.
   constexpr std::size_t n = 1001;
   constexpr std::size_t stride = 8192;
@@ -150,9 +150,9 @@ template <class B> [[nodiscard]] Finding check_offsets(Trial<B>& trial) {
       .value_or(Finding{});
 }
 
-template <class B> [[nodiscard]] Finding check_several_launches(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_several_launches(Trial& trial) {
   const auto& text = trial.probe().several_launches;
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 5000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 5000));
   const auto program = trial.program(text);
   constexpr std::string_view remedy = "Make all launches of a plan, each after the one before it has ended";
   for (int i = 0; i < 3; ++i) {
@@ -163,12 +163,12 @@ template <class B> [[nodiscard]] Finding check_several_launches(Trial<B>& trial)
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_two_programs(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_two_programs(Trial& trial) {
   const auto& probe = trial.probe();
   const auto one = trial.fresh_program(trial.unseen(probe.vector_add));
   auto other = trial.fresh_program(trial.unseen(probe.several_launches));
-  BoundPlan<B> sum(trial.backend(), trial.plan(probe.vector_add, 1000));
-  BoundPlan<B> chain(trial.backend(), trial.plan(probe.several_launches, 1000));
+  BoundPlan sum(trial.backend(), trial.plan(probe.vector_add, 1000));
+  BoundPlan chain(trial.backend(), trial.plan(probe.several_launches, 1000));
   constexpr std::string_view remedy = "Keep everything of a program in the Program, nothing in the backend";
   for (int i = 0; i < 3; ++i) {
     sum.run(*one);
@@ -183,11 +183,11 @@ template <class B> [[nodiscard]] Finding check_two_programs(Trial<B>& trial) {
   return sum.wrong_sum(1, 1, "A program must outlive others that are dropped").value_or(Finding{});
 }
 
-template <class B> [[nodiscard]] Finding check_compiled_twice(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_compiled_twice(Trial& trial) {
   const auto text = trial.unseen(trial.probe().vector_add);
   auto first = trial.fresh_program(text);
   const auto second = trial.fresh_program(text);
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 1000));
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
   constexpr std::string_view remedy = "A cache must hand out programs that stay usable for every holder";
   bound.run(*first);
   first.reset();
@@ -199,7 +199,7 @@ template <class B> [[nodiscard]] Finding check_compiled_twice(Trial<B>& trial) {
   return bound.wrong_sum(1, 1, remedy).value_or(Finding{});
 }
 
-template <class B> [[nodiscard]] Finding check_unbound(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_unbound(Trial& trial) {
   const auto& text = trial.probe().vector_add;
   const auto program = trial.program(text);
   const std::string wanted = "an mtmc::Error " + std::string(error_id::backend_memory);
@@ -218,12 +218,12 @@ template <class B> [[nodiscard]] Finding check_unbound(Trial<B>& trial) {
       return unexpected(wanted_here, std::string("another exception: ") + error.what(), remedy);
     }
   }
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 100));
+  BoundPlan bound(trial.backend(), trial.plan(text, 100));
   bound.run(*program);
   return bound.wrong_sum(1, 1, "The program must stay usable, because nothing ran").value_or(Finding{});
 }
 
-template <class B> [[nodiscard]] Finding check_concurrent_calls(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_concurrent_calls(Trial& trial) {
   const int limit = concurrency_limit_of(trial.backend());
   if (limit < 2) return {ConformanceOutcome::passed, "there is nothing to try: it allows one call at a time"};
   const auto& text = trial.probe().vector_add;
@@ -240,7 +240,7 @@ template <class B> [[nodiscard]] Finding check_concurrent_calls(Trial<B>& trial)
       for (int i = 0; i < 2 && mine.empty(); ++i) {
         (void)trial.fresh_program(trial.unseen(own));
         const std::scoped_lock alone(device);
-        BoundPlan<B> bound(trial.backend(), trial.plan(own, 1000 + i));
+        BoundPlan bound(trial.backend(), trial.plan(own, 1000 + i));
         bound.run(*program);
         if (const auto wrong = bound.wrong_sum(1, 1, "")) mine = wrong->message;
       }
@@ -267,7 +267,7 @@ template <class B> [[nodiscard]] Finding check_concurrent_calls(Trial<B>& trial)
 } // namespace detail
 
 /// What `run` does with kernels that end.
-template <class B> void check_runs(Trial<B>& trial) {
+inline void check_runs(Trial& trial) {
   trial.check("run.result", "a kernel computes the right result at several sizes of one program",
               {"compile.correct", "memory.round_trip"}, [&] { return detail::check_result(trial); });
   trial.check("run.writes_nothing", "what no kernel writes stays as it is", {"run.result"},

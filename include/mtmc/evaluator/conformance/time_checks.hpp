@@ -1,6 +1,7 @@
 #pragma once
 /// The backend's clock.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/evaluator/conformance/trial.hpp>
 
 #include <algorithm>
@@ -20,9 +21,8 @@ inline constexpr std::string_view time_the_group =
     "Measure wall-clock seconds from the first launch of the whole group to its last completion: wait for "
     "the device before and after";
 
-template <class B>
-[[nodiscard]] double timed(B& backend, typename B::Program& program, std::span<const LaunchPlan> group,
-                           bool cold) {
+[[nodiscard]] inline double timed(AnyBackend& backend, AnyBackend::Program& program,
+                                  std::span<const LaunchPlan> group, bool cold) {
   const auto result = backend.time(program, group, cold, soon());
   if (!result.status.finished())
     throw Unusable{unexpected("a timed run that finishes", in_words(result.status),
@@ -34,18 +34,17 @@ template <class B>
 }
 
 /// The middle one of three.
-template <class B>
-[[nodiscard]] double typical_seconds(B& backend, typename B::Program& program,
-                                     std::span<const LaunchPlan> group) {
+[[nodiscard]] inline double typical_seconds(AnyBackend& backend, AnyBackend::Program& program,
+                                            std::span<const LaunchPlan> group) {
   std::array<double, 3> seconds{};
   for (auto& each : seconds) each = timed(backend, program, group, false);
   std::sort(seconds.begin(), seconds.end());
   return seconds[1];
 }
 
-template <class B> [[nodiscard]] Finding check_seconds(Trial<B>& trial, bool cold) {
+[[nodiscard]] inline Finding check_seconds(Trial& trial, bool cold) {
   const auto& text = trial.probe().vector_add;
-  BoundPlan<B> bound(trial.backend(), trial.plan(text, 100'003));
+  BoundPlan bound(trial.backend(), trial.plan(text, 100'003));
   for (int i = 0; i < 3; ++i) {
     (void)timed(trial.backend(), *trial.program(text), {&bound.plan(), 1}, cold);
     if (auto wrong = bound.wrong_sum(1, 1, "A timed run computes what any other run does")) return *wrong;
@@ -54,12 +53,12 @@ template <class B> [[nodiscard]] Finding check_seconds(Trial<B>& trial, bool col
   return {};
 }
 
-template <class B> [[nodiscard]] Finding check_group(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_group(Trial& trial) {
   const auto& text = trial.probe().several_launches;
-  std::vector<std::unique_ptr<BoundPlan<B>>> plans;
+  std::vector<std::unique_ptr<BoundPlan>> plans;
   std::vector<LaunchPlan> group;
   for (int i = 0; i < 5; ++i) {
-    plans.push_back(std::make_unique<BoundPlan<B>>(trial.backend(), trial.plan(text, 1000 + i)));
+    plans.push_back(std::make_unique<BoundPlan>(trial.backend(), trial.plan(text, 1000 + i)));
     group.push_back(plans.back()->plan());
   }
   (void)timed(trial.backend(), *trial.program(text), group, true);
@@ -75,13 +74,13 @@ inline constexpr double least_cold_share = 1.03;
 /// Where `cold` changes nothing, so many rounds of 25 go one way by chance once in 500 times.
 inline constexpr int cold_rounds = 25, clear_rounds = 20;
 
-template <class B> [[nodiscard]] Finding check_evicts(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_evicts(Trial& trial) {
   const auto& text = trial.probe().vector_add;
   const auto program = trial.program(text);
   int best = 0;
   // Bytes of all three buffers: one of these fits a cache that is not mostly used by others.
   for (const std::int64_t bytes : {1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 25}) {
-    BoundPlan<B> bound(trial.backend(), trial.plan(text, bytes / 12));
+    BoundPlan bound(trial.backend(), trial.plan(text, bytes / 12));
     // In pairs, because whoever disturbs for a while disturbs both of a pair.
     int longer = 0;
     for (int i = 0; i < cold_rounds; ++i) {
@@ -106,11 +105,11 @@ template <class B> [[nodiscard]] Finding check_evicts(Trial<B>& trial) {
 /// Ten times the work takes at least so many times as long, whatever the overhead of a call.
 inline constexpr double least_growth = 2;
 
-template <class B> [[nodiscard]] Finding check_more_work(Trial<B>& trial) {
+[[nodiscard]] inline Finding check_more_work(Trial& trial) {
   const auto& text = trial.probe().slow_add;
   const auto program = trial.program(text);
-  BoundPlan<B> little(trial.backend(), trial.plan(text, 4096, 4000));
-  BoundPlan<B> much(trial.backend(), trial.plan(text, 4096, 40'000));
+  BoundPlan little(trial.backend(), trial.plan(text, 4096, 4000));
+  BoundPlan much(trial.backend(), trial.plan(text, 4096, 40'000));
   (void)timed(trial.backend(), *program, {&little.plan(), 1}, false);
   const double one = typical_seconds(trial.backend(), *program, {&little.plan(), 1});
   const auto more = [&](std::string_view what, double seconds) {
@@ -130,7 +129,7 @@ template <class B> [[nodiscard]] Finding check_more_work(Trial<B>& trial) {
 } // namespace detail
 
 /// What `time` reports and does.
-template <class B> void check_times(Trial<B>& trial) {
+inline void check_times(Trial& trial) {
   trial.check("time.warm", "a timed run takes positive seconds and computes the result", {"run.result"},
               [&] { return detail::check_seconds(trial, false); });
   trial.check("time.cold", "so does one with cold caches", {"run.result"},

@@ -1,6 +1,7 @@
 #pragma once
 /// The tools of the conformance suite: a record of checks, and kernels with buffers of their own.
 
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
@@ -153,25 +154,35 @@ inline constexpr std::chrono::seconds patience{60};
 
 } // namespace detail
 
+/// What only the type of a backend on trial can tell.
+struct BackendType {
+  BackendAbilities declared;
+  std::vector<ConformanceAbility> (*list_abilities)(BackendAbilities found);
+  /// Whether its own buffers can be moved; with a backend that is there or made for it.
+  std::function<Finding()> check_move;
+};
+
 /// A backend on trial: its probe, the report so far, and the programs compiled so far.
 ///
 /// Either the backend is there, and checks are made in this process; or there is a function that makes it,
 /// and each check is made in a fork of this process, with a backend of its own. This process then has none,
 /// so that what a driver opens is opened after the fork.
-template <class B> class Trial {
+class Trial {
 public:
-  using Program = typename B::Program;
-  using Buffer = typename B::Buffer;
+  using Program = AnyBackend::Program;
+  using Buffer = AnyBackend::Buffer;
 
-  Trial(B& backend, const BackendProbe& probe, const ConformanceOptions& options)
-      : backend_(&backend), probe_(probe), options_(options) {
+  Trial(AnyBackend& backend, BackendType type, const BackendProbe& probe, const ConformanceOptions& options)
+      : backend_(&backend), type_(std::move(type)), probe_(probe), options_(options) {
     meet(backend);
   }
-  Trial(std::function<B()> make, const BackendProbe& probe, const ConformanceOptions& options)
-      : make_(std::move(make)), probe_(probe), options_(options) {}
+  Trial(std::function<AnyBackend()> make, BackendType type, const BackendProbe& probe,
+        const ConformanceOptions& options)
+      : make_(std::move(make)), type_(std::move(type)), probe_(probe), options_(options) {}
 
   /// There is one while a check is made.
-  [[nodiscard]] B& backend() noexcept { return *backend_; }
+  [[nodiscard]] AnyBackend& backend() noexcept { return *backend_; }
+  [[nodiscard]] const BackendType& type() const noexcept { return type_; }
   [[nodiscard]] const BackendProbe& probe() const noexcept { return probe_; }
   [[nodiscard]] ConformanceReport& report() noexcept { return report_; }
   /// The device as it was when the backend was met; nothing if it could not be asked.
@@ -249,8 +260,8 @@ private:
   }
 
   /// Notes what there is to know of the backend itself.
-  void meet(B& backend) {
-    report_.abilities = list_abilities<B>(abilities_of(backend));
+  void meet(AnyBackend& backend) {
+    report_.abilities = type_.list_abilities(abilities_of(backend));
     try {
       first_device_ = backend.device();
       report_.device = first_device_->name;
@@ -282,7 +293,7 @@ private:
   /// A check with a backend that is made for it and gone afterwards.
   template <class Body> [[nodiscard]] Finding with_own_backend(Body&& body) {
     try {
-      B backend = make_();
+      AnyBackend backend = make_();
       backend_ = &backend;
       meet(backend);
       auto finding = guarded(body);
@@ -315,7 +326,7 @@ private:
     finding.outcome = parse_enum<ConformanceOutcome>(next()).value_or(ConformanceOutcome::failed);
     if (const auto device = next(); !device.empty()) report_.device = device;
     if (const auto digits = next(); !digits.empty()) {
-      report_.abilities = list_abilities<B>({});
+      report_.abilities = type_.list_abilities({});
       for (std::size_t i = 0; i < std::min(digits.size(), report_.abilities.size()); ++i)
         report_.abilities[i].presence = static_cast<ConformanceAbility::Presence>(digits[i] - '0');
     }
@@ -337,8 +348,9 @@ private:
     }
   }
 
-  std::function<B()> make_;
-  B* backend_ = nullptr;
+  std::function<AnyBackend()> make_;
+  AnyBackend* backend_ = nullptr;
+  BackendType type_;
   const BackendProbe& probe_;
   const ConformanceOptions& options_;
   ConformanceReport report_;
@@ -349,9 +361,9 @@ private:
 
 /// A plan whose buffers are allocated and bound. Inputs `A` and `B` have their contents, all others are
 /// filled with -1.
-template <class B> class BoundPlan {
+class BoundPlan {
 public:
-  BoundPlan(B& backend, LaunchPlan plan) : backend_(backend), plan_(std::move(plan)) {
+  BoundPlan(AnyBackend& backend, LaunchPlan plan) : backend_(backend), plan_(std::move(plan)) {
     for (auto& launch : plan_.launches)
       for (auto& argument : launch.arguments)
         if (argument.kind == LaunchArgument::Kind::buffer) bind(argument);
@@ -361,7 +373,7 @@ public:
   [[nodiscard]] LaunchPlan& plan() noexcept { return plan_; }
 
   /// Runs it; ends the check if it does not finish.
-  void run(typename B::Program& program) {
+  void run(AnyBackend::Program& program) {
     const auto status = backend_.run(program, plan_, detail::soon());
     if (!status.finished())
       throw detail::Unusable{unexpected("a run that finishes", detail::in_words(status),
@@ -407,9 +419,9 @@ private:
     backend_.upload(buffer, 0, std::as_bytes(std::span(values)));
   }
 
-  B& backend_;
+  AnyBackend& backend_;
   LaunchPlan plan_;
-  std::map<std::string, std::pair<typename B::Buffer, std::size_t>> buffers_;
+  std::map<std::string, std::pair<AnyBackend::Buffer, std::size_t>> buffers_;
 };
 
 } // namespace mtmc::test
