@@ -1,12 +1,13 @@
 # mtmc::compiled: what is no template, compiled once with the host's own compiler and flags. All headers
-# `<mtmc/<folder>/.../<name>_inl.hpp>` of a folder become one source file: they include much the same. Used in the source tree and, from the installed package, in a
-# host's build; nothing is built unless a target links it. Position independent, because engines are shared libraries.
+# `<mtmc/<folder>/.../<name>_inl.hpp>` of a folder become one source file, because they include much the same. Used in
+# the source tree and, from the installed package, in a host's build; nothing is built unless a target links it. Position
+# independent, because engines are shared libraries.
 function(mtmc_add_compiled include_dir)
   file(GLOB_RECURSE definitions RELATIVE ${include_dir} CONFIGURE_DEPENDS ${include_dir}/mtmc/*_inl.hpp)
   foreach(header IN LISTS definitions)
-    string(REGEX REPLACE "^mtmc/([^/]+)/.*|^mtmc/.*" "\\1" station ${header})
-    if(NOT station)
-      set(station evaluators)
+    set(station evaluators)
+    if(header MATCHES "^mtmc/([^/]+)/")
+      set(station ${CMAKE_MATCH_1})
     endif()
     list(APPEND stations ${station})
     string(APPEND includes_of_${station} "#include <${header}>\n")
