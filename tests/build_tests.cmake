@@ -44,6 +44,11 @@ set_target_properties(two_tu PROPERTIES COMPILE_WARNING_AS_ERROR ON)
 add_test(NAME two_tu COMMAND two_tu)
 set_tests_properties(two_tu PROPERTIES LABELS build)
 
+# Forms and versions that are mixed, and an implementation that is missing or there twice.
+add_test(NAME forms COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER} -DINCLUDE=${PROJECT_SOURCE_DIR}/include
+  -DWORK=${CMAKE_CURRENT_BINARY_DIR}/forms -P ${CMAKE_CURRENT_SOURCE_DIR}/forms/check.cmake)
+set_tests_properties(forms PROPERTIES LABELS build)
+
 # What each compiler at hand says where something is missing. Every header is tried with GCC, which stops at the first
 # error; Clang reads on in silence.
 foreach(compiler g++ clang++)
@@ -147,7 +152,7 @@ if(NOT port_version STREQUAL PROJECT_VERSION)
   message(FATAL_ERROR "vcpkg.json says version ${port_version}, include/mtmc/version.hpp ${PROJECT_VERSION}.")
 endif()
 
-# implementation.hpp has every definition that MTMC_COMPILED leaves out.
+# implementation.hpp has every definition that MTMC_SEPARATE_COMPILATION leaves out.
 file(GLOB_RECURSE definitions RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/mtmc/*_inl.hpp)
 file(STRINGS ${PROJECT_SOURCE_DIR}/include/mtmc/implementation.hpp implementation)

@@ -10,7 +10,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Judges C++ kernels on the processor this runs on, with the whole trust protocol: a
 /// `KernelEvaluator<CpuBackend>` whose code need not be compiled with yours. Movable. Throws as
@@ -43,6 +43,6 @@ static_assert(check_evaluator<CpuEvaluator>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/cpu_evaluator_inl.hpp>
 #endif

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE CpuEvaluator::CpuEvaluator(CpuBackendOptions backend, KernelEvaluatorOptions options)
     : evaluator_(kernel_evaluator(CpuBackend{std::move(backend)}, options)) {}

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What `run_as_worker` needs to offer the backend "cpu". `attach_hooks` gives a task that was sent without
 /// its hooks the hooks of its name; without it tasks with hooks are refused.
@@ -15,6 +15,6 @@ namespace mtmc {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/cpu_worker_inl.hpp>
 #endif

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE WorkerBackends cpu_worker(std::function<void(Task&)> attach_hooks) {
   return worker_backends<CpuBackend>(std::move(attach_hooks));

@@ -10,7 +10,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Judges CUDA C++ kernels on a GPU, with the whole trust protocol, in a worker process: a kernel that
 /// crashes the GPU context or never ends costs its own verdict, and neither this process nor its GPU context
@@ -47,6 +47,6 @@ static_assert(check_evaluator<CudaEvaluator>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/cuda_evaluator_inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 [[nodiscard]] inline WorkerOptions cuda_worker_options(const CudaBackendOptions& backend,

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// To be called at the start of `main`, before anything else that matters:
 ///
@@ -19,6 +19,6 @@ namespace mtmc {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/cuda_profiled_inl.hpp>
 #endif

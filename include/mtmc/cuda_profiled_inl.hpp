@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 namespace detail {
 
 /// Does what the files in a folder say. Throws `Error` and std::system_error where it cannot.

@@ -1,16 +1,16 @@
 #pragma once
 /// \file
-/// Every definition that `MTMC_COMPILED` leaves out of the other headers, for builds without the CMake target
-/// `mtmc::compiled`: one source file of the host's includes this header, before any other of mtmc, and all
-/// its files are compiled with `-DMTMC_COMPILED`.
+/// Every definition that `MTMC_SEPARATE_COMPILATION` leaves out of the other headers, for builds without the
+/// CMake target `mtmc::compiled`: exactly one source file of the host's includes this header, before any
+/// other of mtmc, and all its files are compiled with `-DMTMC_SEPARATE_COMPILATION`.
+
+#if !defined(MTMC_SEPARATE_COMPILATION) && !defined(MTMC_COMPILED) && defined(MTMC_ABI)
+#error "include <mtmc/implementation.hpp> before other headers of mtmc, or add -DMTMC_SEPARATE_COMPILATION"
+#elif !defined(MTMC_SEPARATE_COMPILATION)
+#define MTMC_SEPARATE_COMPILATION
+#endif
 
 #include <mtmc/requirements.hpp>
-
-#if !defined(MTMC_COMPILED) && defined(MTMC_INLINE)
-#error "include <mtmc/implementation.hpp> before every other header of mtmc, or compile with -DMTMC_COMPILED"
-#elif !defined(MTMC_COMPILED)
-#define MTMC_COMPILED
-#endif
 
 #include <mtmc/analysis/complete_arguments_inl.hpp>
 #include <mtmc/analysis/kernel_analysis_inl.hpp>
@@ -91,3 +91,4 @@
 #include <mtmc/support/spawn_inl.hpp>
 #include <mtmc/support/subprocess_inl.hpp>
 #include <mtmc/support/temporary_folder_inl.hpp>
+#include <mtmc/version_inl.hpp>

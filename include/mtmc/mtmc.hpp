@@ -36,7 +36,7 @@
 #include <mtmc/report/terminal.hpp>
 #include <mtmc/version.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Makes a task's kernel faster with the offline defaults: rules policy, transform coder, this processor.
 /// Throws `Error` where the task is malformed or nothing can be compiled; what goes wrong later is in the

@@ -30,3 +30,5 @@
 #ifdef MTMC_DETAIL_UNMET
 #include <see the error above>
 #endif
+
+#include <mtmc/version.hpp>

@@ -28,7 +28,7 @@ median() { sort -n "$1" | sed -n 3p; }
 
 for _ in 1 2 3 4 5; do
   seconds "$work/json.cpp" >>"$work/json"
-  seconds examples/01_quickstart.cpp -DMTMC_COMPILED >>"$work/compiled"
+  seconds examples/01_quickstart.cpp -DMTMC_SEPARATE_COMPILATION >>"$work/compiled"
 done
 json=$(median "$work/json")
 compiled=$(median "$work/compiled")

@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.25)
 
 # Folder -> the folders it may include besides itself; an entry with a slash is the start of a header's name.
 # Headers directly in include/mtmc are umbrellas: they include what they like, and nothing includes them, the
-# leaves excepted.
+# leaves excepted, of which all stand on the version.
 set(leaves version.hpp requirements.hpp fwd.hpp compiled.hpp)
 set(may_include_support "")
 set(may_include_core support)
@@ -70,6 +70,10 @@ foreach(header IN LISTS headers)
       if(NOT target STREQUAL own_definitions)
         list(APPEND ours_${header} ${target})
       endif()
+      if(target MATCHES "_inl\\.hpp$" AND NOT target STREQUAL own_definitions AND NOT header STREQUAL implementation.hpp)
+        violation(${header} "must not include <mtmc/${target}>: definitions are included by the end of their own header and \
+by implementation.hpp")
+      endif()
       if(NOT EXISTS ${root}/${target})
         violation(${header} "includes <mtmc/${target}>, which does not exist")
       elseif(folder AND NOT target IN_LIST leaves)
@@ -82,7 +86,7 @@ foreach(header IN LISTS headers)
         if(NOT allowed)
           violation(${header} "must not include <mtmc/${target}>")
         endif()
-      elseif(header IN_LIST leaves)
+      elseif(header IN_LIST leaves AND NOT target STREQUAL version.hpp)
         violation(${header} "must not include <mtmc/${target}>")
       endif()
     endif()

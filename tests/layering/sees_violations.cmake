@@ -37,6 +37,8 @@ check("in core only core/json*.hpp may" core/json.hpp "#include <nlohmann/json.h
   core/b.hpp "#include <nlohmann/json.hpp>")
 check("core/b.hpp: includes with quotes" ${empty} core/b.hpp "#include \"a.hpp\"")
 check("core/b.hpp: includes <mtmc/core/gone.hpp>, which does not exist" core/b.hpp "#include <mtmc/core/gone.hpp>")
+check("core/b.hpp: must not include <mtmc/core/a_inl.hpp>: definitions" core/a_inl.hpp ${nothing}
+  core/b.hpp "#include <mtmc/core/a_inl.hpp>")
 check("the folder odd is not in the table" odd/a.hpp ${nothing})
 check("is in a cycle: core/a.hpp -> core/b.hpp -> core/a.hpp" core/0.hpp "#include <mtmc/core/a.hpp>"
   core/a.hpp "#include <mtmc/core/b.hpp>" core/b.hpp "#include <mtmc/core/a.hpp>")

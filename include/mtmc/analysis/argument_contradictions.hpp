@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A kernel's text with what was read from it.
 struct ReadKernel {

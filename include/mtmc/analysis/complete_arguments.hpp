@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -60,6 +60,6 @@ void complete_arguments(Task& task, std::vector<StatedArgument> stated);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/complete_arguments_inl.hpp>
 #endif

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE void add_launch_line(Kernel& kernel, const std::vector<Signature>& signatures) {
   const Signature* entry = nullptr;
@@ -135,7 +135,7 @@ MTMC_INLINE void complete_argument(StatedArgument& entry, const SignatureParamet
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void complete_arguments(Task& task, std::vector<StatedArgument> stated) {
   detail::validate_text(task.kernel, "kernel");

@@ -24,7 +24,7 @@
 /// of legality.hpp. It points into the tree, which must outlive it and stay as it is: first ask, then edit,
 /// then analyse anew.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The data flow of all functions of a file.
 ///
@@ -91,6 +91,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/kernel_analysis_inl.hpp>
 #endif

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE KernelAnalysis::KernelAnalysis(const SyntaxNode& tree, const Task* task, WorkBudget budget)
     : lines_(launch_texts(tree)), effects_(std::make_unique<CallEffects>(tree)),

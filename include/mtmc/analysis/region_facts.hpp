@@ -21,7 +21,7 @@
 /// \file
 /// What predicates and policies want to know of a piece of a function, computed from its data flow.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How a function is called at the task's main size.
 struct CallContext {
@@ -196,6 +196,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/region_facts_inl.hpp>
 #endif

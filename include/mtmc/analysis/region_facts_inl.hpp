@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE FunctionAtSize::FunctionAtSize(const FunctionAnalysis& function, const CallContext& context)
     : values_(context.values) {
@@ -394,7 +394,7 @@ MTMC_INLINE void FactsBuilder::add_scalar_dependences() {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE RegionFacts region_facts(const FunctionAnalysis& function, std::vector<const LoopInfo*> members,
                                      const CallContext& context, const detail::FunctionAtSize& at_size) {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Finds the regions of kernels in languages of the C family: functions, loops, neighbouring loops, launches
 /// and sequences of them, with all facts. Never throws for what a kernel's text may be: what is not
@@ -27,6 +27,6 @@ static_assert(check_region_finder<AstRegionFinder>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/region_finder_inl.hpp>
 #endif

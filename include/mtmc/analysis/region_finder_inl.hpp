@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Structure AstRegionFinder::find(const Task& task, const Kernel& kernel) const {
   if (kernel.language.syntax != Syntax::c_family) {

@@ -23,7 +23,7 @@
 /// "launch:bias+launch:relu" two launches. Paths do not depend on lines, and not on edits elsewhere that keep
 /// the names.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A node found by its path.
 template <detail::AnySyntaxNode Node> struct LocatedNode {

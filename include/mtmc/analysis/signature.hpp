@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A parameter as its function declares it.
 struct SignatureParameter {
@@ -75,6 +75,6 @@ void collect_signatures(const SyntaxNode& node, const TypeNames& names, std::vec
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/signature_inl.hpp>
 #endif

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE int WrittenParameters::line_of(std::string_view name) const {
   const auto found = lines_.find(name);
@@ -63,7 +63,7 @@ MTMC_INLINE void collect_signatures(const SyntaxNode& node, const TypeNames& nam
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<Signature> read_signatures(const Kernel& kernel) {
   std::vector<Signature> found;

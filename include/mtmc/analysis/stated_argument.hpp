@@ -3,7 +3,7 @@
 
 #include <mtmc/core/task.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// An argument as a host or task file stated it; what is missing is read from the signature.
 struct StatedArgument {

@@ -24,7 +24,7 @@
 /// \file
 /// The default region finder: C-family text to a `Structure` by way of its syntax tree and data flow.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -143,6 +143,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/structure_builder_inl.hpp>
 #endif

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE StructureBuilder::StructureBuilder(const Task& task, const Kernel& kernel, const SyntaxNode& tree,
                                                WorkBudget budget)

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Builds a `Task` step by step; `build` completes it from the kernel's signature and checks it.
 ///
@@ -124,6 +124,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/task_builder_inl.hpp>
 #endif

@@ -6,7 +6,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/validate_task.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Task TaskBuilder::build() const {
   Task task = task_;

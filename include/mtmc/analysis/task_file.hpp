@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Reads a task from the JSON text of a task file; `path` says where it stands, so that `source`, `reference`
 /// and `data` are found beside it. The kernel may also be given as text in `"kernel"`. Throws `Error` with
@@ -30,6 +30,6 @@ namespace mtmc {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/task_file_inl.hpp>
 #endif

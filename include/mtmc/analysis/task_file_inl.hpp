@@ -19,7 +19,7 @@
 #include <system_error>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// All tokens of a text but its end, in order.
 [[nodiscard]] inline std::vector<SourceToken> all_tokens(std::string_view text) {

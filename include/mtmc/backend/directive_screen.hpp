@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 template <std::size_t count>
 [[nodiscard]] constexpr bool is_one_of(std::string_view name,

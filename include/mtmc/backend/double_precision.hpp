@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Functions of <cmath> whose name ends in an f for float, and whose double form is the same name without it.
 inline constexpr std::string_view float_functions[] = {
@@ -137,6 +137,6 @@ private:
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/double_precision_inl.hpp>
 #endif

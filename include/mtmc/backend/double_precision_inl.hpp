@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::optional<std::string> DoubleTwinWriter::write(std::string_view text) {
   collect(text);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What the call of a launch depends on: everything of a launch but values, extents and places.
 struct LaunchSignature {

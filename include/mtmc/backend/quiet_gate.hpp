@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Keeps a machine quiet while something is timed: any number may work, or one may time. First come, first
 /// served, so that neither starves the other. With a device lock this holds across processes, too.

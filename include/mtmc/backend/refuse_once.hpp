@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// As many findings of a screen help a coder; more help nobody, and what is found behind them is not spelt
 /// out.

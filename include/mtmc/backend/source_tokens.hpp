@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Which ends of lines a backslash takes away (translation phase 2).
 enum class LineSplices {

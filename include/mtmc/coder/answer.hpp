@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The kernel in an answer.
 ///
@@ -34,6 +34,6 @@ namespace mtmc {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/coder/answer_inl.hpp>
 #endif

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A text in two: its launch lines, and all the rest.
 struct LaunchSplit {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A text with comments and literals told apart from the rest.
 struct CodeText {

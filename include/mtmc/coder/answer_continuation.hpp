@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 [[nodiscard]] inline std::size_t count_name_characters(std::string_view text) noexcept {
   return static_cast<std::size_t>(

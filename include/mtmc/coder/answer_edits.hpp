@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// One edit. The parts are whole lines.
 struct AnswerEdit {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A comment in words: lower case, no marks; and whether it had "..." at its beginning or end.
 struct CommentWords {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A block of an answer.
 struct AnswerBlock {

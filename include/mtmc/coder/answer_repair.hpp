@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Without line numbers ("  12 | for", "12: for", "12<tab>for") where all lines that are not blank have one,
 /// two lines at least, and they ascend.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The lines of a text without their ends.
 [[nodiscard]] inline std::vector<std::string_view> answer_lines(std::string_view text) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Why an answer holds no kernel. The list is closed.
 enum class AnswerFailure {

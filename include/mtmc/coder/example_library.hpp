@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One step of one optimisation type, shown on a kernel.
 struct Example {
@@ -108,6 +108,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/coder/example_library_inl.hpp>
 #endif

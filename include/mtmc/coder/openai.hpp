@@ -14,7 +14,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct OpenAiCoderOptions {
   PromptOptions prompt{};
@@ -79,6 +79,6 @@ static_assert(check_coder<OpenAiCoder>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/coder/openai_inl.hpp>
 #endif

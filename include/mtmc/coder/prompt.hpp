@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct Example;
 
@@ -98,6 +98,6 @@ struct PromptOptions {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/coder/prompt_inl.hpp>
 #endif

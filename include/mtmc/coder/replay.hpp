@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Answers a request with the draft of the step that starts from the request's kernel and carries out its
 /// action as the same sample. Where the sequence has none it declines (`DraftFailure::declined`) and says

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct TransformationEntry;
 
@@ -42,6 +42,6 @@ static_assert(check_coder<TransformCoder>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/coder/transform_inl.hpp>
 #endif

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a policy can decide: apply one optimisation to one region, stop, or (ablation) say it in free text.
 struct Action {
@@ -113,6 +113,6 @@ struct ActionSpace {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/action_inl.hpp>
 #endif

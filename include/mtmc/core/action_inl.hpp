@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string Action::text() const {
   if (kind == Kind::stop) return "stop";
@@ -38,7 +38,7 @@ MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* regi
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool has_reuse(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
@@ -179,7 +179,7 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE ActionSpace ActionSpace::paper() {
   auto types = detail::all_optimization_types();

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Any policy.
 class AnyPolicy {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Any backend, with every optional ability that it has and none that it lacks (`abilities`), so that whoever
 /// is given one does what he would do with the backend itself. Its programs and buffers belong to the backend

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A backend that knows more of a program's resources than the compiler's answer said, once it is loaded.
 template <class B>

@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Chooses what to do next.
 template <class P>

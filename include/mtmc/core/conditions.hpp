@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A reading of a device's and its host's counters, as a backend offers it with `conditions()`. Two readings
 /// are compared: what is said to grow never runs backwards. What a machine does not tell is absent, or empty.

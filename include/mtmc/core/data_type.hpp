@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Element type of a buffer or scalar.
 enum class DataType { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8 };

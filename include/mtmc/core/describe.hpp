@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What `describe` puts in, and how much of it.
 struct DescribeOptions {
@@ -83,6 +83,6 @@ void add_grid_remarks(const Region& region, std::vector<std::string>& remarks);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/describe_inl.hpp>
 #endif

@@ -14,7 +14,7 @@
 #include <iterator>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string with_prefix(double value) {
   constexpr const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
@@ -42,7 +42,7 @@ MTMC_INLINE std::string bytes_text(double bytes) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string seconds_text(double seconds) {
   char text[48];
@@ -121,7 +121,7 @@ MTMC_INLINE std::string describe(const Profile& profile) {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string lanes_text(const AccessFacts& access) {
   const LaneFacts& lanes = *access.lanes;
@@ -161,7 +161,7 @@ MTMC_INLINE void add_grid_remarks(const Region& region, std::vector<std::string>
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string describe(const Region& region) {
   std::string text = region.label + " (line " + std::to_string(region.first_line);

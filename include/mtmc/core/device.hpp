@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One level of the cache hierarchy.
 struct CacheLevel {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A device by its data sheet. Nothing in it is measured.
 struct DevicePreset {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How bad it is.
 enum class Severity { note, warning, error };

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One value of an enumeration and its stable name.
 template <class Enum> struct EnumName {

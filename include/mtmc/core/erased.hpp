@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A value of any type: owned, with a deleter that knows which, or somebody else's.
 using ErasedPointer = std::unique_ptr<void, void (*)(void*)>;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Every id an `Error` of this library can carry, `mtmc.<area>.<nnn>`. Ids are stable: a meaning is never
 /// reused. A host's own parts may throw `Error` with ids outside the `mtmc.` prefix.

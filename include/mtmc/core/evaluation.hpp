@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Why an evaluation is asked for.
 enum class Purpose {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::int64_t warp_threads = 32;
 
@@ -98,6 +98,6 @@ inline constexpr std::int64_t warp_threads = 32;
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/grid_applicability_inl.hpp>
 #endif

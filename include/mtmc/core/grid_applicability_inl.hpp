@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool threads_are_independent(const RegionFacts& facts) noexcept {
   return !facts.opaque && facts.block_barriers == 0 && facts.warp_exchanges == 0;

@@ -10,7 +10,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Version of the JSON form of the nouns. It grows when a reader of the older version would misunderstand a
 /// document; new optional fields do not change it.
@@ -129,6 +129,6 @@ inline constexpr std::size_t deepest_json = 200;
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/json_inl.hpp>
 #endif

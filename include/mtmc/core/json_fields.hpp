@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 using Json = nlohmann::json;
 
@@ -231,6 +231,6 @@ template <class T> void read_value(const Json& in, T& value, const std::string& 
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/json_fields_inl.hpp>
 #endif

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Json parse_text(std::string_view text, bool throws) {
   return Json::parse(text.data(), text.data() + text.size(), nullptr, throws);

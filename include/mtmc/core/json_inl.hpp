@@ -8,7 +8,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE void visit_fields(JsonFields& visit, Diagnostic& noun) {
   visit.required("severity", noun.severity);
@@ -451,7 +451,7 @@ MTMC_INLINE void visit_fields(JsonFields& visit, Step& noun) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void check_schema(const nlohmann::json& document, const std::string& place) {
   std::int64_t schema = 1;
@@ -470,7 +470,7 @@ MTMC_INLINE void check_schema(const nlohmann::json& document, const std::string&
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::size_t find_too_deep(std::string_view text) noexcept {
   std::size_t depth = 0;
@@ -501,7 +501,7 @@ MTMC_INLINE std::string place_in_text(std::string_view text, std::size_t offset,
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE nlohmann::json parse_json(std::string_view text, const std::string& place) {
   if (const auto deep = detail::find_too_deep(text); deep != std::string_view::npos)

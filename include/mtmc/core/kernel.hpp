@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Which family of syntax a language's text has; it decides the comment marker of launch lines.
 enum class Syntax { c_family, python };

@@ -45,7 +45,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A `scratch` line as written.
 struct ScratchLine {
@@ -154,6 +154,6 @@ void plan_tensor_map(std::string_view text, const Symbols& symbols, const std::s
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/launch_lines_inl.hpp>
 #endif

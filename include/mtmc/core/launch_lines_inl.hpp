@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::optional<std::vector<std::string>> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
@@ -135,7 +135,7 @@ MTMC_INLINE LaunchLine parse_launch_line(std::string_view text, std::string_view
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE LaunchLines parse_launch_lines(const Kernel& kernel) {
   LaunchLines result;
@@ -163,7 +163,7 @@ MTMC_INLINE LaunchLines parse_launch_lines(const Kernel& kernel) {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::int64_t evaluate_at(std::string_view text, const Symbols& symbols, std::string_view place) {
   try {
@@ -300,7 +300,7 @@ MTMC_INLINE std::array<std::int64_t, 3> plan_dimension(const std::vector<std::st
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE LaunchPlan plan_launches(const LaunchLines& lines, const Task& task, const ProblemSize& size,
                                      int compute_units) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Memory that only the kernel itself uses, shared by the launches of one call. Its content is poisoned
 /// before every call.

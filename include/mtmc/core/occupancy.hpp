@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Keys of `Evaluation::resources`, for the launch of a kernel that has most threads.
 namespace resource_key {

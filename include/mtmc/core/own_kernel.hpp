@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What the compilation of an own kernel made. Throws `Error` (`mtmc.backend.001`) if that is nothing.
 /// `purpose` completes "the kernel that ...".

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a profile rests on, weakest first. Machines often forbid counters, so each is only the best there
 /// was.

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -67,6 +67,6 @@ void grade_time(const Observation& seen, const Roofline& roofline, const Resourc
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/profile_grading_inl.hpp>
 #endif

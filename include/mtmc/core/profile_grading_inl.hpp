@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string percent_text(double percent) {
   char text[32];
@@ -58,7 +58,7 @@ MTMC_INLINE std::string main_stall_text(const Profile& profile) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void grade_counters(Profile& profile) {
   namespace name = profile_metric;
@@ -100,7 +100,7 @@ MTMC_INLINE void grade_counters(Profile& profile) {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE ResourceReport resource_report(const std::map<std::string, double>& resources) {
   const auto value = [&](const char* key) {
@@ -161,7 +161,7 @@ MTMC_INLINE void grade_time(const Observation& seen, const Roofline& roofline, c
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Profile profile_of(const Observation& seen) {
   Profile profile;

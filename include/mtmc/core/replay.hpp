@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One answer of a sequence: from which kernel, by which action, and what came of it.
 struct ReplayStep {

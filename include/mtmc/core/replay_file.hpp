@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The file that makes a folder a sequence.
 inline constexpr const char* replay_file_name = "steps.json";
@@ -28,6 +28,6 @@ inline constexpr const char* replay_file_name = "steps.json";
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/replay_file_inl.hpp>
 #endif

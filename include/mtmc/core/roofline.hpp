@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The roofline of a task's main size, and the time its kernel takes there. Seconds; 0 = not known.
 struct Roofline {

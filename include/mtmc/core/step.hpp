@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a coder's or policy's answer cost.
 struct Usage {

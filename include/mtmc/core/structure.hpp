@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a region is made of.
 enum class RegionKind {

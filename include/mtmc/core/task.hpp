@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a kernel does with an argument.
 enum class ArgumentRole { input, output, inout, scalar };

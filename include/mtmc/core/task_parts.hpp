@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <system_error>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The content of a file. `what` it is, for the `Error` (`mtmc.task.001`) where it cannot be read, is larger
 /// than any text of a kernel, or is something that never ends, such as a pipe or a device.

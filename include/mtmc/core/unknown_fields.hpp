@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Fields of a JSON object that the reader did not know, name to JSON text. They are written back unchanged,
 /// so that nothing is lost when an older version passes a document on.

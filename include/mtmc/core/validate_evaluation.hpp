@@ -4,7 +4,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Throws `Error` (`mtmc.evaluator.005`) for an evaluation whose verdict was not given. Whoever takes an
 /// answer from an evaluator asks: the loop, a worker, and the host of a worker.

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -47,6 +47,6 @@ void validate_task(const Task& task);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/core/validate_task_inl.hpp>
 #endif

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE void task_error(const Task& task, std::string_view what, std::string_view remedy,
                             std::string_view field) {
@@ -169,7 +169,7 @@ MTMC_INLINE void validate_launches(const Task& task, const Kernel& kernel) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void validate_task(const Task& task) {
   using detail::task_error;

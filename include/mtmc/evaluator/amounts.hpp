@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Far more than kernels need, and little enough for plans of all sizes to fit into memory.
 namespace most_in_launch_lines {

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 
@@ -87,6 +87,6 @@ check_backend(const BackendProbe& probe) {
 
 } // namespace mtmc::test
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/backend_conformance_inl.hpp>
 #endif

@@ -12,7 +12,7 @@
 
 #include <utility>
 
-namespace mtmc::test::detail {
+namespace mtmc::inline MTMC_ABI::test::detail {
 
 MTMC_INLINE ConformanceReport try_all(Trial& trial) {
   check_memory(trial);

@@ -22,7 +22,7 @@
 #include <system_error>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The content of one argument's file.
 struct CapturedInput {
@@ -95,6 +95,6 @@ void require_fresh_timing(const Task& task, std::span<const CapturedInput> captu
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/captured_inputs_inl.hpp>
 #endif

@@ -23,7 +23,7 @@
 #include <system_error>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE const CapturedInput* find_captured(std::span<const CapturedInput> captured,
                                                const BufferLayout& buffer) noexcept {
@@ -71,7 +71,7 @@ MTMC_INLINE void vary_captured(std::span<std::byte> content, DataType type, std:
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool holds_elements_of(const NpyHeader& header, DataType type) noexcept {
   if (header.width != size_of(type)) return false;
@@ -168,7 +168,7 @@ MTMC_INLINE void require_fresh_timing(const Task& task, std::span<const Captured
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<CapturedInput> read_captured_inputs(const Task& task,
                                                             std::span<const ProblemLayout> layouts) {

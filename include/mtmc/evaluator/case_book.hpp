@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One set of inputs of a task. Contents of different ids have nothing in common.
 struct CaseId {

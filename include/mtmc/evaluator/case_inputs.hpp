@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Contents before a call. A content that has a recipe may not have been made yet: `host` makes it. Not
 /// thread-safe, although `host` is const.

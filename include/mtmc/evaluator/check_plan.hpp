@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What one call at a size costs.
 struct SizeCost {

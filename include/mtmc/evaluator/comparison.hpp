@@ -14,7 +14,7 @@
 #include <limits>
 #include <span>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a comparison found.
 struct ComparisonResult {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

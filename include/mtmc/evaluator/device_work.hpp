@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A queue of jobs for the judge's kernel (`runs_judge_kernels`). Addresses are `Buffer::handle()` and a
 /// distance from there. Nothing of a job, whose keys are secret, stays on the device once it is done. Not
@@ -138,6 +138,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/device_work_inl.hpp>
 #endif

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE DeviceWork::DeviceWork(AnyBackend& backend) : backend_(backend) {
   if (runs_judge_kernels(backend) && concurrency_limit_of(backend) > 1) start_compiling();

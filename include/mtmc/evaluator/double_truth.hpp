@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How many tolerances the reference may be off by the truth and still confirm it. Rounding errors in sums of
 /// many equal terms do not walk at random but in step: on mostly zero inputs a layer norm that adds one term

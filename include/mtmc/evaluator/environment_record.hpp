@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Protocol version, device, compiler and other software, clock, compute units: what can be said of a device
 /// from anywhere. Of the software of the backends here `compiler_files` says what keeps the compiler from

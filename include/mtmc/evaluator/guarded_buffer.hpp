@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What lies next to the content of a buffer.
 enum class BufferGuard {

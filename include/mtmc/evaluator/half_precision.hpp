@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The value of an IEEE 754 binary16 number; exact.
 [[nodiscard]] constexpr float half_to_float(std::uint16_t half) noexcept {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Replaces one element by a clearly different one: 32 above it or (`up` false) below it for real numbers,
 /// one for integers; within the range, if there is one, by the end of the range that is further away

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What the values of an input look like. Each shows a different kind of wrong kernel.
 ///
@@ -203,6 +203,6 @@ void generate_by_hook(const Task& task, const Argument& argument, const ProblemS
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/input_generation_inl.hpp>
 #endif

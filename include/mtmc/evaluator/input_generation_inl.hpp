@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::optional<ValueRange> value_range(const Argument& argument, const ProblemSize& size) {
   if (!argument.domain) return std::nullopt;
@@ -42,7 +42,7 @@ MTMC_INLINE std::optional<ValueRange> value_range(const Argument& argument, cons
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE void shape_reals(Distribution distribution, const RandomBlock& random, float tail,
                              std::uint32_t rare, RealBlock& values) noexcept {
@@ -228,7 +228,7 @@ MTMC_INLINE void fill_part(std::span<std::byte> content, const ElementShape& sha
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void fill_values(std::span<std::byte> content, DataType type, Distribution distribution,
                              std::uint64_t key, std::uint64_t stream,

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A call that has ended, and what is to be looked at.
 struct FinishedCall {
@@ -232,6 +232,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/judge_inl.hpp>
 #endif

@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Judge::Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options,
                          SecretKeys& keys, std::stop_token stop)

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Contents of the buffers of a layout, in its order; empty where there is none.
 using BufferContents = std::vector<std::vector<std::byte>>;

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What `KernelEvaluator` wraps, on any backend: the same judge without the type of its backend.
 [[nodiscard]] AnyEvaluator kernel_evaluator(AnyBackend backend, KernelEvaluatorOptions options = {});
@@ -71,6 +71,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/kernel_evaluator_inl.hpp>
 #endif

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE AnyEvaluator kernel_evaluator(AnyBackend backend, KernelEvaluatorOptions options) {
   return detail::TrustProtocol{std::move(backend), options};

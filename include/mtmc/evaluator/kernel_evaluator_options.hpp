@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The locks of the trust protocol that can be taken off one by one, to show what each of them holds.
 /// Comparison with the reference, deadlines and the backend's own locks are not among them. Never take one

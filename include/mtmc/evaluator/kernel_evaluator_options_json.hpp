@@ -4,7 +4,7 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Every field may be missing; the names are those of the members. `locks` have no JSON form, so that no file
 /// can take one off.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A place outside of a buffer whose bytes change the results.
 struct OutsideRead {

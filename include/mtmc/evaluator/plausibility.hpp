@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Share of the least possible time that a call may take at the very least: the allowance for the inaccuracy
 /// of the ceiling and of the clock. A ceiling that can be measured again at the moment of suspicion leaves

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Content of outputs and scratch buffers before a call. Whatever a kernel leaves unwritten, or computes from
 /// memory that nobody wrote, differs between a run on one poison and a run on another.

@@ -27,7 +27,7 @@
 #include <tuple>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
 struct Contestant {

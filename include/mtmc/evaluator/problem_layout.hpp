@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One buffer argument for one size.
 struct BufferLayout {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Names of the rules a candidate can break, as in `Evaluation::rule`.
 namespace refusal_rule {

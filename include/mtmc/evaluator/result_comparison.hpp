@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a comparison with the reference adds up to.
 struct ComparisonTally {

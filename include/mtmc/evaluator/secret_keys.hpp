@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// An endless sequence of keys that nobody can foresee who does not know the first. May be used from several
 /// threads.

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Takes a step. What ended it, if something had run out; null if it was finished. Everything else it throws
 /// goes on.

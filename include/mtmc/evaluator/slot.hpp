@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Buffers for one call: those of the arguments, in the order of the layout, those of the scratch lines, and
 /// the plan that names them.

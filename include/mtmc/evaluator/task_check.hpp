@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One result that is known to be right, with all that a comparison needs. Spans are borrowed.
 struct KnownResult {

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Prepares a task with a judge. Throws `Error` where the task cannot be judged.
 class TaskPreparation {

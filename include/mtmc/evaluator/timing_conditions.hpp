@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What deserves a warning. The two that come from coarse counters must also be clear of their coarseness by
 /// `sure` standard deviations, so that a timing of some milliseconds is not accused by a single tick.

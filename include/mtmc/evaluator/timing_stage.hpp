@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Times at one size, one entry a round; groups are divided by the number of their calls.
 struct SizeTimes {

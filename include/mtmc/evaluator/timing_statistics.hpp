@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The middle value; the mean of the two middle ones if their number is even; 0 of nothing.
 [[nodiscard]] double median(std::span<const double> values);
@@ -114,6 +114,6 @@ struct TimingAnswer {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/timing_statistics_inl.hpp>
 #endif

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE double median(std::span<const double> values) {
   if (values.empty()) return 0;

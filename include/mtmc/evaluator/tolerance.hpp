@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What is allowed for one output: element i of the candidate may differ from the reference by
 /// `relative` * max(`scale`, |reference i|).

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Folders that a worker hands to its backend; empty = the backend's own choice.
 struct WorkerFolders {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What makes a program a worker: its first argument.
 inline constexpr std::string_view worker_argument = "--mtmc-worker";
@@ -34,6 +34,6 @@ namespace detail {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/worker_entry_inl.hpp>
 #endif

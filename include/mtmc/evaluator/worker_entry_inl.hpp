@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::optional<int> run_as_worker(int argc, const char* const* argv,
                                              const WorkerBackends& backends) {

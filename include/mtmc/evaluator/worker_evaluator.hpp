@@ -11,7 +11,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 class WorkerPool;
@@ -63,6 +63,6 @@ static_assert(PreparesTask<WorkerEvaluator> && HasIdentity<WorkerEvaluator>);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/worker_evaluator_inl.hpp>
 #endif

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

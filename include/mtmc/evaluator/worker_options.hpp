@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How workers are found, started and limited.
 struct WorkerOptions {

@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A task as workers know it.
 struct WorkerTask {

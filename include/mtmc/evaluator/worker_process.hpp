@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What came of asking a worker.
 struct WorkerReply {

@@ -90,7 +90,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The version of the protocol between a host and its workers.
 inline constexpr int worker_protocol_version = 1;

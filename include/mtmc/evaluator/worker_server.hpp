@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A backend that a worker can be asked for: it has a name that hosts know it by.
 template <class B>

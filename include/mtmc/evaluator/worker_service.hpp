@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Exit codes of a worker besides 0.
 inline constexpr int worker_misspoken = 3;

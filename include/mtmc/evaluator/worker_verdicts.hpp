@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The rule a candidate broke whose worker was lost, or that cannot be sent to one.
 inline constexpr std::string_view worker_rule = "worker";

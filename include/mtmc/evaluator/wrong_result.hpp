@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A description of a wrong result: the facts, and what to look at.
 struct WrongResult {
@@ -80,6 +80,6 @@ void add_wrong_elements(WrongElements& to, const WrongElements& from);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/evaluator/wrong_result_inl.hpp>
 #endif

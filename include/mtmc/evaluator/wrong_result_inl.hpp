@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE double element_value(std::span<const std::byte> content, DataType type, std::int64_t place) {
   const std::size_t width = size_of(type);
@@ -148,7 +148,7 @@ MTMC_INLINE std::string edge_of(const BufferLayout& buffer, const WrongElements&
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE WrongResult describe_wrong_result(const ProblemLayout& layout, std::size_t output,
                                               std::span<const std::byte> got, const WantedContent& wanted,

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Every kernel a search stands or stood on, by id.
 using SearchNodes = std::map<std::string, std::unique_ptr<SearchNode>>;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Why a run ended. The list is closed.
 enum class StopReason {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Stands behind the kernel's text and tells what the parameters of its entries take: scalars are converted
 /// to that, as in a call.

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A candidate against another kernel.
 struct Gain {

@@ -54,7 +54,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Under which name a draft is kept: one and the same question has one answer per sample and repair.
 struct DraftName {
@@ -199,6 +199,6 @@ void add_round(Histories& histories, const RoundRecord& round);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/loop/journal_inl.hpp>
 #endif

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The lines of a journal held open by its one writer. The lock belongs to this object, not to the file's
 /// content: it is gone with the process, however that ends.

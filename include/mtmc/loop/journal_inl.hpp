@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string evaluation_key(EvaluationRole role, std::string_view kernel,
                                        std::string_view incumbent, std::string_view task,
@@ -42,7 +42,7 @@ MTMC_INLINE std::string device_digest(const Device& device) {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -209,7 +209,7 @@ MTMC_INLINE std::vector<JournalRun> read_runs(const std::vector<std::string_view
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<JournalRun> read_journal(const std::string& path) {
   const auto content = detail::read_run_file(path);
@@ -220,7 +220,7 @@ MTMC_INLINE std::vector<JournalRun> read_journal(const std::string& path) {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool stops(const DecisionRecord& decision) {
   return decision.chosen.size() == 1 && decision.chosen.front() == Action::stop().key();
@@ -272,7 +272,7 @@ MTMC_INLINE std::optional<int> first_unanswered_step(const JournalRun& run) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<Step> steps_of(const JournalRun& run) {
   std::vector<Step> steps;

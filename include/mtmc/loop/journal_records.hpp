@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Version of the journal. It grows when a reader of the older version would misunderstand a journal; new
 /// kinds of records and new optional fields do not change it.

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The drafts of all finished steps of a run, in their order. A step names its region by its path. Drafts
 /// that were to mend another are repairs of that one's kernel, or of the parent where it had none. What the

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -63,7 +63,7 @@ MTMC_INLINE std::string differences(const SetUp& recorded, const SetUp& now) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Journal::Journal(const std::string& folder, bool durable, bool resume) : folder_{folder} {
   file_ = std::make_unique<JournalFile>(journal_path(folder), durable);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Stores texts once, by content: `kernels/<first 16 digits of the id>.<extension>` and
 /// `texts/<first 16 digits of the SHA-256>.txt`. Safe to use from several threads of one process.

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -101,6 +101,6 @@ void check_launcher(const Kernel& kernel, const Task& task);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/loop/launcher_inl.hpp>
 #endif

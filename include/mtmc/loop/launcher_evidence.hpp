@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What was proved of a kernel, and with what; `Result::evidence` has it of a run. What is empty is not
 /// known, and the launcher does not speak of it.

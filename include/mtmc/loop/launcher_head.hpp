@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A text for the rest of a comment's line, which it cannot leave.
 [[nodiscard]] inline std::string comment_text(std::string_view text) {

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string cpp_launcher_name(const Kernel& kernel, const Task& task) {
   auto name = "launch_" + launcher_suffix(task);
@@ -118,7 +118,7 @@ MTMC_INLINE void check_launcher(const Kernel& kernel, const Task& task) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string launcher_source(const Kernel& kernel, const Task& task, int compute_units,
                                         const LauncherEvidence& evidence) {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The namespace of the kernel's text, within one without a name.
 inline constexpr std::string_view launcher_kernel_namespace = "mtmc_kernel";

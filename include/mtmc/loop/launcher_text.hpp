@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// How a parameter of the launcher is written. Sixteen-bit floats have no common type: their buffers are
 /// passed as untyped memory.

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -96,6 +96,6 @@ template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&) -> Loop<P
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/loop/loop_inl.hpp>
 #endif

@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Result run_search(LoopParts& parts, const LoopOptions& options, const Task& task,
                               std::stop_token stop) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct Result;
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Options of a `Loop`. The defaults are a greedy chain of single drafts.
 struct LoopOptions {

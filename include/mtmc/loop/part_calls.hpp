@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Calls a host's part. What it throws becomes an `Error` (`mtmc.loop.002`) that names the part; an `Error`
 /// of its own stays what it is.

@@ -3,7 +3,7 @@
 
 #include <mtmc/core/any.hpp>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The four parts. What they refer to outlives them.
 struct LoopParts {

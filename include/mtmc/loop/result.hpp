@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The outcome of optimising one task. Complete also where the run was cut short: the best so far is never
 /// lost.
@@ -76,6 +76,6 @@ struct Result {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/loop/result_inl.hpp>
 #endif

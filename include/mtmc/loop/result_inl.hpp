@@ -7,7 +7,7 @@
 #include <mtmc/loop/launcher.hpp>
 #include <mtmc/loop/result.hpp>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE double Result::start_seconds() const {
   double sum = 0, weights = 0;

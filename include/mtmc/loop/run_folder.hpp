@@ -21,7 +21,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Where the run of a task lives: `output` and the task's name as one file name. Characters other than
 /// letters, digits, '-', '_' and '.' become '_'; a name that had to be changed gets a few digits of its hash

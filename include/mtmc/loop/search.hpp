@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How the next actions come from a distribution: the likeliest, or drawn by it.
 enum class Selection { argmax, sample };

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// An evaluation with the name under which the journal keeps it.
 struct Judged {

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Answers from the files that came back, and writes down what has no answer yet. Copies share the folder.
 /// May be used from several threads, but by one process at a time.
@@ -78,6 +78,6 @@ static_assert(check_transport<BatchTransport>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/batch_inl.hpp>
 #endif

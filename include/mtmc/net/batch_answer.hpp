@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What a batch knows a request by: label and hash of the body make its id, `mtmc-<label>-<hash>`, in
 /// [A-Za-z0-9_-] and at most 64 characters.

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// "requests-<round>.jsonl" or "requests-<round>-<part>.jsonl".
 struct RequestFileName {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How requests become files.
 struct BatchOptions {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// As long as it lives, a write of this thread to a connection that the other side has closed fails without
 /// ending the process: SIGPIPE, which some libraries of TLS cause, is held back and then forgotten. Changes

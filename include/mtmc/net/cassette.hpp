@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Sends by another transport and writes each exchange down. Copies share file and transport. May be used
 /// from several threads.
@@ -74,6 +74,6 @@ static_assert(check_transport<ReplayTransport>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/cassette_inl.hpp>
 #endif

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::string_view cassette_format = "mtmc-cassette";
 inline constexpr int cassette_version = 1;

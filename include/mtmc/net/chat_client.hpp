@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct ChatClientOptions {
   PriceTable prices{};
@@ -61,6 +61,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/chat_client_inl.hpp>
 #endif

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

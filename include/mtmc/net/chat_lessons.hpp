@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Whether a message names a field of a request. Most names are words of no language; those that are ("stop",
 /// "seed", "stream", "n") count only where they are quoted, begin the message or stand beside a word that

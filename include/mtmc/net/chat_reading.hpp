@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Text, or the texts of a list of parts.
 [[nodiscard]] inline std::string content_text(const Json* value) {

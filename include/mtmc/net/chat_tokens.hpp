@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Tokens of a text, rather too many than too few.
 [[nodiscard]] inline std::int64_t most_tokens_of(std::size_t bytes) {

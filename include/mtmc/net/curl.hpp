@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Sends requests over the network (`Transport`). Copies share connections.
 ///
@@ -43,6 +43,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/curl_inl.hpp>
 #endif

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// `seconds` after a point of time; never if that is years away.
 [[nodiscard]] inline Deadline seconds_after(Deadline start, double seconds) {

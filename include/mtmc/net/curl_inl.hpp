@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// CURL*, CURLM*: one transfer, and the loop that drives it and keeps its connections.
 using CurlEasy = void*;

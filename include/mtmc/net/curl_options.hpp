@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How requests go over the network, and what is too long or too large.
 struct CurlOptions {

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What one request at a time is sent with: a transfer, and the loop that keeps its connection.
 class CurlHandle {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct EndpointOptions {
   /// With the version, such as "http://localhost:8000/v1".
@@ -81,6 +81,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/endpoint_inl.hpp>
 #endif

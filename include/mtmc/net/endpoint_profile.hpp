@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Quirks of an endpoint for chat completions. As it stands: the smallest request, which every server
 /// understands (model, messages, max_tokens, temperature).
@@ -61,6 +61,6 @@ struct EndpointProfile {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/endpoint_profile_inl.hpp>
 #endif

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Cuts a stream into the data of its events, however the bytes arrive. Lines end in LF or CRLF; comments and
 /// fields other than `data` are left out; several `data` lines of one event are joined by line ends.

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Whether a text is a token of RFC 9110 (methods, names of headers).
 [[nodiscard]] inline bool is_http_token(std::string_view text) noexcept {

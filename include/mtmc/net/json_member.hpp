@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A member that is there and not null; else null.
 [[nodiscard]] inline const Json* member(const Json& object, const char* name) {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 [[noreturn]] inline void line_file_error(std::string_view what, const std::string& path, int error) {
   const auto remedy = file_remedy(error);

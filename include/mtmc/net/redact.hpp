@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What stands in the place of a secret.
 inline constexpr std::string_view redacted = "[redacted]";

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The rules of the providers' own clients, with more tries, because a search of hours should outlive a
 /// server's minute.
@@ -56,6 +56,6 @@ struct EndpointError {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/retry_inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A report as lines for people.
 [[nodiscard]] std::string describe(const ScoringReport& report);
@@ -45,6 +45,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/net/scoring_inl.hpp>
 #endif

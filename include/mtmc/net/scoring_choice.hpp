@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// No endpoint reports more alternatives to a token than these.
 inline constexpr std::size_t most_labels = 20;

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The tokens of an echoed prompt, without what was generated after it.
 struct EchoedTokens {

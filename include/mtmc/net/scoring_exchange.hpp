@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The numbers that Python writes and JSON does not have (`NaN`, `-Infinity`), outside of strings, as null or
 /// -9999.

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A text's tokens as the server makes them.
 struct TextTokens {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Ids of a prompt's tokens from some place on, and their log-probabilities.
 struct ScoredTokens {

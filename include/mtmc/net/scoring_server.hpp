@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The server by what it says of its models; empty where that says nothing.
 [[nodiscard]] inline std::string server_by_owner(std::string_view owner, std::string_view model) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How continuations are scored, in the order of preference. The list is closed. The first six give the
 /// log-probabilities of the continuations themselves; the others ask the model to choose from a list.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Money for a million tokens of a model, in the host's currency.
 struct Price {

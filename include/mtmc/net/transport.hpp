@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One header line, without line ends.
 struct HttpHeader {

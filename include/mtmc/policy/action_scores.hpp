@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A continuation's score after normalization; its sum where there is nothing to divide by.
 [[nodiscard]] inline double normalized_score(const ScoredContinuation& score,

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct ChatPolicyOptions {
   /// Questions asked for one choice; with more than one, each answer is a vote.
@@ -79,6 +79,6 @@ static_assert(check_policy<FreeFormPolicy>() && ProposesActions<FreeFormPolicy>)
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/policy/chat_inl.hpp>
 #endif

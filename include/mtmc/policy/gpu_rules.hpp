@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct HttpPolicyOptions {
   PolicyCard card{};
@@ -77,6 +77,6 @@ static_assert(check_policy<HttpPolicy>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/policy/http_inl.hpp>
 #endif

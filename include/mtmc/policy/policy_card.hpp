@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a continuation's summed log-probability is divided by before actions are compared.
 enum class ScoreNormalization {
@@ -115,6 +115,6 @@ void check_policy_card(const PolicyCard& card);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/policy/policy_card_inl.hpp>
 #endif

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What is left out of a prompt that is too long for the model, in this order; each step includes the ones
 /// before it. The task, the device, the kernel and the actions always stay.

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::array<std::string_view, 8> policy_placeholders{
     "observation", "task", "device", "kernel", "regions", "history", "actions", "legend"};

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Gives every legal action the same probability, `stop` a probability of its own. With
 /// `LoopOptions::selection` set to sampling, the loop's seed decides what is drawn; the policy itself holds

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Wants the actions of the steps that start from the present kernel, the first of the sequence most (each
 /// gets half of what the one before it has), and `stop` where there is none left: also where every step was

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// One row of a rules policy's table: for an optimisation, in which situation, how much it is wanted and why.
 struct Rule {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE int strided_accesses(const RegionFacts& facts, std::size_t index) {
   int count = 0;
@@ -65,7 +65,7 @@ MTMC_INLINE bool is_small(const Region& region) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE const std::vector<Rule>& default_rules() {
   using detail::has_reuse;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Proposes one step in which all legal actions are to be taken together, and then stops. Whether the answer
 /// was any good, it is the only one.

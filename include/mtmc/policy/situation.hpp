@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What limits the present kernel, by the roofline of the device.
 enum class Bottleneck {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The run's timed evaluations, each once.
 [[nodiscard]] inline std::vector<const Evaluation*> timings_of(const Result& result) {

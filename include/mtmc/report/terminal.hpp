@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <memory>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How `TerminalReport` writes.
 struct TerminalReportOptions {
@@ -47,6 +47,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/report/terminal_inl.hpp>
 #endif

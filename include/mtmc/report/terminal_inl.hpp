@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What is on the screen. Every piece of text goes out in one write, and the live line is only written when
 /// it has changed, so that nothing flickers.

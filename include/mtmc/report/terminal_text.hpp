@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Columns a text takes: one per code point, the bytes of an escape sequence none.
 [[nodiscard]] inline std::size_t columns_of(std::string_view text) noexcept {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Appends fields: a number as eight bytes of this machine, a text as its length and its bytes.
 class ByteFieldWriter {

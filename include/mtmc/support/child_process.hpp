@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How a process ended.
 struct ProcessExit {
@@ -115,6 +115,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/child_process_inl.hpp>
 #endif

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string ProcessExit::text() const {
   switch (kind) {
@@ -44,7 +44,7 @@ MTMC_INLINE std::string ProcessExit::text() const {
 
 } // namespace mtmc
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE int limit_process(pid_t pid, __rlimit_resource resource, std::uint64_t value) noexcept {
   rlimit limit{};
@@ -84,7 +84,7 @@ MTMC_INLINE int poll_timeout(std::chrono::steady_clock::time_point deadline) noe
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE ChildProcess::ChildProcess(const ChildOptions& options) : pid_{detail::spawn(options)} {
   // From here on the destructor's work is due, but it does not run for a constructor that throws.

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <stop_token>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// So many seconds from now; at most ten years, which the clock can hold.
 [[nodiscard]] inline std::chrono::steady_clock::time_point deadline_in(double seconds) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// At most so many bytes: what is longer keeps its beginning and its end, with "..." between them.
 [[nodiscard]] inline std::string abridged(std::string_view text, std::size_t longest) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Keeps processes of one user on one machine out of each other's way on a device: any number may share it,
 /// or one has it alone.

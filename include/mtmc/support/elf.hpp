@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A section of an ELF file.
 struct ElfSection {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/requirements.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The values an expression may refer to, by name: the symbols of a problem size and the like.
 using Symbols = std::map<std::string, std::int64_t, std::less<>>;
@@ -160,6 +162,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/expression_inl.hpp>
 #endif

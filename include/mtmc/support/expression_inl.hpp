@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::int64_t ExpressionReader::read() {
   skip_blanks();
@@ -290,7 +290,7 @@ MTMC_INLINE bool ExpressionReader::is_name_start(char c) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::int64_t evaluate_expression(std::string_view text, const Symbols& symbols) {
   return detail::ExpressionReader{text, &symbols}.read();

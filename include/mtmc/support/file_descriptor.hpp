@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Owns one POSIX file descriptor and closes it. Move-only; -1 stands for none.
 class FileDescriptor {

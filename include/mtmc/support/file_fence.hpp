@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a process may open. Entries are files, or folders with all that lies below; what is not there is
 /// passed over.

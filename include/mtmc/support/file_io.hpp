@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mtmc/requirements.hpp>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -10,7 +12,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -56,6 +58,6 @@ void create_folders(const std::string& path);
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/file_io_inl.hpp>
 #endif

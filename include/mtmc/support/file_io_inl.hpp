@@ -16,7 +16,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string_view file_remedy(int error) noexcept {
   switch (error) {
@@ -90,7 +90,7 @@ MTMC_INLINE std::string parent_folder(const std::string& path) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string read_file(const std::string& path) {
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};

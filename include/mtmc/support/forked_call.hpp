@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What became of a forked call.
 struct ForkedCall {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A file that is no `.npy` file, or one that this library does not read. `what()` says what is wrong with
 /// it.
@@ -124,6 +124,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/npy_inl.hpp>
 #endif

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE void npy_error(const std::string& message) {
   throw NpyError(message, "Write the file anew with numpy.save");
@@ -162,7 +162,7 @@ MTMC_INLINE void read_npy_type(const std::string& type, NpyHeader& header) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE NpyHeader parse_npy_header(std::string_view beginning) {
   using detail::npy_error;

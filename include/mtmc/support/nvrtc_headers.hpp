@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Headers that are there without any toolkit, with their texts. The types are those of the toolkit's own
 /// <cuda/std/cstdint>; functions for real numbers and macros of the device are built in.

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <system_error>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// 64 unpredictable bits from the operating system's generator (getrandom): a fresh secret key for inputs
 /// that a candidate must not be able to foresee. Waits only if the machine has just booted and has no entropy

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Most descriptors beside one packet.
 inline constexpr std::size_t most_passed_descriptors = 4;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Calls `work(i)` for every i below `count`, at most `limit` at once, this thread among those that do so;
 /// with a limit of 1 all in this thread and in order. Fewer at once where the system has no more threads.

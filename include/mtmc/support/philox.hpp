@@ -10,7 +10,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Which block of random bits: any of 2^128, in any order.
 using PhiloxCounter = std::array<std::uint32_t, 4>;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A part that a program plays, in place of its own, when it is started with `argument` first.
 struct ProgramRole {

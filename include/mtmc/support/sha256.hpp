@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// SHA-256 (FIPS 180-4), fed piece by piece.
 ///

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Why a shared library or a symbol in it could not be had; `what()` keeps the loader's own words.
 class SharedLibraryError : public std::runtime_error {

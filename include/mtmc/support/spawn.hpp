@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A descriptor of this process and the number under which the child finds it.
 struct PassedDescriptor {
@@ -111,6 +111,6 @@ template <class Start> [[nodiscard]] int start_behind(const FileFence& fence, St
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/spawn_inl.hpp>
 #endif

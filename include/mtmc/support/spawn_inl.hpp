@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::vector<char*> c_string_array(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Wall-clock seconds that have passed since `begin`.
 [[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point begin) {

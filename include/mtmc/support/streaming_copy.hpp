@@ -12,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Copies `size` bytes that do not overlap, past the caches where the processor can do so: what lies there
 /// stays, and the target need not be read first. 16 MiB and the flush after it take 1.0 ms instead of 1.8 ms

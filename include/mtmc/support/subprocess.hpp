@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A program to run to its end, with what it reads and the limits it must keep.
 struct ProcessOptions {
@@ -137,6 +137,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/subprocess_inl.hpp>
 #endif

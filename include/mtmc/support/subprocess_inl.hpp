@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE FileDescriptor memory_file(const std::string& text) {
   FileDescriptor file{::memfd_create("standard-input", MFD_CLOEXEC)};
@@ -79,7 +79,7 @@ MTMC_INLINE std::string duration_text(std::chrono::milliseconds duration) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE ProcessResult run_process(const ProcessOptions& options) {
   const auto start = std::chrono::steady_clock::now();

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -83,6 +83,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/support/temporary_folder_inl.hpp>
 #endif

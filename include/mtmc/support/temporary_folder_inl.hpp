@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE int open_for_removal(int parent, const char* name) noexcept {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -107,7 +107,7 @@ MTMC_INLINE void remove_abandoned(const std::string& base, const std::string& pr
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE TemporaryFolder::TemporaryFolder(const TemporaryFolderOptions& options)
     : path_{options.base + "/" + options.prefix + "XXXXXX"} {

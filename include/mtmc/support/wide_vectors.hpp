@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 #if defined(__x86_64__) && !defined(__AVX2__)
 /// Calls `work`, inlined here and so compiled for AVX2. Without FMA, which would round differently.

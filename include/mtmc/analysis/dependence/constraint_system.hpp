@@ -14,7 +14,7 @@
 /// \file
 /// Systems of linear constraints over integers, and a proof that they have no solution.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Linear equalities and inequalities over integer unknowns. `infeasible()` proves that there is no integer
 /// solution, by substitution of equalities, the test of greatest common divisors, and Fourier-Motzkin

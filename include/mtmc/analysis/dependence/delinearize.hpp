@@ -14,7 +14,7 @@
 /// \file
 /// Flattened subscripts taken apart: `i*N + j` with 0 <= j < N is element [i][j].
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// `a` divided by `b`, if that leaves no remainder.
 [[nodiscard]] inline std::optional<Polynomial::Term> divide(const Polynomial::Term& a,

@@ -15,7 +15,7 @@
 /// \file
 /// All dependences between the array accesses of a function.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

@@ -21,7 +21,7 @@
 /// with symbolic bounds, direction by direction (constraint_system.hpp), which covers the tests of greatest
 /// common divisors and of Banerjee. "Dependent" may mean "not proved independent", never the other way round.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The pairs of iterations that touch the same element, first access first.
 struct PairVectors {

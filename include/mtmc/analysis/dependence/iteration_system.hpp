@@ -17,7 +17,7 @@
 /// What loops say about the values of their variables, as linear constraints: for one iteration, or for two
 /// iterations of the same loops that are compared.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A loop around both of two accesses; two loops where they are about to be fused.
 struct CommonLoop {

@@ -12,7 +12,7 @@
 /// \file
 /// Variables, arrays, and where they are read and written.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How values are combined by an update `x = x op value` whose order does not matter (but for rounding).
 enum class ReductionOperation : std::uint8_t { none, sum, product, minimum, maximum };

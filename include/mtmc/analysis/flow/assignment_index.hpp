@@ -15,7 +15,7 @@
 /// \file
 /// Which names each loop and branch of a function assigns, and how loops are left: found in one walk.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The assignments and jumps of one function.
 class AssignmentIndex {

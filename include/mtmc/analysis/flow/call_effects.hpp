@@ -18,7 +18,7 @@
 /// What a call may do: nothing (mathematical functions), write through its arguments (functions of the same
 /// text), or anything.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Which threads a call waits for or exchanges values with: nothing may be moved across it.
 enum class Synchronization : std::uint8_t { none, warp, block };

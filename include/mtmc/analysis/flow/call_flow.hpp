@@ -12,7 +12,7 @@
 /// \file
 /// Calls: what they are worth, what they read, write and may do besides.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline ExpressionValue ExpressionFlow::call(const SyntaxNode& node, bool wanted) {
   const SyntaxNode& function = callee(node);

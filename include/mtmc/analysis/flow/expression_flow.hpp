@@ -13,7 +13,7 @@
 /// Expressions to values and effects: follows the integer value of every variable as a polynomial, and notes
 /// each read and write on the way. flow_builder.hpp drives it over the statements of a function.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Walks expressions of one function. Places and calls are defined in place_flow.hpp and call_flow.hpp.
 class ExpressionFlow : public FlowState {

@@ -20,7 +20,7 @@
 /// \file
 /// Statements to data flow: walks a function once, in the order of its text, and fills a `FunctionAnalysis`.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What is known of a function's parameters from outside.
 struct ParameterFacts {

@@ -20,7 +20,7 @@
 /// What is known at one point of a walk through a function: the scopes, the value of each variable, the
 /// symbols made so far; and the lists that the walk fills.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 struct VariableState;
 

@@ -24,7 +24,7 @@
 ///
 /// `KernelAnalysis` (kernel_analysis.hpp) makes it.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 class KernelAnalysis;
 

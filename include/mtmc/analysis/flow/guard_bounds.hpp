@@ -10,7 +10,7 @@
 /// What branches and strides say about the index of a thread: `if (i < n)`, `if (i >= n) return;`,
 /// `i += gridDim.x * blockDim.x`.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline Polynomial FlowBuilder::quiet_number(const SyntaxNode& node) {
   switch (node.kind) {

@@ -13,7 +13,7 @@
 /// \file
 /// The head of a for loop: whether it is canonical, and its bounds.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline VariableState* FlowBuilder::enter_for(LoopInfo& loop, const AssignmentIndex::Part& part) {
   const SyntaxNode& node = *loop.node;

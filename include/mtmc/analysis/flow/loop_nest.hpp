@@ -13,7 +13,7 @@
 /// \file
 /// Loops as the analyses see them: which are canonical, their bounds, how they nest.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct FunctionAnalysis;
 struct Variable;

@@ -10,7 +10,7 @@
 /// \file
 /// Places: which variable or which element of which array an expression names.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline Place ExpressionFlow::place_of(const SyntaxNode& node) {
   switch (node.kind) {

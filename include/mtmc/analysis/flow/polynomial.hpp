@@ -15,7 +15,7 @@
 /// \file
 /// Integer polynomials over symbols: what subscripts and loop bounds are to the analyses.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 struct LoopInfo;
 struct Symbol;

@@ -14,7 +14,7 @@
 /// \file
 /// What the scalars used in a loop are to that loop.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a scalar is to a loop.
 enum class ScalarRole : std::uint8_t {

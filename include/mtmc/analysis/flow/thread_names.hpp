@@ -10,7 +10,7 @@
 /// \file
 /// What a language calls the index of a thread: the indices of the parallel loops that a launch is.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::array<std::string_view, 3> axis_names{"x", "y", "z"};
 inline constexpr std::array<std::string_view, 3> thread_index_names{"threadIdx.x", "threadIdx.y",

@@ -9,7 +9,7 @@
 /// \file
 /// What the text of a type tells: pointer or value, floating or integer, how many bytes.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Facts read off a type's text. Types that are not built in count as neither floating nor integer.
 struct TypeFacts {

@@ -11,7 +11,7 @@
 /// \file
 /// Updates `x = x op value` in all their spellings, and what literals are worth.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Both expressions are written the same way.
 [[nodiscard]] inline bool same_expression(const SyntaxNode& a, const SyntaxNode& b) noexcept {

@@ -7,7 +7,7 @@
 /// \file
 /// How much an analysis may compute.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Steps that may still be spent on one text, each some tens of nanoseconds: rows of constraint systems that
 /// are looked at, pairs of accesses that are compared, facts of launches. A count and not a time, so that the

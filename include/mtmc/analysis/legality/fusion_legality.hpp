@@ -13,7 +13,7 @@
 /// \file
 /// When two neighbouring loops may become one.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -69,6 +69,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/legality/fusion_legality_inl.hpp>
 #endif

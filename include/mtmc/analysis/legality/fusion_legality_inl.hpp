@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool same_iterations(const LoopInfo& first, const LoopInfo& second) {
   if (first.step != second.step || first.limits.size() != second.limits.size() ||
@@ -175,7 +175,7 @@ MTMC_INLINE std::span<const SyntaxNode> block_around(const SyntaxNode& root, con
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Legality fusion_legal(const LoopInfo& first, const LoopInfo& second) {
   if (first.function != second.function || first.parent != second.parent)

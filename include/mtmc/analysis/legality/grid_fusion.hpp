@@ -29,7 +29,7 @@
 /// need
 ///   elements of a row are those with the row's number; a block that owns whole rows can do both.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -180,6 +180,6 @@ template <class GeometryOf>
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/legality/grid_fusion_inl.hpp>
 #endif

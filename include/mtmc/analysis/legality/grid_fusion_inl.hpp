@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Polynomial TaskSizes::read(const std::string& text) {
   const Argument* argument = task_ == nullptr ? nullptr : task_->find_argument(text);

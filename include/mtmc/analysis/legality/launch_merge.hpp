@@ -17,7 +17,7 @@
 /// \file
 /// Consecutive launches as one function, for asking whether their loops could be fused.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Several launches as if one function did the work of all. Its parameters are what the launches are given;
 /// its body has one block a launch, which first declares the entry's parameters. Good for analysing, not for
@@ -67,6 +67,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/legality/launch_merge_inl.hpp>
 #endif

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::optional<MergedLaunches> LaunchMerger::run() {
   std::vector<SyntaxNode> blocks;
@@ -77,7 +77,7 @@ MTMC_INLINE std::vector<const LoopInfo*> loops_of_block(const FunctionAnalysis& 
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::optional<MergedLaunches> merged_launches(const KernelAnalysis& analysis,
                                                           std::span<const LaunchText> launches) {

@@ -12,7 +12,7 @@
 /// \file
 /// What single loops allow: parallel execution, reductions, vector instructions. See legality.hpp.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Yes, or no and why.
 struct Legality {
@@ -77,6 +77,6 @@ namespace detail {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/legality/loop_legality_inl.hpp>
 #endif

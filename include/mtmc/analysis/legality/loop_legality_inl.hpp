@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Legality declined(std::string reason) {
   Legality result;
@@ -57,7 +57,7 @@ MTMC_INLINE std::string depends(const LoopInfo& loop, const Variable& variable) 
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Legality loop_is_parallel(const LoopInfo& loop) {
   if (Legality known = detail::analysable(loop); !known) return known;

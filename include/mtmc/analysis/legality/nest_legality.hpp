@@ -15,7 +15,7 @@
 /// Which orders of the loops of a nest the dependences allow, imperfect nests included (see legality.hpp for
 /// what expanding and distributing mean).
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
@@ -108,6 +108,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/legality/nest_legality_inl.hpp>
 #endif

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Legality Band::check() const {
   if (first_ > last_ || last_ >= nest_.size()) return declined("the nest has no such loops");
@@ -194,7 +194,7 @@ MTMC_INLINE bool violated(std::span<const Directions> directions,
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE Legality permutation_legal(const LoopNest& nest, std::size_t first,
                                        const std::vector<std::size_t>& order) {

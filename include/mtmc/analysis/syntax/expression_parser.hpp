@@ -15,7 +15,7 @@
 /// \file
 /// Expressions of the C family, by precedence climbing. The statement parser (parser.hpp) builds on it.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// How deeply statements and expressions may nest before the parser keeps the rest as opaque text. Written
 /// code stays below 30; the limit keeps the parser, and every later recursion over the tree, far from the end

@@ -15,7 +15,7 @@
 /// Expressions to text: as they stood where they are unchanged, else with the parentheses that C's operators
 /// need.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// How tightly an expression binds, on the scale of C's operators: 1 comma ... 16 unary, 17 postfix, 18
 /// primary.

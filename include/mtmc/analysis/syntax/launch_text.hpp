@@ -17,7 +17,7 @@
 /// Launch and scratch lines as far as the data flow needs them: who is called with what. Malformed lines are
 /// left out (core/launch_lines.hpp complains about them).
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A launch line of a tree.
 struct LaunchText {

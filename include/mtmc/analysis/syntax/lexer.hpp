@@ -11,7 +11,7 @@
 /// Text of a C-family language (C, C++, OpenCL C, CUDA C++) to tokens. Total and tolerant: any bytes are
 /// accepted, every byte belongs to exactly one token, the work is linear in the text.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a token is. The kinds from `whitespace` to `block_comment` are trivia.
 enum class TokenKind : std::uint8_t {

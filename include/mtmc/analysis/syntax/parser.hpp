@@ -13,7 +13,7 @@
 /// does not understand becomes a node of kind `opaque`, and parsing goes on behind it. The work is linear in
 /// the text.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How to read the text.
 struct ParserOptions {
@@ -33,6 +33,6 @@ struct ParserOptions {
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/syntax/parser_inl.hpp>
 #endif

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The parser's view of a text it owns.
 struct ParsedText {
@@ -36,7 +36,7 @@ inline void forget_origin(SyntaxNode& node) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE SyntaxNode parse(std::string_view source, const ParserOptions& options) {
   const detail::ParsedText text(source, options);

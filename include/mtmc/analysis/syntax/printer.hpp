@@ -17,7 +17,7 @@
 /// changed or made prints in a clean style that follows the text round it (indentation, brace placement, line
 /// ends).
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How new text is laid out where the tree itself gives no example.
 struct PrintOptions {
@@ -123,6 +123,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/syntax/printer_inl.hpp>
 #endif

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE Printer::Printer(PrintOptions options) : line_length_(options.line_length) {
   style_.indentation = std::move(options.indentation);
@@ -467,7 +467,7 @@ MTMC_INLINE bool Printer::ends_with_open_if(const SyntaxNode& node) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string print(const SyntaxNode& node, const PrintOptions& options) {
   return detail::Printer(options).run(node);

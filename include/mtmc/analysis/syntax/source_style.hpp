@@ -11,7 +11,7 @@
 /// \file
 /// How a source text is laid out, so that what is added to it looks the same.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Indentation, line ends and brace placement.
 struct SourceStyle {

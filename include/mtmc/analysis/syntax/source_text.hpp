@@ -9,7 +9,7 @@
 /// \file
 /// Lines and indentation of source text, as the parser takes it apart and the printer puts it together.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 [[nodiscard]] constexpr bool is_blank(char c) noexcept {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';

@@ -16,7 +16,7 @@
 /// \file
 /// Statements and items of the C family.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Statements and items on top of the expressions.
 class StatementParser : public ExpressionParser {

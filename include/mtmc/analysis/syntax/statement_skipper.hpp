@@ -9,7 +9,7 @@
 /// \file
 /// Where a statement ends that the parser does not understand.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Finds the ends of statements by keywords, brackets and semicolons alone.
 class StatementSkipper : protected TypeScanner {

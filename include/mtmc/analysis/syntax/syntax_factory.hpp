@@ -13,7 +13,7 @@
 /// work. For larger pieces it is often clearer to write text and use `parse_statements` / `parse_expression`
 /// (parser.hpp), then `substitute` (syntax_query.hpp).
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

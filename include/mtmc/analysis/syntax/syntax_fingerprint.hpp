@@ -10,7 +10,7 @@
 /// \file
 /// Fingerprints of syntax nodes: how the printer knows which nodes still are what the parser read.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 [[nodiscard]] inline std::uint64_t mix(std::uint64_t state, std::uint64_t value) noexcept {
   state = (state ^ value) * 0x9e3779b97f4a7c15U;

@@ -16,7 +16,7 @@
 /// In `opaque` nodes names are found word by word, so that what is not understood is never taken to be
 /// independent.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Visits `node` and everything below it, parents first. `visit(node)` returns nothing, or false to leave out
 /// what lies below that node. A mutable node may be edited while visited: its children are visited as they
@@ -119,6 +119,6 @@ std::size_t rename(SyntaxNode& node, std::string_view from, std::string_view to)
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/analysis/syntax/syntax_query_inl.hpp>
 #endif

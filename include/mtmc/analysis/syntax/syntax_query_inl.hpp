@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool is_free_word(std::string_view text, const std::vector<Token>& tokens, std::size_t i) {
   const auto neighbour_is_one_of = [&](std::size_t index, auto... symbols) {
@@ -109,7 +109,7 @@ MTMC_INLINE bool equal_but_for_blanks(std::string_view a, std::string_view b) no
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<std::string> names_used(const SyntaxNode& node) {
   std::vector<std::string> names;

@@ -25,7 +25,7 @@
 /// indentation), and prints the rest in a clean canonical style. Comments travel with their statement in
 /// `leading_trivia`/`trailing_trivia`.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// What a node is. Shapes ("children: ...") are promises: every node a front end or a `make_*` function
 /// produces has them, and every transformation keeps them. An absent part of a fixed shape is a node of kind

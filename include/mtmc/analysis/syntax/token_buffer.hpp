@@ -13,7 +13,7 @@
 /// \file
 /// The tokens a C-family parser looks at: without trivia, identifiers classified, brackets paired.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What an identifier means to the grammar.
 enum class Word : std::uint8_t {

@@ -9,7 +9,7 @@
 /// \file
 /// Comments and blank lines between statements, and which statement they go with.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The comments and blank lines between two tokens, shared out.
 struct TriviaSplit {

@@ -9,7 +9,7 @@
 /// Which tokens of a C-family text are a type: what tells a declaration from an expression, a cast from
 /// parentheses and template arguments from a comparison.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Looks at tokens without moving. Every answer is the index after what was found, or `TokenBuffer::none`.
 class TypeScanner {

@@ -11,7 +11,7 @@
 /// \file
 /// What a C-family text opens and never closes.
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 

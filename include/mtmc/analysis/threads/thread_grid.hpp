@@ -22,7 +22,7 @@
 /// The threads of a launch as parallel loops: their number from the launch line, their bounds from the guards
 /// in the text.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A launch line's grid and block at one size.
 struct LaunchGeometry {

@@ -16,7 +16,7 @@
 /// Regions that only a launch on a grid has: the nest of its threads, and the results that a thread stores
 /// outside its loops.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The body of a function as all threads of its launch execute it. `facts`: those of the function. Its
 /// threads may be renumbered or given several elements each if they neither wait for each other nor exchange

@@ -16,7 +16,7 @@
 /// The addresses that the 32 threads of a warp touch in one access: computed thread by thread at the main
 /// size, so that `/` and `%` in a subscript count as they are.
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Computes `LaneFacts` of the accesses of one function.
 class WarpAccess {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Headers that compute and nothing else. Those of input and output are harmless as text (what they declare
 /// is refused when it is called), and coders include them out of habit; <iostream> is not among them, because

@@ -14,7 +14,7 @@
 #include <cpuid.h>
 #endif
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 #if defined(__x86_64__)
 __attribute__((target("clflushopt"))) inline void

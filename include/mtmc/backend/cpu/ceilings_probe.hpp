@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Modes of the probe.
 inline constexpr int probe_read = 0;

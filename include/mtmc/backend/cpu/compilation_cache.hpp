@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What a compiler made of a text: an object or the reasons why not.
 struct Compilation {

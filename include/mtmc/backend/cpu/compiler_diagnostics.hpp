@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// One line "file:line:column: severity: message" of GCC or Clang.
 struct CompilerRemark {

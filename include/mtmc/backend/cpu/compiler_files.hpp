@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The path without links and dots; empty if nothing is there.
 [[nodiscard]] inline std::string real_path(const std::string& path) {

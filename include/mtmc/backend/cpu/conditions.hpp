@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Processor seconds since the machine was started.
 struct ProcessorUse {

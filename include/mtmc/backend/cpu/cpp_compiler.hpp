@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The path of a program in the colon-separated `folders`; empty if it is in none of them.
 [[nodiscard]] inline std::string find_program(std::string_view name, std::string_view folders) {

@@ -40,7 +40,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The processor of this machine as a `Backend`.
 ///
@@ -210,6 +210,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cpu/cpu_backend_inl.hpp>
 #endif

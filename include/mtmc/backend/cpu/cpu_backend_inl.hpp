@@ -43,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE CpuBackend CpuBackend::from_json(const nlohmann::json& options) {
   CpuBackendOptions read;

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A shared object on disk, removed with this object.
 struct CompiledObject {
@@ -60,7 +60,7 @@ void bind_buffer(const LaunchArgument& argument, const BufferRegistry& registry,
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// A compiled kernel. Runs in a runner process of its own, which is started with the first run, keeps its
 /// state between runs, and is given up when a run ends `timed_out` or `faulted`; should the program be run
@@ -106,6 +106,6 @@ private:
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cpu/cpu_program_inl.hpp>
 #endif

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE RunStatus launch_failed(std::string message) {
   return {RunOutcome::launch_failed, std::move(message)};
@@ -93,7 +93,7 @@ MTMC_INLINE std::vector<std::span<std::byte>> merged(std::vector<std::span<std::
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE void CpuProgram::retire() {
   const std::scoped_lock lock(mutex_);

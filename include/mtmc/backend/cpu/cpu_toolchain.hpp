@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The compiler with its flags, and a private folder for what it makes.
 class CpuToolchain {
@@ -159,6 +159,6 @@ private:
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cpu/cpu_toolchain_inl.hpp>
 #endif

@@ -39,7 +39,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE CpuToolchain::CpuToolchain(const CpuBackendOptions& options)
     : options_(options), compiler_(options), folder_(make_folder(options)),

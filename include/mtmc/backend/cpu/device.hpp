@@ -22,7 +22,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Content of a small file of the system without blanks at its end; empty if it cannot be read.
 [[nodiscard]] inline std::string read_system_file(const std::string& path) {
@@ -234,7 +234,7 @@ inline void read_cpuinfo(std::string_view text, Device& device) {
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The processor this process runs on, with as many compute units as it may use. What the system does not
 /// tell (in a container, say) stays 0 or empty. Measures nothing.

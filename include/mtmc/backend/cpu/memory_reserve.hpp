@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Hands out shared memory and takes it back. Getting 16 MiB from the system takes 13 ms and giving them back
 /// 4 ms; wiping them takes 1 ms. No memory that a runner may still have mapped is ever handed out again, and

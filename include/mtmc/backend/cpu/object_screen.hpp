@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Looks at the tables of an object file.
 class ObjectScreen {

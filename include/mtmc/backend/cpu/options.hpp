@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The locks between a candidate and the rest of the machine that can be taken off one by one, to show what
 /// each of them holds. Never take one off where candidates are not trusted.

@@ -4,7 +4,7 @@
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/core/json_fields.hpp>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Durations are in seconds; every field may be missing. `locks` have no JSON form, so that no file can take
 /// one off.

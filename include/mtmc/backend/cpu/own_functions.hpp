@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What the compiler has to be told, and what has to be looked at, so that a kernel's own `abort`, `malloc`
 /// or `memcpy` is what the text says and not what the compiler takes it for.

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// How much of the machine a thread gets beside others.
 struct ThreadPriority {

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What every runner of one backend is started with.
 struct RunnerSetup {
@@ -187,6 +187,6 @@ private:
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cpu/runner_inl.hpp>
 #endif

@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::string describe_end(const ProcessExit& exit) {
   if (exit.kind == ProcessExit::Kind::exited)

@@ -39,7 +39,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 namespace runner_protocol {
 /// "mtmc" and the protocol's version. Changes whenever anything on this page does.

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Comes before the text that uses it (runner_source.hpp).
 inline constexpr std::string_view runner_sandbox_text = R"runner(

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What follows the protocol's constants. It uses nothing but C's library, so that it compiles in a moment,
 /// and trusts nothing but the judge: it has no keys, no references, no clock and no files to write to.

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The number behind a word at the start of a line of a file of the system, or at the start of the file where
 /// the word is empty. Nothing if there is none.
@@ -254,7 +254,7 @@ private:
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Memory for one or more arguments, shared with the runners of the programs it is bound to. Page-aligned,
 /// all pages present. Frees the memory when it dies. Move-only.

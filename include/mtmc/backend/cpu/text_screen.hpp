@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What kernels in C++ may include, and tell the compiler.
 inline constexpr TextRules cpp_text_rules{

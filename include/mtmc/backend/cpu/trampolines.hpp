@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// How a parameter that takes a buffer of that element type is written.
 [[nodiscard]] constexpr std::string_view element_spelling(DataType type) noexcept {

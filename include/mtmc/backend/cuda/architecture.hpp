@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Operations of one multiprocessor in a cycle, dense; a multiply-add counts two. 0 = it has no units for it,
 /// or boards of this architecture differ (some sum products of f16 at half the rate of others).

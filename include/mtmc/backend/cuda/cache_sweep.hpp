@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::string_view cuda_sweep_text = R"sweep(
 //@ launch read_all<<<1, 512>>>(memory, words)

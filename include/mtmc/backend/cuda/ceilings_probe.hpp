@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Modes of the probe.
 inline constexpr int cuda_probe_read = 0;

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What a compiler process is started with.
 struct CompilerProcessSetup {
@@ -120,6 +120,6 @@ private:
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cuda/compiler_process_inl.hpp>
 #endif

@@ -37,7 +37,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE CompilerProcess::CompilerProcess(CompilerProcessSetup setup)
     : setup_(std::move(setup)), free_(std::max(setup_.parallel, 1)) {

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The first argument of a program that is to be a compiler process. Behind it: NVRTC's library, toolkit
 /// folder, version of the driver, and a folder for precompiled headers.

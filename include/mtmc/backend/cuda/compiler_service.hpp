@@ -45,7 +45,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// One conversation with a backend, on one socket.
 class CompilerService {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The primary context of one device and a stream of its own in it. The context is retained, never reset, and
 /// current only within calls of this library. Once a kernel has crashed or never ended, it is lost for the
@@ -141,7 +141,7 @@ private:
 
 } // namespace mtmc::detail
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Memory of the device. Frees it when it dies, unless the context is lost. Move-only.
 class CudaBuffer {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Whether a section holds variables that keep their contents from launch to launch.
 [[nodiscard]] inline bool outlives_launches(std::string_view section) {

@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// An NVIDIA GPU as a `Backend`. `compile` may be called from several threads, `run` and `time` one at a
 /// time. Once a kernel has crashed or run past its deadline, the process can use the device no more: `spent`
@@ -184,6 +184,6 @@ static_assert(check_backend<CudaBackend>());
 
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cuda/cuda_backend_inl.hpp>
 #endif

@@ -44,7 +44,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE CudaBackend CudaBackend::from_json(const nlohmann::json& options) {
   CudaBackendOptions read;

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// One launch of a compiled kernel.
 struct CudaEntry {
@@ -95,6 +95,6 @@ private:
 
 } // namespace mtmc::detail
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cuda/cuda_compiler_inl.hpp>
 #endif

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE CudaCompiler::CudaCompiler(const CudaBackendOptions& options, const std::string& architecture,
                                        int driver_version)

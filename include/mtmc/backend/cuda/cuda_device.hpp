@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Compute capability as NVRTC and others write it: "sm_90a" on Hopper, whose own instructions need the "a".
 [[nodiscard]] inline std::string cuda_architecture(int major, int minor) {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A launch with its parameters. Borrows the launch and the program.
 struct ReadyLaunch {

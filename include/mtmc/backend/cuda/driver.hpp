@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// CUresult: 0, or an error.
 using CudaCode = int;

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What NVRTC calls a kernel's own text.
 inline constexpr std::string_view cuda_kernel_file = "kernel.cu";

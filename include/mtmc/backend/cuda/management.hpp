@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A device as the management library sees it. All of its answers may be absent. Not thread-safe.
 class CudaManagement {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Fields of one line of comma-separated values; a quote within quotes is written twice.
 [[nodiscard]] inline std::vector<std::string> split_csv(std::string_view line) {

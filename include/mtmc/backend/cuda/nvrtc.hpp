@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A text that kernels can include by its name.
 struct NvrtcHeader {

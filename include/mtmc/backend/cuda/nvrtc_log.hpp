@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// One remark of the log.
 struct NvrtcRemark {

@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// What one block needs.
 struct BlockNeeds {

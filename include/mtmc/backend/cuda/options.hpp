@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How a `CudaBackend` finds its libraries and its device, and compiles kernels.
 struct CudaBackendOptions {

@@ -4,7 +4,7 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/core/json_fields.hpp>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Durations are in seconds; every field may be missing.
 inline void visit_fields(JsonFields& visit, CudaBackendOptions& noun) {

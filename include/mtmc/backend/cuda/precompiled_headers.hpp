@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The precompiled headers of one compiler. For one thread.
 class PrecompiledHeaders {

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// How counters are read.
 struct CudaProfilerOptions {
@@ -103,6 +103,6 @@ using ReadDevice = std::function<void(std::uint64_t address, std::span<std::byte
 } // namespace detail
 } // namespace mtmc
 
-#ifndef MTMC_COMPILED
+#ifndef MTMC_SEPARATE_COMPILATION
 #include <mtmc/backend/cuda/profiler_inl.hpp>
 #endif

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE std::atomic<bool>& opted_in_as_profiled() noexcept {
   static std::atomic<bool> flag{false};

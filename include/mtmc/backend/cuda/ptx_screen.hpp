@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The statements of a PTX text, whatever lines they stand on: a kernel writes some of them itself, as inline
 /// assembly. Comments are blanks, labels and the braces of blocks are gone; a function's head is one

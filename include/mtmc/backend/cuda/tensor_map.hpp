@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Bytes of one parameter of a launch: a scalar, a pointer, or a whole tensor map, which has to be aligned.
 struct alignas(128) CudaParameterBytes {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Headers of a toolkit that kernels may include; also whole folders of it.
 inline constexpr auto cuda_toolkit_headers = std::to_array<std::string_view>(

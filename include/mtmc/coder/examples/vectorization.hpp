@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 inline constexpr std::string_view vectorization_examples = R"xml(<examples>
 

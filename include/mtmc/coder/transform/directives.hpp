@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Throws `TransformDeclined` where directives of OpenMP change nothing: in the kernels of a GPU.
 inline void require_openmp(const TransformRequest& request) {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A launch line and where it stands among the children of the tree.
 struct LaunchNode {

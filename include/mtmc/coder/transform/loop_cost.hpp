@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// Elements by which an access moves when a loop of step 1 advances, at the task's main size; nothing if that
 /// is not known or not constant.

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A loop of the kernel: its analysis, and the child indices that lead to it in the tree and in copies of it.
 struct LoopTarget {

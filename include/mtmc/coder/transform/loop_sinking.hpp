@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// A sorted list of names.
 using NameSet = std::vector<std::string>;

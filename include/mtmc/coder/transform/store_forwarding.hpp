@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::detail {
+namespace mtmc::inline MTMC_ABI::detail {
 
 /// The assignment `array[...] = value` that a statement is, or null.
 template <AnySyntaxNode Node> [[nodiscard]] Node* stored_assignment(Node& statement) {

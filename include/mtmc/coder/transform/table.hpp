@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// The table of `TransformCoder{}`. A host adds rows of its own, or puts one before these to replace it: the
 /// first row of an optimisation counts.

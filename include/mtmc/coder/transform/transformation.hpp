@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc {
+namespace mtmc::inline MTMC_ABI {
 
 /// Thrown by a transformation that cannot be applied; the message is one sentence without full stop that says
 /// what prevents it: "iterations of i depend on each other through A".

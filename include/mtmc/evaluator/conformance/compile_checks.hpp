@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <string>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

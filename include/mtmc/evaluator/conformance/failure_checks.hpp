@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 /// Small kernels in a backend's language, each with its launch lines. Their arguments are, by name: buffers
 /// `A` and `B` (inputs), `C` (output) of `n` f32 each, and the i32 scalars `n` and `repeats`.

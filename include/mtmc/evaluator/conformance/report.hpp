@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 /// How one check ended.
 enum class ConformanceOutcome {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

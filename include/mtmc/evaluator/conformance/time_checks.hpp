@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 namespace detail {
 

@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace mtmc::test {
+namespace mtmc::inline MTMC_ABI::test {
 
 /// Told before each check: its name and what it tries.
 using ConformanceAnnouncement = std::function<void(std::string_view name, std::string_view promise)>;
