@@ -9,6 +9,9 @@ says so, and is named when creating and when using the package (`-pr default -pr
     nlohmann_json/3.11.3
     tinyxml2/10.0.0
 
+With `-o "mtmc/*:compiled=True"` the package holds mtmc::compiled built, for one compiler and build type; without, hosts build
+it, with their own flags.
+
 The versions there are the ones that this recipe asks for, whatever the system's are: mtmc takes nlohmann/json from 3.11
 and tinyxml2 from 9 on.
 """
@@ -30,9 +33,13 @@ class MtmcConan(ConanFile):
     description = "Makes a compute kernel faster, and proves it"
     license = "MIT"
     topics = ("optimization", "kernel", "performance", "cuda", "header-only")
-    package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
+    options = {"compiled": [True, False]}
+    default_options = {"compiled": False}
     no_copy_source = True
+
+    def configure(self):
+        self.package_type = "static-library" if self.options.compiled else "header-library"
 
     @property
     def _repository(self):
@@ -54,7 +61,8 @@ class MtmcConan(ConanFile):
         self.requires("tinyxml2/10.0.0", transitive_headers=True, transitive_libs=True)
 
     def package_id(self):
-        self.info.clear()
+        if not self.info.options.compiled:
+            self.info.clear()
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -65,17 +73,25 @@ class MtmcConan(ConanFile):
         for option in ("TESTS", "EXAMPLES"):
             toolchain.cache_variables["MTMC_BUILD_" + option] = False
         toolchain.cache_variables["MTMC_INSTALL"] = True
+        toolchain.cache_variables["MTMC_INSTALL_COMPILED"] = bool(self.options.compiled)
         toolchain.generate()
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.build()
 
     def package(self):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
-        cmake = CMake(self)
-        cmake.configure()
-        cmake.install()
+        CMake(self).install()
 
     def package_info(self):
         self.cpp_info.bindirs = []
-        self.cpp_info.libdirs = []
+        if self.options.compiled:
+            self.cpp_info.libs = ["mtmc"]
+            self.cpp_info.defines = ["MTMC_SEPARATE_COMPILATION"]
+        else:
+            self.cpp_info.libdirs = []
         self.cpp_info.system_libs = ["dl", "pthread"]
         # CMake gets mtmc's own package, which alone has mtmc::compiled; other build systems what is said here.
         self.cpp_info.builddirs = [os.path.join("share", "mtmc")]
