@@ -1,7 +1,7 @@
 // A language model writes, a served policy chooses: the loop over any endpoints that speak OpenAI's protocol.
 //
 //   export OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_API_KEY=... OPENAI_MODEL=...
-//   05_llm examples/tasks/cpu/gemm.json [policy URL] [policy model]
+//   02_llm examples/tasks/cpu/gemm.json [policy URL] [policy model]
 
 #include <mtmc/mtmc.hpp>
 

@@ -1,0 +1,105 @@
+#pragma once
+// Who chooses, who writes and who judges in a run of mtmc-optimize.
+
+#include <mtmc/core/any.hpp>
+#include <mtmc/core/device_presets.hpp>
+#include <mtmc/core/replay_file.hpp>
+#include <mtmc/loop/journal_replay.hpp>
+#include <mtmc/mtmc.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command_line.hpp"
+#include "language_model.hpp"
+#include "optimize_arguments.hpp"
+
+namespace command_line {
+
+/// The steps of a folder: the drafts of the runs in it, or else sequences that somebody wrote.
+inline mtmc::ReplaySequence load_steps(const std::string& folder) {
+  std::vector<std::string> journals;
+  const auto note = [&journals](const std::string& run) {
+    if (std::error_code ignored; std::filesystem::exists(mtmc::journal_path(run), ignored))
+      journals.push_back(mtmc::journal_path(run));
+  };
+  note(folder);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{folder, ignored}) note(entry.path().string());
+  if (journals.empty()) return mtmc::load_replay_sequence(folder);
+  std::sort(journals.begin(), journals.end());
+  mtmc::ReplaySequence sequence;
+  for (const auto& journal : journals)
+    for (const auto& recorded : mtmc::read_journal(journal)) sequence.append(mtmc::replay_of(recorded));
+  return sequence;
+}
+
+/// Who chooses, who writes, and what there is to choose from.
+struct Parts {
+  mtmc::AnyPolicy policy;
+  mtmc::AnyCoder coder;
+  mtmc::ActionSpace space;
+};
+
+inline mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::ActionSpace& space,
+                                   LanguageModels& models) {
+  // The served policy asks its server as soon as it is made.
+  if (arguments.only_shows() && arguments.asks_policy()) return mtmc::RulesPolicy{};
+  if (arguments.policy == "random") return mtmc::RandomPolicy{};
+  if (arguments.policy == "chat") return mtmc::ChatPolicy{models.policy_client()};
+  if (arguments.policy == "free-form") return mtmc::FreeFormPolicy{models.policy_client()};
+  if (arguments.policy == "served") return models.served_policy();
+  if (arguments.policy == "single-pass") return mtmc::SinglePassPolicy{space};
+  return mtmc::RulesPolicy{};
+}
+
+inline Parts make_parts(const Arguments& arguments, LanguageModels& models) {
+  if (!arguments.replay.empty()) {
+    const auto sequence = load_steps(arguments.replay);
+    return {mtmc::ReplayPolicy{sequence}, mtmc::ReplayCoder{sequence}, mtmc::action_space_of(sequence)};
+  }
+  auto space = arguments.space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
+  auto policy = make_policy(arguments, space, models);
+  if (arguments.asks_coder()) return {std::move(policy), models.coder(), std::move(space)};
+  return {std::move(policy), mtmc::TransformCoder{}, std::move(space)};
+}
+
+/// An evaluator for each language, made when it is first asked for.
+class Evaluators {
+public:
+  explicit Evaluators(const Arguments& arguments) : arguments_(arguments) {}
+  [[nodiscard]] mtmc::AnyEvaluator& of(const mtmc::Task& task) {
+    const auto& language = task.kernel.language;
+    auto& evaluator = evaluators_[language.name];
+    if (!evaluator) evaluator = evaluator_for(language, arguments_.judge);
+    return *evaluator;
+  }
+  /// What a task is planned for: the device that the user named, or the one that is there.
+  [[nodiscard]] mtmc::Device device_of(const mtmc::Task& task) {
+    const bool on_gpu = task.kernel.language == mtmc::languages::cuda;
+    if (!arguments_.device.empty() && !on_gpu)
+      throw mtmc::Error(mtmc::error_id::evaluator_unsupported,
+                        "--device " + arguments_.device + " is a GPU, but the kernel is in " +
+                            task.kernel.language.name + ", which runs on this processor",
+                        "Leave --device out", "task " + task.name);
+    if (!arguments_.device.empty()) return mtmc::find_device_preset(arguments_.device)->device;
+    try {
+      return of(task).device();
+    } catch (const mtmc::Error& error) {
+      if (!on_gpu) throw;
+      throw mtmc::Error(error.id(), error.message(),
+                        error.remedy() + "; or name the GPU to plan for, as in --device H100", error.place());
+    }
+  }
+
+private:
+  const Arguments& arguments_;
+  std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
+};
+
+} // namespace command_line
