@@ -1,7 +1,7 @@
 // Analysis of texts that are made to take forever: it ends, and claims nothing that it has not looked at.
 
-#include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/dependence/dependence.hpp>
+#include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/structure_builder.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>

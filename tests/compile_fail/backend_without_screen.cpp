@@ -1,4 +1,4 @@
-// expect: mtmc: a backend needs `std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&)` (it gives `{}` if there is nothing to look for)
+// expect: mtmc: a backend needs `std::vector<mtmc::Diagnostic> screen(const mtmc::Kernel&)`
 #include "complete_backend.hpp"
 
 struct Mine : CompleteBackend {

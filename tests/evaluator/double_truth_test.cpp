@@ -1,10 +1,10 @@
 // The truth in double precision: when it is used, that it is true, and what errors are called.
 #include <mtmc/backend/cpu.hpp>
-#include <mtmc/evaluator/kernel_evaluator.hpp>
-#include <mtmc/evaluator/half_precision.hpp>
-#include <mtmc/evaluator/task_check.hpp>
 #include <mtmc/evaluator/comparison.hpp>
 #include <mtmc/evaluator/double_truth.hpp>
+#include <mtmc/evaluator/half_precision.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/task_check.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // The whole protocol on a backend of C++ functions with a made-up clock: every rule, no compiler, no waiting.
-#include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/half_precision.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
 
 #include <doctest/doctest.h>
 

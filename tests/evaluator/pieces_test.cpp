@@ -371,8 +371,7 @@ TEST_CASE("filling writes exactly the bytes asked for, with or without the backe
   fill_buffer(backend, buffer, 100, 700'000, std::byte{0xff});
   CHECK(data[99] == std::byte{1});
   CHECK(data[700'100] == std::byte{1});
-  CHECK(std::all_of(data + 100, data + 700'100,
-                    [](std::byte b) { return b == std::byte{0xff}; }));
+  CHECK(std::all_of(data + 100, data + 700'100, [](std::byte b) { return b == std::byte{0xff}; }));
   const std::vector<std::byte> content(data + 90, data + 110);
   CHECK(count_poisoned(content, 1, {}) == 10);
   CHECK(count_poisoned(content, 1, {.noise = 1}) == 0);

@@ -184,12 +184,12 @@ private:
 
   [[nodiscard]] std::shared_ptr<Contestant> compile_program(Judge& judge, const PreparedTask& task,
                                                             const Kernel& kernel,
-                                                            std::vector<LaunchPlan> plans,
+                                                            const std::vector<LaunchPlan>& plans,
                                                             CompileResult<Program>& result) {
     std::unique_lock serial(state_->compile_lock, std::defer_lock);
     std::unique_lock device(state_->device_lock, std::defer_lock);
     if (concurrency_limit_of(state_->backend) <= 1) std::lock(serial, device);
-    return judge.compile(task, kernel, std::move(plans), result);
+    return judge.compile(task, kernel, plans, result);
   }
 
   /// Bytes of all scratch buffers that a candidate may have.
@@ -461,7 +461,7 @@ private:
       throw Error(error_id::evaluator_incumbent, "the incumbent's launch lines are wrong: " + error.message(),
                   error.remedy(), error.place());
     }
-    auto incumbent = compile_program(judge, task, kernel, std::move(plans), result);
+    auto incumbent = compile_program(judge, task, kernel, plans, result);
     if (!incumbent->program)
       throw Error(error_id::evaluator_incumbent,
                   result.timed_out || result.diagnostics.empty()
