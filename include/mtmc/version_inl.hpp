@@ -1,6 +1,8 @@
 #pragma once
 /// Definitions of version.hpp.
 
+#include <mtmc/requirements.hpp>
+
 #include <mtmc/version.hpp>
 
 #ifdef MTMC_SEPARATE_COMPILATION
