@@ -23,28 +23,6 @@ namespace detail {
 /// called with its own parameter names.
 void add_launch_line(Kernel& kernel, const std::vector<Signature>& signatures);
 
-/// The parameter of its entry that a launch's argument goes to, or null.
-[[nodiscard]] const SignatureParameter* parameter_of(const std::vector<Signature>& signatures,
-                                                     const LaunchLine& launch, std::size_t index);
-
-/// The names that launch lines pass: buffers, scalars, and symbols in expressions.
-void add_passed_names(const LaunchLines& lines, std::vector<std::string>& names);
-
-/// Throws `Error` for an argument that is stated and that no launch line passes: probably misspelt.
-void require_passed(const Task& task, const std::vector<StatedArgument>& stated,
-                    const std::vector<std::string>& passed);
-
-/// Throws `Error` for a kernel of which no function could be read: the text ends too early, or has none.
-[[noreturn]] void no_function_found(const Task& task, const std::string& entry,
-                                    const std::vector<Signature>& signatures);
-
-/// Throws `Error` for an argument whose data type neither the statement nor a signature tells.
-[[noreturn]] void type_not_told(const Task& task, const std::string& name, const LaunchLines& lines,
-                                const std::vector<Signature>& signatures);
-
-/// Takes over what a parameter tells about an argument and nobody has stated.
-void complete_argument(StatedArgument& entry, const SignatureParameter& parameter);
-
 } // namespace detail
 
 /// Completes a task's arguments from its kernel: every plain name among the launch lines' arguments that is

@@ -44,15 +44,17 @@ MTMC_INLINE void add_launch_line(Kernel& kernel, const std::vector<Signature>& s
   kernel.source += line + ")\n";
 }
 
-MTMC_INLINE const SignatureParameter* parameter_of(const std::vector<Signature>& signatures,
-                                                   const LaunchLine& launch, std::size_t index) {
+/// The parameter of its entry that a launch's argument goes to, or null.
+[[nodiscard]] inline const SignatureParameter* parameter_of(const std::vector<Signature>& signatures,
+                                                            const LaunchLine& launch, std::size_t index) {
   for (const auto& signature : signatures)
     if (signature.name == launch.entry && index < signature.parameters.size())
       return &signature.parameters[index];
   return nullptr;
 }
 
-MTMC_INLINE void add_passed_names(const LaunchLines& lines, std::vector<std::string>& names) {
+/// The names that launch lines pass: buffers, scalars, and symbols in expressions.
+inline void add_passed_names(const LaunchLines& lines, std::vector<std::string>& names) {
   constexpr std::string_view map = "tensor_map(";
   for (const auto& launch : lines.launches)
     for (std::string_view text : launch.arguments) {
@@ -68,8 +70,9 @@ MTMC_INLINE void add_passed_names(const LaunchLines& lines, std::vector<std::str
     }
 }
 
-MTMC_INLINE void require_passed(const Task& task, const std::vector<StatedArgument>& stated,
-                                const std::vector<std::string>& passed) {
+/// Throws `Error` for an argument that is stated and that no launch line passes: probably misspelt.
+inline void require_passed(const Task& task, const std::vector<StatedArgument>& stated,
+                           const std::vector<std::string>& passed) {
   if (passed.empty()) return;
   const std::vector<std::string_view> known(passed.begin(), passed.end());
   for (const auto& entry : stated)
@@ -79,8 +82,9 @@ MTMC_INLINE void require_passed(const Task& task, const std::vector<StatedArgume
                   "task " + task.name + ", argument " + name);
 }
 
-MTMC_INLINE void no_function_found(const Task& task, const std::string& entry,
-                                   const std::vector<Signature>& signatures) {
+/// Throws `Error` for a kernel of which no function could be read: the text ends too early, or has none.
+[[noreturn]] inline void no_function_found(const Task& task, const std::string& entry,
+                                           const std::vector<Signature>& signatures) {
   const auto place = "task " + task.name + ", kernel";
   if (const auto unfinished = find_unfinished(task.kernel.source); !unfinished.empty())
     throw Error(error_id::task_signature, "the kernel's text cannot be parsed: " + unfinished,
@@ -97,8 +101,9 @@ MTMC_INLINE void no_function_found(const Task& task, const std::string& entry,
               place);
 }
 
-MTMC_INLINE void type_not_told(const Task& task, const std::string& name, const LaunchLines& lines,
-                               const std::vector<Signature>& signatures) {
+/// Throws `Error` for an argument whose data type neither the statement nor a signature tells.
+[[noreturn]] inline void type_not_told(const Task& task, const std::string& name, const LaunchLines& lines,
+                                       const std::vector<Signature>& signatures) {
   for (const auto& launch : lines.launches) {
     const auto found = std::find(launch.arguments.begin(), launch.arguments.end(), name);
     if (found == launch.arguments.end()) continue;
@@ -117,7 +122,8 @@ MTMC_INLINE void type_not_told(const Task& task, const std::string& name, const 
               "State role and dtype of this argument, or name it in a launch line", "task " + task.name);
 }
 
-MTMC_INLINE void complete_argument(StatedArgument& entry, const SignatureParameter& parameter) {
+/// Takes over what a parameter tells about an argument and nobody has stated.
+inline void complete_argument(StatedArgument& entry, const SignatureParameter& parameter) {
   auto& argument = entry.argument;
   if (!entry.has_type && parameter.type) {
     argument.type = *parameter.type;

@@ -60,10 +60,6 @@ private:
   bool conditional_ = false;
 };
 
-[[nodiscard]] Signature read_signature(const SyntaxNode& function, const TypeNames& names);
-
-void collect_signatures(const SyntaxNode& node, const TypeNames& names, std::vector<Signature>& found);
-
 } // namespace detail
 
 /// The functions defined in C-family text, in order. Other languages give none.

@@ -36,7 +36,7 @@ MTMC_INLINE void WrittenParameters::note(const SyntaxNode& target, const SyntaxN
   if (base != &target && base->kind == NodeKind::name) lines_.try_emplace(base->text, where.range.first_line);
 }
 
-MTMC_INLINE Signature read_signature(const SyntaxNode& function, const TypeNames& names) {
+[[nodiscard]] inline Signature read_signature(const SyntaxNode& function, const TypeNames& names) {
   Signature signature{function.text, {}, function.range.first_line};
   const WrittenParameters written(function_body(function));
   for (const auto& node : parameters(function)) {
@@ -53,8 +53,8 @@ MTMC_INLINE Signature read_signature(const SyntaxNode& function, const TypeNames
   return signature;
 }
 
-MTMC_INLINE void collect_signatures(const SyntaxNode& node, const TypeNames& names,
-                                    std::vector<Signature>& found) {
+inline void collect_signatures(const SyntaxNode& node, const TypeNames& names,
+                               std::vector<Signature>& found) {
   for (const auto& child : node.children) {
     if (child.kind == NodeKind::scope) collect_signatures(child, names, found);
     if (child.kind == NodeKind::function) found.push_back(read_signature(child, names));

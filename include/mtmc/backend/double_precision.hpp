@@ -121,9 +121,6 @@ private:
   bool refused_ = false;
 };
 
-/// Makes the f32 of scratch lines f64. Nothing if there are 16-bit formats, or the lines are malformed.
-[[nodiscard]] std::optional<Kernel> with_double_scratch(Kernel kernel);
-
 /// The same kernel with `float` made `double`, f-suffixed functions their double forms, and f32 scratch
 /// buffers f64. Functions that the text defines keep their names. Constants keep the value they had: `0.1f`
 /// becomes `double(0.1f)`, and so do INFINITY, FLT_MAX and `numeric_limits<float>::lowest()`; integers stay.

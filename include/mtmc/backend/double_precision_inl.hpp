@@ -148,7 +148,8 @@ MTMC_INLINE void DoubleTwinWriter::replace(const SourceToken& token, std::string
   edits_.push_back({token.begin, token.end, std::move(spelling)});
 }
 
-MTMC_INLINE std::optional<Kernel> with_double_scratch(Kernel kernel) {
+/// Makes the f32 of scratch lines f64. Nothing if there are 16-bit formats, or the lines are malformed.
+[[nodiscard]] inline std::optional<Kernel> with_double_scratch(Kernel kernel) {
   LaunchLines lines;
   try {
     lines = parse_launch_lines(kernel);

@@ -85,12 +85,6 @@ namespace detail {
 /// Whether some access moves by more than one element in the innermost loop of the nest.
 [[nodiscard]] bool has_strided_access(const RegionFacts& facts);
 
-[[nodiscard]] bool has_directive(const RegionFacts& facts, std::string_view word);
-
-/// Whether a loop around the region could occupy all compute units by itself.
-[[nodiscard]] bool inside_parallel_loop(const Region& region, const Structure& structure,
-                                        const Device& device);
-
 [[nodiscard]] std::vector<OptimizationType> all_optimization_types();
 } // namespace detail
 

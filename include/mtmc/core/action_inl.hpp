@@ -58,14 +58,15 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
   });
 }
 
-MTMC_INLINE bool has_directive(const RegionFacts& facts, std::string_view word) {
+[[nodiscard]] inline bool has_directive(const RegionFacts& facts, std::string_view word) {
   return std::any_of(facts.directives.begin(), facts.directives.end(), [word](const std::string& directive) {
     return directive.find(word) != std::string::npos;
   });
 }
 
-MTMC_INLINE bool inside_parallel_loop(const Region& region, const Structure& structure,
-                                      const Device& device) {
+/// Whether a loop around the region could occupy all compute units by itself.
+[[nodiscard]] inline bool inside_parallel_loop(const Region& region, const Structure& structure,
+                                               const Device& device) {
   return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& outer) {
     if (outer.kind != RegionKind::loop || outer.facts.loops.empty() ||
         outer.path.size() >= region.path.size() || region.path[outer.path.size()] != '/' ||

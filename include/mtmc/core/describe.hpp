@@ -23,16 +23,6 @@ struct DescribeOptions {
   bool regions = true;
 };
 
-namespace detail {
-
-/// `value` with three significant digits and a unit prefix: 1.23e9 -> "1.23 G".
-[[nodiscard]] std::string with_prefix(double value);
-
-/// Bytes with a binary prefix: 524288 -> "512 KiB".
-[[nodiscard]] std::string bytes_text(double bytes);
-
-} // namespace detail
-
 /// Seconds for people: "12.3 ms", "850 us", "1.5 s".
 [[nodiscard]] std::string seconds_text(double seconds);
 
@@ -45,18 +35,6 @@ namespace detail {
 /// A profile in a few lines: what bounds the kernel, by what evidence and why, then the figures. Empty where
 /// there is no evidence.
 [[nodiscard]] std::string describe(const Profile& profile);
-
-namespace detail {
-
-/// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16
-/// threads along x".
-[[nodiscard]] std::string lanes_text(const AccessFacts& access);
-
-/// What a launch on a grid adds to a region's remarks. Accesses are told where something can be done about
-/// them: for loops, the threads as a whole, and stores.
-void add_grid_remarks(const Region& region, std::vector<std::string>& remarks);
-
-} // namespace detail
 
 /// A region in one line: label, lines, loops with their trip counts, and what is known to be legal.
 [[nodiscard]] std::string describe(const Region& region);

@@ -16,7 +16,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string with_prefix(double value) {
+/// `value` with three significant digits and a unit prefix: 1.23e9 -> "1.23 G".
+[[nodiscard]] inline std::string with_prefix(double value) {
   constexpr const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
   std::size_t index = 0;
   while (std::abs(value) >= 999.5 && index + 1 < std::size(prefixes)) {
@@ -28,7 +29,8 @@ MTMC_INLINE std::string with_prefix(double value) {
   return text;
 }
 
-MTMC_INLINE std::string bytes_text(double bytes) {
+/// Bytes with a binary prefix: 524288 -> "512 KiB".
+[[nodiscard]] inline std::string bytes_text(double bytes) {
   constexpr const char* prefixes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t index = 0;
   while (bytes >= 1024 && index + 1 < std::size(prefixes)) {
@@ -123,7 +125,9 @@ MTMC_INLINE std::string describe(const Profile& profile) {
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string lanes_text(const AccessFacts& access) {
+/// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16
+/// threads along x".
+[[nodiscard]] inline std::string lanes_text(const AccessFacts& access) {
   const LaneFacts& lanes = *access.lanes;
   std::string text = (access.write ? "writes " : "reads ") + access.array + '[' + access.subscript + "]: ";
   text += to_string(lanes.pattern);
@@ -139,7 +143,9 @@ MTMC_INLINE std::string lanes_text(const AccessFacts& access) {
   return text;
 }
 
-MTMC_INLINE void add_grid_remarks(const Region& region, std::vector<std::string>& remarks) {
+/// What a launch on a grid adds to a region's remarks. Accesses are told where something can be done about
+/// them: for loops, the threads as a whole, and stores.
+inline void add_grid_remarks(const Region& region, std::vector<std::string>& remarks) {
   const auto& facts = region.facts;
   for (const auto& axis : facts.threads)
     remarks.push_back(axis.axis + ": " + axis.variable + (axis.upper.empty() ? "" : " < " + axis.upper) +

@@ -16,14 +16,9 @@ inline constexpr std::int64_t warp_threads = 32;
 /// The region is executed by the threads of a launch.
 [[nodiscard]] inline bool on_grid(const RegionFacts& facts) noexcept { return !facts.threads.empty(); }
 
-/// Its threads neither wait for each other nor exchange values, and all of it is understood.
-[[nodiscard]] bool threads_are_independent(const RegionFacts& facts) noexcept;
-
 /// An access to memory that all threads see, of which it is known how a warp makes it.
 [[nodiscard]] bool is_global(const AccessFacts& access) noexcept;
 
-/// Neighbouring threads lie so far apart that a warp touches at least twice the sectors that it needs.
-[[nodiscard]] bool is_uncoalesced(const AccessFacts& access) noexcept;
 [[nodiscard]] bool has_uncoalesced_access(const RegionFacts& facts);
 
 /// A read of what other threads of the block read too, in the same iteration or in another one.
@@ -33,37 +28,12 @@ inline constexpr std::int64_t warp_threads = 32;
 /// The access moves with some loop of the nest.
 [[nodiscard]] bool moves(const AccessFacts& access);
 
-/// Some loop of the list moves the access by one element.
-[[nodiscard]] bool goes_along_memory(const AccessFacts& access);
-
-/// Some access jumps from thread to thread while the loop goes along memory: the threads of a warp could
-/// share the iterations instead.
-[[nodiscard]] bool lanes_could_follow_loop(const RegionFacts& facts);
-
-/// Accesses that would be uncoalesced, or nearly so, if neighbouring threads lay along this axis.
-[[nodiscard]] int jumps_along(const RegionFacts& facts, std::size_t axis);
-
 /// Another axis of the launch than x would make a better order of neighbouring threads.
 [[nodiscard]] bool axes_could_change(const RegionFacts& facts);
 
 /// A thread touches all elements between itself and its neighbour (`q[2 * i]`, `q[2 * i + 1]`), 2 or 4 of
 /// them: one wide access would do.
 [[nodiscard]] bool has_neighbouring_elements(const RegionFacts& facts);
-
-/// All accesses that all threads see are to neighbouring elements, or to one for all.
-[[nodiscard]] bool is_coalesced_throughout(const RegionFacts& facts);
-
-/// Three or more neighbouring elements of one array are read by each thread, as in a stencil.
-[[nodiscard]] bool reads_a_neighbourhood(const RegionFacts& facts);
-
-/// The loop of a thread is one whose iterations may be regrouped: independent, or a recognised reduction.
-[[nodiscard]] bool regroupable(const RegionFacts& facts);
-
-/// The threads of the launch share the loop's iterations already (`for (j = threadIdx.x; ...)`).
-[[nodiscard]] bool is_spread(const RegionFacts& facts);
-
-/// Some loop of the function brings tiles into on-chip memory.
-[[nodiscard]] bool has_staged_loop(const Region& region, const Structure& structure);
 
 /// Some access to a tile takes several turns, because threads of a warp meet in one bank.
 [[nodiscard]] bool has_bank_conflict(const RegionFacts& facts);
@@ -74,14 +44,6 @@ inline constexpr std::int64_t warp_threads = 32;
 
 /// Loads in a loop whose addresses are known ahead can be on their way while the loop computes.
 [[nodiscard]] bool grid_pipeline_applies(const Region& region);
-
-/// The loop is the only one that a thread runs through, inner ones apart: what is done to its iterations is
-/// done to the thread's work as a whole.
-[[nodiscard]] bool is_only_loop(const Region& region, const Structure& structure);
-
-/// A thread runs through several loops, one after the other, and all of them may be shared by several
-/// threads.
-[[nodiscard]] bool all_loops_regroupable(const RegionFacts& facts);
 
 /// Loops of a thread change places, threads are numbered along another axis, or the threads of a warp take
 /// the place of loops that go along memory.

@@ -12,7 +12,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE bool threads_are_independent(const RegionFacts& facts) noexcept {
+/// Its threads neither wait for each other nor exchange values, and all of it is understood.
+[[nodiscard]] inline bool threads_are_independent(const RegionFacts& facts) noexcept {
   return !facts.opaque && facts.block_barriers == 0 && facts.warp_exchanges == 0;
 }
 
@@ -20,7 +21,8 @@ MTMC_INLINE bool is_global(const AccessFacts& access) noexcept {
   return access.lanes && !access.lanes->shared_memory;
 }
 
-MTMC_INLINE bool is_uncoalesced(const AccessFacts& access) noexcept {
+/// Neighbouring threads lie so far apart that a warp touches at least twice the sectors that it needs.
+[[nodiscard]] inline bool is_uncoalesced(const AccessFacts& access) noexcept {
   return is_global(access) &&
          (access.lanes->pattern == LanePattern::strided || access.lanes->pattern == LanePattern::irregular) &&
          access.lanes->sectors >= 2 * std::max(1, access.lanes->least_sectors);
@@ -43,18 +45,22 @@ MTMC_INLINE bool moves(const AccessFacts& access) {
                      [](const auto& stride) { return !stride || *stride != 0; });
 }
 
-MTMC_INLINE bool goes_along_memory(const AccessFacts& access) {
+/// Some loop of the list moves the access by one element.
+[[nodiscard]] inline bool goes_along_memory(const AccessFacts& access) {
   return std::any_of(access.strides.begin(), access.strides.end(),
                      [](const auto& stride) { return stride && std::abs(*stride) == 1; });
 }
 
-MTMC_INLINE bool lanes_could_follow_loop(const RegionFacts& facts) {
+/// Some access jumps from thread to thread while the loop goes along memory: the threads of a warp could
+/// share the iterations instead.
+[[nodiscard]] inline bool lanes_could_follow_loop(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
     return is_uncoalesced(access) && goes_along_memory(access);
   });
 }
 
-MTMC_INLINE int jumps_along(const RegionFacts& facts, std::size_t axis) {
+/// Accesses that would be uncoalesced, or nearly so, if neighbouring threads lay along this axis.
+[[nodiscard]] inline int jumps_along(const RegionFacts& facts, std::size_t axis) {
   int count = 0;
   for (const AccessFacts& access : facts.accesses)
     if (is_global(access) && axis < access.lanes->axes.size() &&
@@ -81,7 +87,8 @@ MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
   });
 }
 
-MTMC_INLINE bool is_coalesced_throughout(const RegionFacts& facts) {
+/// All accesses that all threads see are to neighbouring elements, or to one for all.
+[[nodiscard]] inline bool is_coalesced_throughout(const RegionFacts& facts) {
   bool any = false;
   for (const AccessFacts& access : facts.accesses) {
     if (!access.lanes || access.lanes->shared_memory) continue;
@@ -92,7 +99,8 @@ MTMC_INLINE bool is_coalesced_throughout(const RegionFacts& facts) {
   return any;
 }
 
-MTMC_INLINE bool reads_a_neighbourhood(const RegionFacts& facts) {
+/// Three or more neighbouring elements of one array are read by each thread, as in a stencil.
+[[nodiscard]] inline bool reads_a_neighbourhood(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
     return is_global(access) && !access.write && access.lanes->pattern == LanePattern::coalesced &&
            std::count_if(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& other) {
@@ -102,16 +110,19 @@ MTMC_INLINE bool reads_a_neighbourhood(const RegionFacts& facts) {
   });
 }
 
-MTMC_INLINE bool regroupable(const RegionFacts& facts) {
+/// The loop of a thread is one whose iterations may be regrouped: independent, or a recognised reduction.
+[[nodiscard]] inline bool regroupable(const RegionFacts& facts) {
   return !facts.loops.empty() && (facts.loops.front().parallel || facts.loops.front().reduction);
 }
 
-MTMC_INLINE bool is_spread(const RegionFacts& facts) {
+/// The threads of the launch share the loop's iterations already (`for (j = threadIdx.x; ...)`).
+[[nodiscard]] inline bool is_spread(const RegionFacts& facts) {
   return !facts.loops.empty() && (facts.loops.front().lower.find("threadIdx.") != std::string::npos ||
                                   facts.loops.front().lower.find("blockIdx.") != std::string::npos);
 }
 
-MTMC_INLINE bool has_staged_loop(const Region& region, const Structure& structure) {
+/// Some loop of the function brings tiles into on-chip memory.
+[[nodiscard]] inline bool has_staged_loop(const Region& region, const Structure& structure) {
   const std::string function = region.path.substr(0, region.path.find('/'));
   return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
     return other.kind == RegionKind::loop && other.facts.staged && other.path.starts_with(function + '/');
@@ -147,7 +158,9 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
          });
 }
 
-MTMC_INLINE bool is_only_loop(const Region& region, const Structure& structure) {
+/// The loop is the only one that a thread runs through, inner ones apart: what is done to its iterations is
+/// done to the thread's work as a whole.
+[[nodiscard]] inline bool is_only_loop(const Region& region, const Structure& structure) {
   const std::size_t slash = region.path.find('/');
   if (slash == std::string::npos || region.path.find('/', slash + 1) != std::string::npos) return false;
   return std::none_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
@@ -157,7 +170,9 @@ MTMC_INLINE bool is_only_loop(const Region& region, const Structure& structure) 
   });
 }
 
-MTMC_INLINE bool all_loops_regroupable(const RegionFacts& facts) {
+/// A thread runs through several loops, one after the other, and all of them may be shared by several
+/// threads.
+[[nodiscard]] inline bool all_loops_regroupable(const RegionFacts& facts) {
   return facts.loops.size() >= 2 &&
          std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
            return (loop.parallel || loop.reduction) &&

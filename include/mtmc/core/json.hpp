@@ -115,12 +115,6 @@ namespace detail {
 /// level.
 inline constexpr std::size_t deepest_json = 200;
 
-/// Offset of the bracket that nests deeper than `deepest_json`, or npos.
-[[nodiscard]] std::size_t find_too_deep(std::string_view text) noexcept;
-
-/// "task.json, line 3, column 7" for an offset in a text.
-[[nodiscard]] std::string place_in_text(std::string_view text, std::size_t offset, const std::string& place);
-
 } // namespace detail
 
 /// Parses JSON text; a byte order mark before it is skipped. Throws `Error` (`mtmc.json.001`) with line and

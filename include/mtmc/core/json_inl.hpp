@@ -472,7 +472,8 @@ MTMC_INLINE void check_schema(const nlohmann::json& document, const std::string&
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::size_t find_too_deep(std::string_view text) noexcept {
+/// Offset of the bracket that nests deeper than `deepest_json`, or npos.
+[[nodiscard]] inline std::size_t find_too_deep(std::string_view text) noexcept {
   std::size_t depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -489,7 +490,9 @@ MTMC_INLINE std::size_t find_too_deep(std::string_view text) noexcept {
   return std::string_view::npos;
 }
 
-MTMC_INLINE std::string place_in_text(std::string_view text, std::size_t offset, const std::string& place) {
+/// "task.json, line 3, column 7" for an offset in a text.
+[[nodiscard]] inline std::string place_in_text(std::string_view text, std::size_t offset,
+                                               const std::string& place) {
   std::size_t line = 1, column = 1;
   for (const char c : text.substr(0, offset)) {
     column = c == '\n' ? 1 : column + 1;

@@ -84,17 +84,6 @@ struct LaunchLines {
 
 namespace detail {
 
-/// Parts of `text` between commas that stand outside all brackets; nothing if brackets do not match.
-[[nodiscard]] std::optional<std::vector<std::string>> split_at_commas(std::string_view text);
-
-[[noreturn]] void launch_line_error(std::string_view what, std::string_view line_text, int line,
-                                    std::string_view remedy);
-
-[[nodiscard]] std::vector<std::string> parse_dimension(std::string_view text, std::string_view whole,
-                                                       int line);
-
-[[nodiscard]] ScratchLine parse_scratch_line(std::string_view text, std::string_view whole, int line);
-
 [[nodiscard]] LaunchLine parse_launch_line(std::string_view text, std::string_view whole, int line);
 
 } // namespace detail
@@ -117,22 +106,6 @@ inline constexpr std::int64_t largest_buffer_bytes = std::numeric_limits<std::in
 
 /// Value of a floating scalar or bound: a finite decimal number, or else an integer expression.
 [[nodiscard]] double evaluate_real(std::string_view text, const Symbols& symbols, std::string_view place);
-
-/// A name in a launch line that nothing has.
-[[noreturn]] void unknown_launch_argument(const std::string& name, const Task& task,
-                                          const std::vector<ScratchBuffer>& scratch, const Symbols& symbols,
-                                          const std::string& place);
-
-/// Reads what stands between the parentheses of `tensor_map(...)`.
-void plan_tensor_map(std::string_view text, const Symbols& symbols, const std::string& place,
-                     LaunchArgument& result);
-
-[[nodiscard]] LaunchArgument plan_argument(const std::string& text, const Task& task,
-                                           const std::vector<ScratchBuffer>& scratch, const Symbols& symbols,
-                                           const std::string& place);
-
-[[nodiscard]] std::array<std::int64_t, 3> plan_dimension(const std::vector<std::string>& texts,
-                                                         const Symbols& symbols, const std::string& place);
 
 } // namespace detail
 

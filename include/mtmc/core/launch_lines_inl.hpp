@@ -25,7 +25,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::optional<std::vector<std::string>> split_at_commas(std::string_view text) {
+/// Parts of `text` between commas that stand outside all brackets; nothing if brackets do not match.
+[[nodiscard]] inline std::optional<std::vector<std::string>> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
   if (trim(text).empty()) return parts;
   int depth = 0;
@@ -46,15 +47,15 @@ MTMC_INLINE std::optional<std::vector<std::string>> split_at_commas(std::string_
   return parts;
 }
 
-MTMC_INLINE void launch_line_error(std::string_view what, std::string_view line_text, int line,
-                                   std::string_view remedy) {
+[[noreturn]] inline void launch_line_error(std::string_view what, std::string_view line_text, int line,
+                                           std::string_view remedy) {
   throw Error(error_id::launch_malformed,
               std::string(what) + " in launch line \"" + std::string(line_text) + '"', remedy,
               "line " + std::to_string(line));
 }
 
-MTMC_INLINE std::vector<std::string> parse_dimension(std::string_view text, std::string_view whole,
-                                                     int line) {
+[[nodiscard]] inline std::vector<std::string> parse_dimension(std::string_view text, std::string_view whole,
+                                                              int line) {
   text = trim(text);
   auto parts = split_at_commas(text);
   if (text.size() > 1 && text.front() == '(' && text.back() == ')') {
@@ -77,7 +78,7 @@ MTMC_INLINE std::vector<std::string> parse_dimension(std::string_view text, std:
   return *parts;
 }
 
-MTMC_INLINE ScratchLine parse_scratch_line(std::string_view text, std::string_view whole, int line) {
+[[nodiscard]] inline ScratchLine parse_scratch_line(std::string_view text, std::string_view whole, int line) {
   constexpr std::string_view remedy = "Write it as `scratch NAME: f32[EXTENT, EXTENT]`";
   ScratchLine result;
   result.line = line;
@@ -200,9 +201,10 @@ MTMC_INLINE double evaluate_real(std::string_view text, const Symbols& symbols, 
   return static_cast<double>(evaluate_at(text, symbols, place));
 }
 
-MTMC_INLINE void unknown_launch_argument(const std::string& name, const Task& task,
-                                         const std::vector<ScratchBuffer>& scratch, const Symbols& symbols,
-                                         const std::string& place) {
+/// A name in a launch line that nothing has.
+[[noreturn]] inline void unknown_launch_argument(const std::string& name, const Task& task,
+                                                 const std::vector<ScratchBuffer>& scratch,
+                                                 const Symbols& symbols, const std::string& place) {
   std::vector<std::string_view> known;
   for (const auto& argument : task.arguments) known.push_back(argument.name);
   for (const auto& buffer : scratch) known.push_back(buffer.name);
@@ -213,8 +215,9 @@ MTMC_INLINE void unknown_launch_argument(const std::string& name, const Task& ta
               known_names(name, known, "Known are "), place);
 }
 
-MTMC_INLINE void plan_tensor_map(std::string_view text, const Symbols& symbols, const std::string& place,
-                                 LaunchArgument& result) {
+/// Reads what stands between the parentheses of `tensor_map(...)`.
+inline void plan_tensor_map(std::string_view text, const Symbols& symbols, const std::string& place,
+                            LaunchArgument& result) {
   constexpr std::string_view remedy = "Write it as `tensor_map(NAME, BOX_EXTENT, ..., swizzle=128)`";
   constexpr auto known = std::to_array<std::string_view>({"swizzle", "interleave", "l2", "nan_fill"});
   const auto refuse = [&](const std::string& what) {
@@ -239,9 +242,9 @@ MTMC_INLINE void plan_tensor_map(std::string_view text, const Symbols& symbols, 
   }
 }
 
-MTMC_INLINE LaunchArgument plan_argument(const std::string& text, const Task& task,
-                                         const std::vector<ScratchBuffer>& scratch, const Symbols& symbols,
-                                         const std::string& place) {
+[[nodiscard]] inline LaunchArgument plan_argument(const std::string& text, const Task& task,
+                                                  const std::vector<ScratchBuffer>& scratch,
+                                                  const Symbols& symbols, const std::string& place) {
   LaunchArgument result;
   result.name = text;
   std::string buffer = text;
@@ -286,8 +289,8 @@ MTMC_INLINE LaunchArgument plan_argument(const std::string& text, const Task& ta
   return result;
 }
 
-MTMC_INLINE std::array<std::int64_t, 3> plan_dimension(const std::vector<std::string>& texts,
-                                                       const Symbols& symbols, const std::string& place) {
+[[nodiscard]] inline std::array<std::int64_t, 3>
+plan_dimension(const std::vector<std::string>& texts, const Symbols& symbols, const std::string& place) {
   std::array<std::int64_t, 3> result{1, 1, 1};
   for (std::size_t i = 0; i < texts.size() && i < 3; ++i) {
     result[i] = evaluate_at(texts[i], symbols, place);

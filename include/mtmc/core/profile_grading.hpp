@@ -22,15 +22,6 @@ inline constexpr double busy_percent = 60;
 /// With fewer warps than this share latency is hardly hidden.
 inline constexpr double low_occupancy_percent = 30;
 
-/// "83 %".
-[[nodiscard]] std::string percent_text(double percent);
-
-/// What a reason of waiting means, for those that name a remedy.
-[[nodiscard]] std::string_view stall_words(std::string_view reason) noexcept;
-
-/// The reason for which warps wait most, in words; empty if it is not known.
-[[nodiscard]] std::string main_stall_text(const Profile& profile);
-
 } // namespace detail
 
 /// Decides by the figures of `profile`, which counters gave, what bounds the kernel, and writes why.
@@ -53,10 +44,6 @@ void add_report(const ResourceReport& report, Profile& profile);
 /// False if nothing stands out.
 bool grade_report(const ResourceReport& report, const std::map<std::string, double>& resources,
                   Profile& profile);
-
-/// Decides what bounds the kernel by its time, and where that does not tell by the compiler's report.
-void grade_time(const Observation& seen, const Roofline& roofline, const ResourceReport& report,
-                Profile& profile);
 
 } // namespace detail
 

@@ -18,13 +18,15 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string percent_text(double percent) {
+/// "83 %".
+[[nodiscard]] inline std::string percent_text(double percent) {
   char text[32];
   std::snprintf(text, sizeof text, percent < 9.95 ? "%.1f %%" : "%.0f %%", percent);
   return text;
 }
 
-MTMC_INLINE std::string_view stall_words(std::string_view reason) noexcept {
+/// What a reason of waiting means, for those that name a remedy.
+[[nodiscard]] inline std::string_view stall_words(std::string_view reason) noexcept {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> words{{
       {"long_scoreboard", "for global or local memory"},
       {"short_scoreboard", "for shared memory or special functions"},
@@ -43,7 +45,8 @@ MTMC_INLINE std::string_view stall_words(std::string_view reason) noexcept {
   return {};
 }
 
-MTMC_INLINE std::string main_stall_text(const Profile& profile) {
+/// The reason for which warps wait most, in words; empty if it is not known.
+[[nodiscard]] inline std::string main_stall_text(const Profile& profile) {
   const ProfileMetric* most = nullptr;
   for (const auto& metric : profile.metrics)
     if (metric.name.starts_with(profile_metric::stall_prefix) &&
@@ -141,8 +144,9 @@ MTMC_INLINE bool grade_report(const ResourceReport& report, const std::map<std::
   return true;
 }
 
-MTMC_INLINE void grade_time(const Observation& seen, const Roofline& roofline, const ResourceReport& report,
-                            Profile& profile) {
+/// Decides what bounds the kernel by its time, and where that does not tell by the compiler's report.
+inline void grade_time(const Observation& seen, const Roofline& roofline, const ResourceReport& report,
+                       Profile& profile) {
   const double memory = 100 * roofline.memory_seconds / roofline.seconds;
   const double compute = 100 * roofline.compute_seconds / roofline.seconds;
   constexpr double short_call = 5e-6;

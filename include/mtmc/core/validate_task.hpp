@@ -13,30 +13,15 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
-[[noreturn]] void task_error(const Task& task, std::string_view what, std::string_view remedy,
-                             std::string_view field);
-
-void validate_name(const Task& task);
-
 /// The text of a kernel or reference, `field`.
 void validate_text(const Kernel& kernel, const std::string& field);
-
-void validate_arguments(const Task& task);
 
 /// Whether any expression of the task uses the symbol.
 [[nodiscard]] bool uses_symbol(const Task& task, std::string_view symbol);
 
-/// A size's own fields, without what is evaluated with them.
-void validate_symbols(const Task& task, const ProblemSize& size);
-
 /// Whether a scalar of that type can have the value.
 [[nodiscard]] bool holds(DataType type, std::int64_t value) noexcept;
 [[nodiscard]] bool holds(DataType type, double value) noexcept;
-
-void validate_argument(const Task& task, const Argument& argument, const ProblemSize& size);
-
-/// The launch lines of a kernel, at every size.
-void validate_launches(const Task& task, const Kernel& kernel);
 
 } // namespace detail
 

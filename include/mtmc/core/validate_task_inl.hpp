@@ -14,14 +14,14 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE void task_error(const Task& task, std::string_view what, std::string_view remedy,
-                            std::string_view field) {
+[[noreturn]] inline void task_error(const Task& task, std::string_view what, std::string_view remedy,
+                                    std::string_view field) {
   throw Error(error_id::task_malformed, what, remedy,
               "task " + (task.name.empty() ? std::string("without a name") : task.name) +
                   (field.empty() ? "" : ", " + std::string(field)));
 }
 
-MTMC_INLINE void validate_name(const Task& task) {
+inline void validate_name(const Task& task) {
   if (trim(task.name).empty())
     task_error(task, "the task has no name", "Give it one: it names files and reports", "name");
   for (const char c : task.name)
@@ -47,7 +47,7 @@ MTMC_INLINE void validate_text(const Kernel& kernel, const std::string& field) {
               field + ", line " + std::to_string(line));
 }
 
-MTMC_INLINE void validate_arguments(const Task& task) {
+inline void validate_arguments(const Task& task) {
   if (task.arguments.empty())
     task_error(task, "there are no arguments", "List the kernel's buffers and scalars", "arguments");
   std::set<std::string_view> names;
@@ -103,7 +103,8 @@ MTMC_INLINE bool uses_symbol(const Task& task, std::string_view symbol) {
   return used;
 }
 
-MTMC_INLINE void validate_symbols(const Task& task, const ProblemSize& size) {
+/// A size's own fields, without what is evaluated with them.
+inline void validate_symbols(const Task& task, const ProblemSize& size) {
   const auto field = "size " + to_string(size);
   if (!(size.weight >= 0) || !std::isfinite(size.weight))
     task_error(task, "a weight is negative or no finite number", "Use 0 for sizes that are only checked",
@@ -129,7 +130,7 @@ MTMC_INLINE bool holds(DataType type, double value) noexcept {
   return std::abs(value) <= largest;
 }
 
-MTMC_INLINE void validate_argument(const Task& task, const Argument& argument, const ProblemSize& size) {
+inline void validate_argument(const Task& task, const Argument& argument, const ProblemSize& size) {
   const auto at_size = " at " + to_string(size);
   if (argument.role == ArgumentRole::scalar) {
     const auto& value = argument.value.empty() ? argument.name : argument.value;
@@ -152,7 +153,8 @@ MTMC_INLINE void validate_argument(const Task& task, const Argument& argument, c
                "Its low end must not exceed its high end", place);
 }
 
-MTMC_INLINE void validate_launches(const Task& task, const Kernel& kernel) {
+/// The launch lines of a kernel, at every size.
+inline void validate_launches(const Task& task, const Kernel& kernel) {
   const auto lines = parse_launch_lines(kernel);
   LaunchPlan plan;
   for (const auto& size : task.sizes) plan = plan_launches(lines, task, size, 1);

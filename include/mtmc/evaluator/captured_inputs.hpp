@@ -65,25 +65,6 @@ namespace detail {
 /// How to bring an array to the type before it is saved.
 [[nodiscard]] std::string numpy_conversion(DataType type);
 
-/// "(3, 4)", "(3,)"
-[[nodiscard]] std::string shape_text(std::span<const std::int64_t> shape);
-
-/// Throws `Error` unless the file has the argument's type, and at one size at least its shape.
-void require_fitting(const NpyHeader& header, const Argument& argument, std::size_t place,
-                     std::span<const ProblemLayout> layouts, const std::string& where);
-
-/// Throws `Error` that names the first element outside the argument's domain, at each size the content stands
-/// in for.
-void require_in_domain(const CapturedInput& input, const Argument& argument,
-                       std::span<const ProblemLayout> layouts, const std::string& where);
-
-/// Whether `vary_captured` changes anything.
-[[nodiscard]] bool can_vary(const CapturedInput& input, DataType type);
-
-/// Throws `Error` if the contents of a timed size would be the same in every run.
-void require_fresh_timing(const Task& task, std::span<const CapturedInput> captured,
-                          std::span<const ProblemLayout> layouts);
-
 } // namespace detail
 
 /// Reads the files of all arguments with `data`. Throws `Error`: `mtmc.task.001` if a file cannot be read;

@@ -87,14 +87,16 @@ MTMC_INLINE std::string numpy_conversion(DataType type) {
   return "array.astype(numpy." + name + ')';
 }
 
-MTMC_INLINE std::string shape_text(std::span<const std::int64_t> shape) {
+/// "(3, 4)", "(3,)"
+[[nodiscard]] inline std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-MTMC_INLINE void require_fitting(const NpyHeader& header, const Argument& argument, std::size_t place,
-                                 std::span<const ProblemLayout> layouts, const std::string& where) {
+/// Throws `Error` unless the file has the argument's type, and at one size at least its shape.
+inline void require_fitting(const NpyHeader& header, const Argument& argument, std::size_t place,
+                            std::span<const ProblemLayout> layouts, const std::string& where) {
   if (!holds_elements_of(header, argument.type))
     throw Error(error_id::task_malformed,
                 "the file holds elements of the type \"" + header.type + "\", the argument is " +
@@ -119,8 +121,10 @@ MTMC_INLINE void require_fitting(const NpyHeader& header, const Argument& argume
               "Add a size with that shape, or save an array of a shape that is asked for", where);
 }
 
-MTMC_INLINE void require_in_domain(const CapturedInput& input, const Argument& argument,
-                                   std::span<const ProblemLayout> layouts, const std::string& where) {
+/// Throws `Error` that names the first element outside the argument's domain, at each size the content stands
+/// in for.
+inline void require_in_domain(const CapturedInput& input, const Argument& argument,
+                              std::span<const ProblemLayout> layouts, const std::string& where) {
   for (const auto& layout : layouts)
     for (const auto& buffer : layout.buffers) {
       if (buffer.argument != input.argument || buffer.extents != input.shape) continue;
@@ -137,7 +141,8 @@ MTMC_INLINE void require_in_domain(const CapturedInput& input, const Argument& a
     }
 }
 
-MTMC_INLINE bool can_vary(const CapturedInput& input, DataType type) {
+/// Whether `vary_captured` changes anything.
+[[nodiscard]] inline bool can_vary(const CapturedInput& input, DataType type) {
   if (!is_floating(type)) return false;
   bool any = false;
   for_each_real(input.content, type,
@@ -145,8 +150,9 @@ MTMC_INLINE bool can_vary(const CapturedInput& input, DataType type) {
   return any;
 }
 
-MTMC_INLINE void require_fresh_timing(const Task& task, std::span<const CapturedInput> captured,
-                                      std::span<const ProblemLayout> layouts) {
+/// Throws `Error` if the contents of a timed size would be the same in every run.
+inline void require_fresh_timing(const Task& task, std::span<const CapturedInput> captured,
+                                 std::span<const ProblemLayout> layouts) {
   std::vector<bool> varies(task.arguments.size(), true);
   for (const auto& input : captured)
     varies[input.argument] = can_vary(input, task.arguments[input.argument].type);

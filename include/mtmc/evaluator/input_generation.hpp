@@ -109,10 +109,6 @@ using RealBlock = std::array<float, generation_block>;
   return static_cast<std::uint32_t>(8 * all / std::max<std::uint64_t>(count, 64));
 }
 
-/// One block of values without a domain. `tail` is what keeps the heavy tail finite, `rare` is `rare_below`.
-void shape_reals(Distribution distribution, const RandomBlock& random, float tail, std::uint32_t rare,
-                 RealBlock& values) noexcept;
-
 /// Where in [0, 1] of its domain a value lies.
 [[nodiscard]] double place_in_domain(Distribution distribution, std::uint32_t random, std::uint32_t rare,
                                      const ValueRange& range) noexcept;
@@ -131,8 +127,6 @@ template <auto FromFloat, auto ToFloat>
   return inside(down) ? down : inside(up) ? up : bits;
 }
 
-[[nodiscard]] float rounded_into_float(double value, const ValueRange& range) noexcept;
-
 void store_real(DataType type, double value, const ValueRange& range, std::byte* target) noexcept;
 
 /// Writes the low bytes; the machines this library knows are little-endian.
@@ -145,10 +139,6 @@ void store_integer(DataType type, std::int64_t value, std::byte* target) noexcep
 [[nodiscard]] std::int64_t default_integer(Distribution distribution, DataType type, std::uint32_t random,
                                            std::uint32_t rare_word) noexcept;
 
-/// An integer of a domain; ends of the domain come up as often as any other value.
-[[nodiscard]] std::int64_t integer_in(const ValueRange& range, Distribution distribution,
-                                      std::uint32_t random, std::uint32_t rare) noexcept;
-
 /// What elements are like, wherever they lie.
 struct ElementShape {
   DataType type = DataType::f32;
@@ -157,10 +147,6 @@ struct ElementShape {
   /// `rare_below` of the whole.
   std::uint32_t rare = 0;
 };
-
-/// The elements from place `from` on, a multiple of four.
-void fill_part(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key, std::size_t from,
-               std::uint64_t stream);
 
 } // namespace detail
 

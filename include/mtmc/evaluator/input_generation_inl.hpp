@@ -44,8 +44,9 @@ MTMC_INLINE std::optional<ValueRange> value_range(const Argument& argument, cons
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE void shape_reals(Distribution distribution, const RandomBlock& random, float tail,
-                             std::uint32_t rare, RealBlock& values) noexcept {
+/// One block of values without a domain. `tail` is what keeps the heavy tail finite, `rare` is `rare_below`.
+inline void shape_reals(Distribution distribution, const RandomBlock& random, float tail, std::uint32_t rare,
+                        RealBlock& values) noexcept {
   switch (distribution) {
   case Distribution::normal:
     for (std::size_t i = 0; i < generation_block; ++i) values[i] = bell(random[i]);
@@ -97,7 +98,7 @@ MTMC_INLINE double place_in_domain(Distribution distribution, std::uint32_t rand
   return 0.5;
 }
 
-MTMC_INLINE float rounded_into_float(double value, const ValueRange& range) noexcept {
+[[nodiscard]] inline float rounded_into_float(double value, const ValueRange& range) noexcept {
   auto real = static_cast<float>(value);
   if (static_cast<double>(real) > range.high) real = std::nextafter(real, -HUGE_VALF);
   if (static_cast<double>(real) < range.low) real = std::nextafter(real, HUGE_VALF);
@@ -157,8 +158,9 @@ MTMC_INLINE std::int64_t default_integer(Distribution distribution, DataType typ
   return 0;
 }
 
-MTMC_INLINE std::int64_t integer_in(const ValueRange& range, Distribution distribution, std::uint32_t random,
-                                    std::uint32_t rare) noexcept {
+/// An integer of a domain; ends of the domain come up as often as any other value.
+[[nodiscard]] inline std::int64_t integer_in(const ValueRange& range, Distribution distribution,
+                                             std::uint32_t random, std::uint32_t rare) noexcept {
   const auto low = static_cast<std::int64_t>(range.low);
   const auto high = static_cast<std::int64_t>(range.high);
   const double width = static_cast<double>(high - low) + 1;
@@ -173,8 +175,9 @@ MTMC_INLINE std::int64_t integer_in(const ValueRange& range, Distribution distri
   return std::clamp(low + static_cast<std::int64_t>(place * width), low, high);
 }
 
-MTMC_INLINE void fill_part(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
-                           std::size_t from, std::uint64_t stream) {
+/// The elements from place `from` on, a multiple of four.
+inline void fill_part(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
+                      std::size_t from, std::uint64_t stream) {
   const auto type = shape.type;
   const auto distribution = shape.distribution;
   const auto& range = shape.range;

@@ -52,22 +52,6 @@ struct WrongElements {
   double greatest_got = -HUGE_VAL;
 };
 
-void add_wrong_elements(WrongElements& to, const WrongElements& from);
-
-/// Those among `count` elements from `first` on, `stride` apart.
-[[nodiscard]] WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
-                                              std::int64_t count, std::int64_t stride,
-                                              std::span<const std::byte> got, const WantedContent& wanted,
-                                              const Tolerance& tolerance, const Poison& poison);
-
-[[nodiscard]] WrongElements gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got,
-                                                  const WantedContent& wanted, const Tolerance& tolerance,
-                                                  const ComparisonResult& comparison, const Poison& poison);
-
-/// "the last 29 indices (739 to 767) of dimension 2", where the wrong elements keep to one end of a
-/// dimension.
-[[nodiscard]] std::string edge_of(const BufferLayout& buffer, const WrongElements& facts);
-
 } // namespace detail
 
 /// Describes a result that `compare_output` found wrong. `inputs` are the contents before the call, in the

@@ -50,7 +50,7 @@ MTMC_INLINE std::string element_name(const BufferLayout& buffer, std::int64_t pl
   return text + ']';
 }
 
-MTMC_INLINE void add_wrong_elements(WrongElements& to, const WrongElements& from) {
+inline void add_wrong_elements(WrongElements& to, const WrongElements& from) {
   to.count += from.count;
   to.poisoned += from.poisoned;
   to.zero += from.zero;
@@ -66,10 +66,12 @@ MTMC_INLINE void add_wrong_elements(WrongElements& to, const WrongElements& from
   to.greatest_got = std::max(to.greatest_got, from.greatest_got);
 }
 
-MTMC_INLINE WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
-                                            std::int64_t count, std::int64_t stride,
-                                            std::span<const std::byte> got, const WantedContent& wanted,
-                                            const Tolerance& tolerance, const Poison& poison) {
+/// Those among `count` elements from `first` on, `stride` apart.
+[[nodiscard]] inline WrongElements wrong_elements_in(const BufferLayout& buffer, std::int64_t first,
+                                                     std::int64_t count, std::int64_t stride,
+                                                     std::span<const std::byte> got,
+                                                     const WantedContent& wanted, const Tolerance& tolerance,
+                                                     const Poison& poison) {
   WrongElements facts;
   facts.stride = stride;
   const std::size_t dimensions = buffer.extents.size();
@@ -106,9 +108,9 @@ MTMC_INLINE WrongElements wrong_elements_in(const BufferLayout& buffer, std::int
   return facts;
 }
 
-MTMC_INLINE WrongElements gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got,
-                                                const WantedContent& wanted, const Tolerance& tolerance,
-                                                const ComparisonResult& comparison, const Poison& poison) {
+[[nodiscard]] inline WrongElements
+gather_wrong_elements(const BufferLayout& buffer, std::span<const std::byte> got, const WantedContent& wanted,
+                      const Tolerance& tolerance, const ComparisonResult& comparison, const Poison& poison) {
   const auto from = std::max<std::int64_t>(comparison.first_wrong, 0);
   // Odd, so that the elements looked at are spread over all rows and columns.
   constexpr std::int64_t enough = std::int64_t{1} << 20;
@@ -130,7 +132,9 @@ MTMC_INLINE WrongElements gather_wrong_elements(const BufferLayout& buffer, std:
   return all;
 }
 
-MTMC_INLINE std::string edge_of(const BufferLayout& buffer, const WrongElements& facts) {
+/// "the last 29 indices (739 to 767) of dimension 2", where the wrong elements keep to one end of a
+/// dimension.
+[[nodiscard]] inline std::string edge_of(const BufferLayout& buffer, const WrongElements& facts) {
   for (std::size_t d = buffer.extents.size(); d-- > 0;) {
     const auto extent = buffer.extents[d];
     const bool at_end = facts.high[d] == extent - 1 && facts.low[d] > 0 && facts.low[d] >= extent / 2;

@@ -126,14 +126,8 @@ template <class Change> void for_each_kernel(std::string_view kind, Json& body, 
 /// already; empty where it is not known.
 void detach_texts(std::string_view kind, Json& body, KernelStore& store, std::string_view kernel_id);
 
-/// Puts them back.
-void attach_texts(std::string_view kind, Json& body, const KernelStore& store);
-
 /// Forgets decisions, steps and rounds from a step on.
 void rewind(JournalRun& run, int step);
-
-/// Takes one record, texts attached, into what is known of its run.
-void apply_record(JournalRun& run, std::string_view kind, double time, const Json& body);
 
 /// One line of a journal, taken apart.
 struct JournalLine {

@@ -71,7 +71,8 @@ MTMC_INLINE void detach_texts(std::string_view kind, Json& body, KernelStore& st
   }
 }
 
-MTMC_INLINE void attach_texts(std::string_view kind, Json& body, const KernelStore& store) {
+/// Puts them back.
+inline void attach_texts(std::string_view kind, Json& body, const KernelStore& store) {
   for_each_kernel(kind, body, [&store](Json& kernel) {
     if (!kernel.contains("id") || !kernel.contains("language")) return;
     std::string id;
@@ -98,7 +99,8 @@ MTMC_INLINE void rewind(JournalRun& run, int step) {
   std::erase_if(run.rounds, [step](const RoundRecord& record) { return record.step >= step; });
 }
 
-MTMC_INLINE void apply_record(JournalRun& run, std::string_view kind, double time, const Json& body) {
+/// Takes one record, texts attached, into what is known of its run.
+inline void apply_record(JournalRun& run, std::string_view kind, double time, const Json& body) {
   run.seconds = time > run.seconds ? time : run.seconds;
   if (kind == "run") {
     run.header = body.get<RunRecord>();

@@ -22,14 +22,6 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
-[[nodiscard]] std::string utc_now();
-
-[[nodiscard]] std::string host_name();
-
-[[nodiscard]] std::string version_text();
-
-[[nodiscard]] std::string random_run_id();
-
 /// Names of the settings in which two set-ups differ, with both values; empty if they agree.
 [[nodiscard]] std::string differences(const SetUp& recorded, const SetUp& now);
 

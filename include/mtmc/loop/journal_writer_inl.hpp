@@ -23,7 +23,7 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string utc_now() {
+[[nodiscard]] inline std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   ::gmtime_r(&now, &parts);
@@ -31,17 +31,17 @@ MTMC_INLINE std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-MTMC_INLINE std::string host_name() {
+[[nodiscard]] inline std::string host_name() {
   char text[256] = {};
   return ::gethostname(text, sizeof text - 1) == 0 ? text : "";
 }
 
-MTMC_INLINE std::string version_text() {
+[[nodiscard]] inline std::string version_text() {
   return std::to_string(version_major) + '.' + std::to_string(version_minor) + '.' +
          std::to_string(version_patch);
 }
 
-MTMC_INLINE std::string random_run_id() {
+[[nodiscard]] inline std::string random_run_id() {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(random_key_from_os()));
   return text;

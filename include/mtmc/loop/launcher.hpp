@@ -50,26 +50,6 @@ inline constexpr std::string_view cpp_launcher_support = R"(
 } // namespace
 )";
 
-/// The function's name: that of no other one in the text.
-[[nodiscard]] std::string cpp_launcher_name(const Kernel& kernel, const Task& task);
-
-/// "void launch_gemm(const float* A, ...)".
-[[nodiscard]] std::string cpp_launcher_declaration(const Kernel& kernel, const Task& task,
-                                                   const LauncherSizes& sizes);
-
-/// The call of one launch line.
-[[nodiscard]] std::string cpp_launcher_call(const LaunchLine& launch, const LaunchLines& lines,
-                                            const Task& task);
-
-[[nodiscard]] std::string cpp_launcher_source(const Kernel& kernel, const Task& task, int compute_units,
-                                              const LauncherEvidence& evidence);
-
-[[nodiscard]] std::string cpp_launcher_header(const Kernel& kernel, const Task& task,
-                                              const LauncherEvidence& evidence);
-
-/// Throws where a kernel has no launcher.
-void check_launcher(const Kernel& kernel, const Task& task);
-
 } // namespace detail
 
 /// C++17 text that runs a kernel as its launch lines say and needs no part of this library. `compute_units`

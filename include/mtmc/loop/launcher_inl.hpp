@@ -18,14 +18,16 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string cpp_launcher_name(const Kernel& kernel, const Task& task) {
+/// The function's name: that of no other one in the text.
+[[nodiscard]] inline std::string cpp_launcher_name(const Kernel& kernel, const Task& task) {
   auto name = "launch_" + launcher_suffix(task);
   while (kernel.source.find(name) != std::string::npos) name += '_';
   return name;
 }
 
-MTMC_INLINE std::string cpp_launcher_declaration(const Kernel& kernel, const Task& task,
-                                                 const LauncherSizes& sizes) {
+/// "void launch_gemm(const float* A, ...)".
+[[nodiscard]] inline std::string cpp_launcher_declaration(const Kernel& kernel, const Task& task,
+                                                          const LauncherSizes& sizes) {
   std::vector<std::string> parameters;
   for (const auto& argument : task.arguments) {
     const bool buffer = argument.role != ArgumentRole::scalar;
@@ -36,8 +38,9 @@ MTMC_INLINE std::string cpp_launcher_declaration(const Kernel& kernel, const Tas
   return "void " + cpp_launcher_name(kernel, task) + '(' + joined(parameters) + ')';
 }
 
-MTMC_INLINE std::string cpp_launcher_call(const LaunchLine& launch, const LaunchLines& lines,
-                                          const Task& task) {
+/// The call of one launch line.
+[[nodiscard]] inline std::string cpp_launcher_call(const LaunchLine& launch, const LaunchLines& lines,
+                                                   const Task& task) {
   std::vector<std::string> arguments;
   for (const auto& argument : launch.arguments) {
     const auto* known = task.find_argument(argument);
@@ -55,8 +58,8 @@ MTMC_INLINE std::string cpp_launcher_call(const LaunchLine& launch, const Launch
          ");\n";
 }
 
-MTMC_INLINE std::string cpp_launcher_source(const Kernel& kernel, const Task& task, int compute_units,
-                                            const LauncherEvidence& evidence) {
+[[nodiscard]] inline std::string cpp_launcher_source(const Kernel& kernel, const Task& task,
+                                                     int compute_units, const LauncherEvidence& evidence) {
   const auto lines = parse_launch_lines(kernel);
   const auto sizes = launcher_sizes(lines, task, compute_units);
   std::set<std::string, std::less<>> entries;
@@ -96,8 +99,8 @@ MTMC_INLINE std::string cpp_launcher_source(const Kernel& kernel, const Task& ta
   return text + "}\n";
 }
 
-MTMC_INLINE std::string cpp_launcher_header(const Kernel& kernel, const Task& task,
-                                            const LauncherEvidence& evidence) {
+[[nodiscard]] inline std::string cpp_launcher_header(const Kernel& kernel, const Task& task,
+                                                     const LauncherEvidence& evidence) {
   const auto sizes = launcher_sizes(parse_launch_lines(kernel), task, 1);
   return launcher_head(kernel, task, evidence, "// Of launcher.cpp, which has this head, too.\n") +
          "#pragma once\n#include <cstdint>\n\n// Calls the kernel and returns when it is done. Throws "
@@ -105,7 +108,8 @@ MTMC_INLINE std::string cpp_launcher_header(const Kernel& kernel, const Task& ta
          cpp_launcher_declaration(kernel, task, sizes) + ";\n";
 }
 
-MTMC_INLINE void check_launcher(const Kernel& kernel, const Task& task) {
+/// Throws where a kernel has no launcher.
+inline void check_launcher(const Kernel& kernel, const Task& task) {
   if (kernel.language.name != languages::cuda.name && kernel.language.name != languages::cpp.name)
     throw Error(error_id::report_write,
                 "a launcher can be written for C++ and CUDA kernels only, and this one is " +

@@ -17,31 +17,9 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
-/// Accesses that jump in memory when loop `index` of the nest advances.
-[[nodiscard]] int strided_accesses(const RegionFacts& facts, std::size_t index);
-
-/// Whether another loop of the nest would make a better innermost loop than the present one.
-[[nodiscard]] bool order_is_poor(const RegionFacts& facts);
-
-/// Whether the innermost loop adds up while a loop around it has independent iterations that all move by at
-/// most one element: those fill vectors without reassociating a sum.
-[[nodiscard]] bool sum_is_innermost(const RegionFacts& facts);
-
-/// Whether the innermost loop is known to end before a vector is full.
-[[nodiscard]] bool innermost_is_short(const RegionFacts& facts);
-
-/// Whether the region is the outermost loop of its function: "gemm/i", not "gemm/i/j".
-[[nodiscard]] bool is_outermost(const Region& region);
-
-/// Whether iterations of the region's loop read the same elements in the loops inside: unrolled and jammed,
-/// they share them.
-[[nodiscard]] bool shares_loads(const RegionFacts& facts);
-
 /// Least operations for which waking the other cores pays: about ten times the 10 us that a parallel region
 /// costs.
 inline constexpr double parallel_work = 1e5;
-
-[[nodiscard]] bool is_small(const Region& region);
 
 } // namespace detail
 

@@ -16,7 +16,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE int strided_accesses(const RegionFacts& facts, std::size_t index) {
+/// Accesses that jump in memory when loop `index` of the nest advances.
+[[nodiscard]] inline int strided_accesses(const RegionFacts& facts, std::size_t index) {
   int count = 0;
   for (const auto& access : facts.accesses)
     if (index < access.strides.size() &&
@@ -25,7 +26,8 @@ MTMC_INLINE int strided_accesses(const RegionFacts& facts, std::size_t index) {
   return count;
 }
 
-MTMC_INLINE bool order_is_poor(const RegionFacts& facts) {
+/// Whether another loop of the nest would make a better innermost loop than the present one.
+[[nodiscard]] inline bool order_is_poor(const RegionFacts& facts) {
   if (facts.loops.size() < 2) return false;
   const int present = strided_accesses(facts, facts.loops.size() - 1);
   for (std::size_t i = 0; i + 1 < facts.loops.size(); ++i)
@@ -33,7 +35,9 @@ MTMC_INLINE bool order_is_poor(const RegionFacts& facts) {
   return false;
 }
 
-MTMC_INLINE bool sum_is_innermost(const RegionFacts& facts) {
+/// Whether the innermost loop adds up while a loop around it has independent iterations that all move by at
+/// most one element: those fill vectors without reassociating a sum.
+[[nodiscard]] inline bool sum_is_innermost(const RegionFacts& facts) {
   if (facts.loops.size() < 2 || !facts.loops.back().reduction) return false;
   for (std::size_t i = 0; i + 1 < facts.loops.size(); ++i) {
     const LoopFacts& loop = facts.loops[i];
@@ -43,23 +47,27 @@ MTMC_INLINE bool sum_is_innermost(const RegionFacts& facts) {
   return false;
 }
 
-MTMC_INLINE bool innermost_is_short(const RegionFacts& facts) {
+/// Whether the innermost loop is known to end before a vector is full.
+[[nodiscard]] inline bool innermost_is_short(const RegionFacts& facts) {
   constexpr std::int64_t vector = 8;
   return !facts.loops.empty() && facts.loops.back().trip_count.value_or(vector) < vector;
 }
 
-MTMC_INLINE bool is_outermost(const Region& region) {
+/// Whether the region is the outermost loop of its function: "gemm/i", not "gemm/i/j".
+[[nodiscard]] inline bool is_outermost(const Region& region) {
   return std::count(region.path.begin(), region.path.end(), '/') == 1;
 }
 
-MTMC_INLINE bool shares_loads(const RegionFacts& facts) {
+/// Whether iterations of the region's loop read the same elements in the loops inside: unrolled and jammed,
+/// they share them.
+[[nodiscard]] inline bool shares_loads(const RegionFacts& facts) {
   if (facts.loops.empty() || facts.loops.front().innermost) return false;
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
     return !access.write && !access.strides.empty() && access.strides.front() == 0;
   });
 }
 
-MTMC_INLINE bool is_small(const Region& region) {
+[[nodiscard]] inline bool is_small(const Region& region) {
   return region.facts.flops + region.facts.bytes / 4 < parallel_work;
 }
 

@@ -58,8 +58,6 @@ inline constexpr std::size_t npy_longest_header = 65535;
 /// As many dimensions as NumPy has.
 inline constexpr std::size_t npy_most_dimensions = 64;
 
-[[noreturn]] void npy_error(const std::string& message);
-
 /// Reads the header's text, a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class NpyDictionary {
 public:

@@ -22,7 +22,7 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE void npy_error(const std::string& message) {
+[[noreturn]] inline void npy_error(const std::string& message) {
   throw NpyError(message, "Write the file anew with numpy.save");
 }
 

@@ -66,17 +66,7 @@ private:
 
 namespace detail {
 
-/// The null-terminated array of C strings that exec wants; valid as long as the strings are.
-[[nodiscard]] std::vector<char*> c_string_array(const std::vector<std::string>& strings);
-
-[[nodiscard]] std::vector<std::string> child_environment(const ChildOptions& options);
-
-[[nodiscard]] std::string start_failure(const ChildOptions& options, int error);
-
 [[noreturn]] void throw_start_failure(const ChildOptions& options, int error);
-
-/// Refuses what exec would silently cut or misread.
-void check_child_options(const ChildOptions& options);
 
 struct SpawnActions {
   posix_spawn_file_actions_t value;

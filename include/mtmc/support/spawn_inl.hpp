@@ -23,7 +23,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::vector<char*> c_string_array(const std::vector<std::string>& strings) {
+/// The null-terminated array of C strings that exec wants; valid as long as the strings are.
+[[nodiscard]] inline std::vector<char*> c_string_array(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
   for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
@@ -31,7 +32,7 @@ MTMC_INLINE std::vector<char*> c_string_array(const std::vector<std::string>& st
   return pointers;
 }
 
-MTMC_INLINE std::vector<std::string> child_environment(const ChildOptions& options) {
+[[nodiscard]] inline std::vector<std::string> child_environment(const ChildOptions& options) {
   std::vector<std::string> entries;
   if (options.environment)
     entries = *options.environment;
@@ -51,7 +52,7 @@ MTMC_INLINE std::vector<std::string> child_environment(const ChildOptions& optio
   return entries;
 }
 
-MTMC_INLINE std::string start_failure(const ChildOptions& options, int error) {
+[[nodiscard]] inline std::string start_failure(const ChildOptions& options, int error) {
   const std::string& command = options.arguments.front();
   const bool no_folder =
       !options.working_folder.empty() && ::access(options.working_folder.c_str(), X_OK) != 0;
@@ -96,7 +97,8 @@ MTMC_INLINE void throw_start_failure(const ChildOptions& options, int error) {
   throw ProcessStartError{start_failure(options, error), error};
 }
 
-MTMC_INLINE void check_child_options(const ChildOptions& options) {
+/// Refuses what exec would silently cut or misread.
+inline void check_child_options(const ChildOptions& options) {
   if (options.arguments.empty() || options.arguments.front().empty())
     throw ProcessStartError{"no command given; put the program's name first in the arguments", 0};
   const auto refuse = [&](std::string_view what) {

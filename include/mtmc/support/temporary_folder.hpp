@@ -18,30 +18,12 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
-/// Opens a folder for removal of its entries, unlocking it if its owner locked it; never a symbolic link. -1
-/// on failure.
-[[nodiscard]] int open_for_removal(int parent, const char* name) noexcept;
-
-/// Empties the open folder `descriptor` (taken over), without following symbolic links. Goes no deeper than
-/// `depth` levels, because each holds a descriptor.
-void remove_entries(int descriptor, int depth) noexcept;
-
 /// The file in a claimed folder that its process holds the lock of.
 inline constexpr const char* claim_name = ".claim";
-
-/// Claims an open folder. The lock is taken before the file gets its name, so that nobody finds it free. -1
-/// on failure.
-[[nodiscard]] int claim_folder(int folder) noexcept;
-
-/// Whether a folder was claimed by a process that is no more. The lock, if it was free, is given back.
-[[nodiscard]] bool is_abandoned(int base, const char* name) noexcept;
 
 /// Removes a folder and all it contains; of a symbolic link neither the link nor what it points to. False if
 /// something stays behind.
 bool remove_tree(const char* path) noexcept;
-
-/// Removes folders whose claims have ended; silently leaves what cannot be removed.
-void remove_abandoned(const std::string& base, const std::string& prefix) noexcept;
 
 } // namespace detail
 

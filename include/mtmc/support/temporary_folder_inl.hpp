@@ -20,7 +20,9 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE int open_for_removal(int parent, const char* name) noexcept {
+/// Opens a folder for removal of its entries, unlocking it if its owner locked it; never a symbolic link. -1
+/// on failure.
+[[nodiscard]] inline int open_for_removal(int parent, const char* name) noexcept {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   int descriptor = ::openat(parent, name, flags);
   if (descriptor < 0 && errno == EACCES && ::fchmodat(parent, name, S_IRWXU, 0) == 0)
@@ -29,7 +31,9 @@ MTMC_INLINE int open_for_removal(int parent, const char* name) noexcept {
   return descriptor;
 }
 
-MTMC_INLINE void remove_entries(int descriptor, int depth) noexcept {
+/// Empties the open folder `descriptor` (taken over), without following symbolic links. Goes no deeper than
+/// `depth` levels, because each holds a descriptor.
+inline void remove_entries(int descriptor, int depth) noexcept {
   DIR* folder = ::fdopendir(descriptor);
   if (folder == nullptr) {
     ::close(descriptor);
@@ -58,7 +62,9 @@ MTMC_INLINE void remove_entries(int descriptor, int depth) noexcept {
   ::closedir(folder);
 }
 
-MTMC_INLINE int claim_folder(int folder) noexcept {
+/// Claims an open folder. The lock is taken before the file gets its name, so that nobody finds it free. -1
+/// on failure.
+[[nodiscard]] inline int claim_folder(int folder) noexcept {
   constexpr const char* unnamed = ".claiming";
   const int file =
       ::openat(folder, unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
@@ -69,7 +75,8 @@ MTMC_INLINE int claim_folder(int folder) noexcept {
   return -1;
 }
 
-MTMC_INLINE bool is_abandoned(int base, const char* name) noexcept {
+/// Whether a folder was claimed by a process that is no more. The lock, if it was free, is given back.
+[[nodiscard]] inline bool is_abandoned(int base, const char* name) noexcept {
   const int folder = ::openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return false;
   struct stat status {};
@@ -91,7 +98,8 @@ MTMC_INLINE bool remove_tree(const char* path) noexcept {
   return ::rmdir(path) == 0;
 }
 
-MTMC_INLINE void remove_abandoned(const std::string& base, const std::string& prefix) noexcept {
+/// Removes folders whose claims have ended; silently leaves what cannot be removed.
+inline void remove_abandoned(const std::string& base, const std::string& prefix) noexcept {
   DIR* folder = ::opendir(base.c_str());
   if (folder == nullptr) return;
   std::vector<std::string> names;

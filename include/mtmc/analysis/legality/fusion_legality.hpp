@@ -17,9 +17,6 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
-/// Both loops run through the same values, provably.
-[[nodiscard]] bool same_iterations(const LoopInfo& first, const LoopInfo& second);
-
 /// What a loop reads and writes, for the question whether something behind it may as well come before it.
 class UsedInLoop {
 public:
@@ -47,17 +44,12 @@ private:
 [[nodiscard]] Legality movable_before(const LoopInfo& first, const LoopInfo& second,
                                       std::span<const SyntaxNode> between);
 
-[[nodiscard]] Legality scalars_allow_fusion(const LoopInfo& first, const LoopInfo& second);
-
 /// No element goes from an iteration of the first loop to an earlier one of the second.
 [[nodiscard]] Legality accesses_allow_fusion(const LoopInfo& first, const LoopInfo& second);
 
 /// `fusion_legal` for loops whose surroundings are known: `between` stands between them in one block.
 [[nodiscard]] Legality fusion_legal_between(const LoopInfo& first, const LoopInfo& second,
                                             std::span<const SyntaxNode> between);
-
-/// The statements of the block that contains the loop directly, or nothing.
-[[nodiscard]] std::span<const SyntaxNode> block_around(const SyntaxNode& root, const SyntaxNode& loop);
 
 } // namespace detail
 

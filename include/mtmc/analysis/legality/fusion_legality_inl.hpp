@@ -17,7 +17,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE bool same_iterations(const LoopInfo& first, const LoopInfo& second) {
+/// Both loops run through the same values, provably.
+[[nodiscard]] inline bool same_iterations(const LoopInfo& first, const LoopInfo& second) {
   if (first.step != second.step || first.limits.size() != second.limits.size() ||
       !(expanded(first.start) == expanded(second.start)))
     return false;
@@ -93,7 +94,7 @@ MTMC_INLINE Legality movable_before(const LoopInfo& first, const LoopInfo& secon
   return allowed();
 }
 
-MTMC_INLINE Legality scalars_allow_fusion(const LoopInfo& first, const LoopInfo& second) {
+[[nodiscard]] inline Legality scalars_allow_fusion(const LoopInfo& first, const LoopInfo& second) {
   const auto of_first = classify_scalars(first);
   const auto of_second = classify_scalars(second);
   std::unordered_map<const Variable*, const ScalarFacts*> in_second;
@@ -160,7 +161,9 @@ MTMC_INLINE Legality fusion_legal_between(const LoopInfo& first, const LoopInfo&
   return accesses_allow_fusion(first, second);
 }
 
-MTMC_INLINE std::span<const SyntaxNode> block_around(const SyntaxNode& root, const SyntaxNode& loop) {
+/// The statements of the block that contains the loop directly, or nothing.
+[[nodiscard]] inline std::span<const SyntaxNode> block_around(const SyntaxNode& root,
+                                                              const SyntaxNode& loop) {
   for (const SyntaxNode& child : root.children) {
     if (&child == &loop)
       return root.kind == NodeKind::block ? std::span(root.children) : std::span(&child, 1);

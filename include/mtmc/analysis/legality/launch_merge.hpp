@@ -48,10 +48,6 @@ private:
   std::vector<SyntaxNode> parameters_;
 };
 
-/// The outermost loops of a function that stand in one of its body's blocks.
-[[nodiscard]] std::vector<const LoopInfo*> loops_of_block(const FunctionAnalysis& function,
-                                                          const SyntaxNode& block);
-
 } // namespace detail
 
 /// The launches as one function; nothing if an entry is not in the text, is launched on a grid, or returns

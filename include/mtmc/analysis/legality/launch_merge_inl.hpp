@@ -66,8 +66,9 @@ MTMC_INLINE std::string LaunchMerger::name_of(const std::string& argument, const
   return name;
 }
 
-MTMC_INLINE std::vector<const LoopInfo*> loops_of_block(const FunctionAnalysis& function,
-                                                        const SyntaxNode& block) {
+/// The outermost loops of a function that stand in one of its body's blocks.
+[[nodiscard]] inline std::vector<const LoopInfo*> loops_of_block(const FunctionAnalysis& function,
+                                                                 const SyntaxNode& block) {
   std::vector<const LoopInfo*> result;
   for (const LoopInfo& loop : function.loops)
     if (loop.parent == nullptr && statement_position(block.children, loop.node) < block.children.size())

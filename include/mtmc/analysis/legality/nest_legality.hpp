@@ -81,11 +81,6 @@ private:
   std::size_t last_;
 };
 
-/// Some pair of iterations in these directions would be executed the wrong way round if the loops stood in
-/// this order (indices into the directions).
-[[nodiscard]] bool violated(std::span<const Directions> directions,
-                            std::span<const std::size_t> order) noexcept;
-
 } // namespace detail
 
 /// The loops of the nest at levels `first` to `last` (included) may be put into the order `order`, a

@@ -182,8 +182,10 @@ MTMC_INLINE bool Band::reads_only_constants(const SyntaxNode& node) const {
                      [this](const SyntaxNode& child) { return reads_only_constants(child); });
 }
 
-MTMC_INLINE bool violated(std::span<const Directions> directions,
-                          std::span<const std::size_t> order) noexcept {
+/// Some pair of iterations in these directions would be executed the wrong way round if the loops stood in
+/// this order (indices into the directions).
+[[nodiscard]] inline bool violated(std::span<const Directions> directions,
+                                   std::span<const std::size_t> order) noexcept {
   for (const std::size_t position : order) {
     if (position >= directions.size()) continue;
     if (has(directions[position], Directions::greater)) return true;

@@ -51,9 +51,6 @@ template <detail::AnySyntaxNode Node> [[nodiscard]] std::vector<Node*> functions
 
 namespace detail {
 
-/// True if the identifier `tokens[i]` stands for itself: it is no member and no part of a qualified name.
-[[nodiscard]] bool is_free_word(std::string_view text, const std::vector<Token>& tokens, std::size_t i);
-
 /// The significant tokens of a text that is part of a node. A directive is looked into.
 [[nodiscard]] std::vector<Token> words_of(std::string_view text);
 
@@ -66,11 +63,6 @@ template <class Use> void names_in_text(std::string_view text, const Use& use) {
   }
 }
 
-/// Replaces each free word `name` in `text`; returns how many.
-std::size_t replace_word(std::string& text, std::string_view name, std::string_view replacement);
-
-[[nodiscard]] bool is_plain_word(std::string_view text) noexcept;
-
 /// True if one of the declarators of a declaration declares `name`.
 [[nodiscard]] bool declares(const SyntaxNode& node, std::string_view name);
 
@@ -82,9 +74,6 @@ struct Substitution {
 
   std::size_t apply(SyntaxNode& node) const;
 };
-
-/// Compares texts that mean the same however they are spaced.
-[[nodiscard]] bool equal_but_for_blanks(std::string_view a, std::string_view b) noexcept;
 
 } // namespace detail
 

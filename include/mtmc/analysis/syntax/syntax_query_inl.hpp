@@ -17,7 +17,9 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE bool is_free_word(std::string_view text, const std::vector<Token>& tokens, std::size_t i) {
+/// True if the identifier `tokens[i]` stands for itself: it is no member and no part of a qualified name.
+[[nodiscard]] inline bool is_free_word(std::string_view text, const std::vector<Token>& tokens,
+                                       std::size_t i) {
   const auto neighbour_is_one_of = [&](std::size_t index, auto... symbols) {
     return index < tokens.size() && ((tokens[index].text(text) == symbols) || ...);
   };
@@ -43,7 +45,8 @@ MTMC_INLINE std::vector<Token> words_of(std::string_view text) {
   return tokens;
 }
 
-MTMC_INLINE std::size_t replace_word(std::string& text, std::string_view name, std::string_view replacement) {
+/// Replaces each free word `name` in `text`; returns how many.
+inline std::size_t replace_word(std::string& text, std::string_view name, std::string_view replacement) {
   if (text.find(name) == std::string::npos) return 0;
   const std::vector<Token> tokens = words_of(text);
   std::string result;
@@ -62,7 +65,7 @@ MTMC_INLINE std::size_t replace_word(std::string& text, std::string_view name, s
   return count;
 }
 
-MTMC_INLINE bool is_plain_word(std::string_view text) noexcept {
+[[nodiscard]] inline bool is_plain_word(std::string_view text) noexcept {
   return !text.empty() && std::ranges::all_of(text, is_identifier_part);
 }
 
@@ -96,7 +99,8 @@ MTMC_INLINE std::size_t Substitution::apply(SyntaxNode& node) const {
   return count;
 }
 
-MTMC_INLINE bool equal_but_for_blanks(std::string_view a, std::string_view b) noexcept {
+/// Compares texts that mean the same however they are spaced.
+[[nodiscard]] inline bool equal_but_for_blanks(std::string_view a, std::string_view b) noexcept {
   std::size_t i = 0;
   std::size_t j = 0;
   for (;;) {

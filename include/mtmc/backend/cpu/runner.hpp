@@ -71,9 +71,6 @@ struct RunnerReply {
   std::string text{};
 };
 
-/// How a runner's end reads to a coder.
-[[nodiscard]] std::string describe_end(const ProcessExit& exit);
-
 /// A live runner. Its process group is stopped (SIGSTOP) whenever no command is in flight: a candidate's code
 /// runs only while the judge waits for it, so threads it leaves behind can neither prepare the next call nor
 /// finish the last one late, nor disturb the timing of another program. One thread at a time.

@@ -39,7 +39,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE std::string describe_end(const ProcessExit& exit) {
+/// How a runner's end reads to a coder.
+[[nodiscard]] inline std::string describe_end(const ProcessExit& exit) {
   if (exit.kind == ProcessExit::Kind::exited)
     return "the kernel ended its process (exit code " + std::to_string(exit.code) +
            "), which a kernel must not do";

@@ -79,20 +79,6 @@ using ReadDevice = std::function<void(std::uint64_t address, std::span<std::byte
                                     const CudaCompilation& compilation, LaunchPlan plan,
                                     std::int64_t most_bytes, const ReadDevice& read);
 
-/// Where `ncu` is: as the options say, in the usual places, or by its name for the PATH.
-[[nodiscard]] std::string find_ncu(const std::string& wanted, const std::string& toolkit);
-
-/// The command that is watched; none if there is no such program.
-[[nodiscard]] std::vector<std::string> profiled_command(const CudaProfilerOptions& options);
-
-/// Runs a job under the tool. Either a profile by counters, or the reason why there is none.
-[[nodiscard]] Profile run_profiler(const CudaProfilerOptions& options, const std::string& toolkit,
-                                   const std::string& folder);
-
-/// What the compiler's report and the plan tell without counters.
-[[nodiscard]] Profile report_profile(const std::map<std::string, double>& resources, const LaunchPlan& plan,
-                                     const Device& device);
-
 /// The profile of a program's run with a plan whose buffers are bound: by counters where they can be read,
 /// else by the compiler's report, with the reason in `missing`. Throws nothing for what the surroundings
 /// lack.

@@ -87,7 +87,8 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
   return {};
 }
 
-MTMC_INLINE std::string find_ncu(const std::string& wanted, const std::string& toolkit) {
+/// Where `ncu` is: as the options say, in the usual places, or by its name for the PATH.
+[[nodiscard]] inline std::string find_ncu(const std::string& wanted, const std::string& toolkit) {
   if (!wanted.empty()) return wanted;
   std::error_code ignored;
   std::vector<std::string> places{toolkit + "/bin/ncu", "/usr/local/cuda/bin/ncu"};
@@ -100,7 +101,8 @@ MTMC_INLINE std::string find_ncu(const std::string& wanted, const std::string& t
   return "ncu";
 }
 
-MTMC_INLINE std::vector<std::string> profiled_command(const CudaProfilerOptions& options) {
+/// The command that is watched; none if there is no such program.
+[[nodiscard]] inline std::vector<std::string> profiled_command(const CudaProfilerOptions& options) {
   if (!options.program.empty()) return options.program;
   std::error_code failed;
   // The path itself: in another process "/proc/self/exe" is another program.
@@ -109,8 +111,9 @@ MTMC_INLINE std::vector<std::string> profiled_command(const CudaProfilerOptions&
   return {std::move(self)};
 }
 
-MTMC_INLINE Profile run_profiler(const CudaProfilerOptions& options, const std::string& toolkit,
-                                 const std::string& folder) {
+/// Runs a job under the tool. Either a profile by counters, or the reason why there is none.
+[[nodiscard]] inline Profile run_profiler(const CudaProfilerOptions& options, const std::string& toolkit,
+                                          const std::string& folder) {
   Profile profile;
   auto program = profiled_command(options);
   if (program.empty()) {
@@ -159,8 +162,9 @@ MTMC_INLINE Profile run_profiler(const CudaProfilerOptions& options, const std::
   return profile;
 }
 
-MTMC_INLINE Profile report_profile(const std::map<std::string, double>& resources, const LaunchPlan& plan,
-                                   const Device& device) {
+/// What the compiler's report and the plan tell without counters.
+[[nodiscard]] inline Profile report_profile(const std::map<std::string, double>& resources,
+                                            const LaunchPlan& plan, const Device& device) {
   Profile profile;
   const auto report = resource_report(resources);
   if (report.registers <= 0) return profile;
