@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <fcntl.h>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <signal.h>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <type_traits>
 #include <unistd.h>
@@ -67,6 +70,22 @@ std::string start_error(const ChildOptions& options) {
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 } // namespace
+
+TEST_CASE("a limit that comes late reaches what a process has started before") {
+  SocketPair sockets;
+  ChildProcess child{{.arguments = {"sh", "-c", "(sleep 100 & wait) & sleep 100 & echo ready >&2; wait"},
+                      .descriptors = {{sockets.theirs.get(), 2}}}};
+  CHECK(read_line(sockets.mine.get()) == "ready");
+  std::set<pid_t> family;
+  while (family.size() < 3) family = processes::descendants(child.pid());
+  family.insert(child.pid());
+  CHECK(mtmc::detail::limit_family(child.pid(), RLIMIT_AS, std::uint64_t{1} << 30) == 0);
+  for (const auto pid : family) {
+    rlimit limit{};
+    CHECK(::prlimit(pid, RLIMIT_AS, nullptr, &limit) == 0);
+    CHECK(limit.rlim_max == std::uint64_t{1} << 30);
+  }
+}
 
 TEST_CASE("a child talks over the descriptors it was given") {
   SocketPair pair;

@@ -46,6 +46,10 @@ namespace detail {
 /// Sets one limit of another process, as far as its hard limit allows. 0, or the errno value of the failure.
 int limit_process(pid_t pid, __rlimit_resource resource, std::uint64_t value) noexcept;
 
+/// The same for a process and all that it has started by now; what any of them starts later inherits it. 0,
+/// or the errno value for the first.
+int limit_family(pid_t pid, __rlimit_resource resource, std::uint64_t value);
+
 [[nodiscard]] double seconds_of(const timeval& time) noexcept;
 
 /// Processor time, user and system, that all threads of a process have used so far, to the microsecond.

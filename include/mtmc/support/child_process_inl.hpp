@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <poll.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 
@@ -52,6 +55,26 @@ MTMC_INLINE int limit_process(pid_t pid, __rlimit_resource resource, std::uint64
   if (value < limit.rlim_max) limit.rlim_max = value;
   limit.rlim_cur = limit.rlim_max;
   return ::prlimit(pid, resource, &limit, nullptr) == 0 ? 0 : errno;
+}
+
+/// The processes that one has started and that have not ended.
+[[nodiscard]] inline std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const auto threads = std::filesystem::path("/proc") / std::to_string(pid) / "task";
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(threads, gone)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+MTMC_INLINE int limit_family(pid_t pid, __rlimit_resource resource, std::uint64_t value) {
+  // From above: a process that is limited starts none that is not.
+  const int error = limit_process(pid, resource, value);
+  if (error == 0)
+    for (const pid_t child : children_of(pid)) (void)limit_family(child, resource, value);
+  return error;
 }
 
 MTMC_INLINE double seconds_of(const timeval& time) noexcept {
@@ -91,7 +114,7 @@ MTMC_INLINE ChildProcess::ChildProcess(const ChildOptions& options) : pid_{detai
   exit_descriptor_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   (void)detail::limit_process(pid_, RLIMIT_CORE, 0);
   if (options.memory_limit == 0) return;
-  const int error = detail::limit_process(pid_, RLIMIT_AS, options.memory_limit);
+  const int error = detail::limit_family(pid_, RLIMIT_AS, options.memory_limit);
   if (error == 0 || error == ESRCH) return;
   end();
   throw ProcessStartError{"cannot limit the memory of " + options.arguments.front() + ": " +

@@ -41,8 +41,8 @@ struct ChildOptions {
   /// this process has open, close-on-exec or not.
   std::vector<PassedDescriptor> descriptors{};
   /// Most bytes of address space (RLIMIT_AS) for it and, each for itself, its descendants; 0: no limit. Set
-  /// from outside just after the start, because posix_spawn cannot: in its first microseconds the child runs
-  /// without it.
+  /// from outside just after the start, because posix_spawn cannot: until this thread has a core again, they
+  /// run without it.
   std::uint64_t memory_limit = 0;
   /// What it and its descendants may open, for as long as it is being started; null: whatever this process
   /// may. It must leave them /dev/null, for writing, if one of 0, 1 and 2 is not named.
