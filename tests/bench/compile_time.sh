@@ -4,8 +4,9 @@
 #
 # Usage: tests/bench/compile_time.sh [TREE...]     copies of the repository to compare; without TREE this one
 #
-# Budgets against json alone: declarations only 1.3 times, a host's own backend (the OpenCL example) 3 times, header-only 10 times
-# and 1.5 GB. Processor seconds, which other programs disturb least: medians of three, taken in turn; what takes a minute, once.
+# Budgets against json alone: declarations only 1.3 times, a host's own backend (the OpenCL example) 3 times, header-only 10
+# times and 1.5 GB. Processor seconds, which other programs disturb least: medians of three, taken in turn; what takes a
+# minute, once.
 set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- "$PWD"
@@ -23,16 +24,18 @@ EOF
 # MTMC_COMPILED: what the form was called before 0.2.
 separate="-DMTMC_SEPARATE_COMPILATION -DMTMC_COMPILED"
 
-measured() { # measured FILE FLAGS...: "processor seconds, peak KiB"
-  ${CXX:-g++} --version >/dev/null
-  file=$1
-  shift
-  python3 - ${CXX:-g++} -std=c++20 -O2 -DNDEBUG "$@" -c "$file" -o "$work/object.o" <<'EOF'
+used_by() { # used_by COMMAND...: "processor seconds, peak KiB of one process"
+  python3 - "$@" <<'EOF'
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL)
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(f"{used.ru_utime + used.ru_stime:.2f} {used.ru_maxrss}")
 EOF
+}
+measured() { # measured FILE FLAGS...
+  file=$1
+  shift
+  used_by "${CXX:-g++}" -std=c++20 -O2 -DNDEBUG "$@" -c "$file" -o "$work/object.o"
 }
 median() { sort -n "$1" | sed -n 2p | cut -d' ' -f1; }
 line() { awk "BEGIN { printf \"  %-44s %7.2f s  %6.2fx  %s\n\", \"$1\", $2, $2 / $json, \"${3-}\" }"; }
@@ -60,9 +63,7 @@ for tree; do
   line "mtmc.cpp" "${whole% *}" "$(awk "BEGIN { printf \"%.1f GB\", ${whole#* } / 1e6 }")"
   cmake -S "$tree" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
     -DCMAKE_CXX_COMPILER_LAUNCHER=env -DMTMC_BUILD_TESTS=OFF -DMTMC_BUILD_EXAMPLES=OFF >/dev/null
-  begin=$(date +%s%N)
-  cmake --build "$work/build" --target mtmc_compiled --parallel "$(nproc)" >/dev/null
-  seconds=$(awk "BEGIN { print ($(date +%s%N) - $begin) / 1e9 }")
-  line "mtmc::compiled, on all $(nproc) cores, by the clock" "$seconds"
+  whole=$(used_by cmake --build "$work/build" --target mtmc_compiled --parallel "$(nproc)")
+  line "mtmc::compiled, all its files" "${whole% *}" "$(awk "BEGIN { printf \"%.1f GB\", ${whole#* } / 1e6 }")"
   rm -rf "$work/build"
 done
