@@ -25,6 +25,10 @@ struct SizeCost {
   bool checked = true;
 };
 
+/// Whether a size is cheap enough for everything: calls of up to 2 ms on up to 1 MiB.
+[[nodiscard]] constexpr bool is_cheap(const SizeCost& cost) noexcept {
+  return cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
+}
 /// Whether a size is cheap enough for more than the necessary: calls of up to 20 ms on up to 16 MiB.
 [[nodiscard]] constexpr bool is_medium(const SizeCost& cost) noexcept {
   return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
@@ -64,7 +68,6 @@ struct PlannedCheck {
   std::vector<PlannedCheck> plan;
   std::array<bool, all_distributions.size()> used{};
   std::size_t turn = 0;
-  const auto is_cheap = [](const SizeCost& cost) { return cost.seconds <= 2e-3 && cost.bytes <= 0x1p20; };
   for (const auto size : order) {
     const auto& cost = sizes[size];
     const bool medium = is_medium(cost);
