@@ -94,6 +94,27 @@ template <class B> struct Isolating : B {
 
 } // namespace
 
+TEST_CASE("a busy moment while a task is prepared takes no checks from its candidates") {
+  const auto checks_of = [](bool busy) {
+    Bench<fake::Backend> bench;
+    std::map<std::size_t, int> calls;
+    bench.world->kernels["start"] = {[&](const Call& call) {
+      if (busy && calls[call.buffer<float>("C").size()]++ < 2)
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+      rows(call);
+    }};
+    // Of a size that is not timed.
+    int checks = 0;
+    const auto answer = bench.judge({[&](const Call& call) {
+      checks += call.buffer<float>("C").size() == 37 ? 1 : 0;
+      rows(call);
+    }});
+    CHECK(answer.correct());
+    return checks;
+  };
+  CHECK(checks_of(true) == checks_of(false));
+}
+
 TEST_CASE_TEMPLATE("an honest kernel is correct, fully checked and found faster", B, fake::Backend,
                    fake::Gpu) {
   Bench<B> bench;
