@@ -42,3 +42,5 @@ check("core/b.hpp: must not include <mtmc/core/a_inl.hpp>: definitions" core/a_i
 check("the folder odd is not in the table" odd/a.hpp ${nothing})
 check("is in a cycle: core/a.hpp -> core/b.hpp -> core/a.hpp" core/0.hpp "#include <mtmc/core/a.hpp>"
   core/a.hpp "#include <mtmc/core/b.hpp>" core/b.hpp "#include <mtmc/core/a.hpp>")
+check("is in a cycle: core/a.hpp -> core/b.hpp -> core/a.hpp" core/a.hpp "#include <mtmc/core/b.hpp>" core/b.hpp
+  "#include <mtmc/core/b_inl.hpp>" core/b_inl.hpp "#include <mtmc/core/b.hpp>\n#include <mtmc/core/a.hpp>")
