@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/threads/thread_grid.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/core/task.hpp>
