@@ -2,6 +2,10 @@
 
 # Every header compiles alone and twice, without a warning.
 foreach(header IN LISTS headers)
+  file(STRINGS ${header} old_place REGEX "works until 0\\.3\"")
+  if(old_place) # does no more than say so
+    continue()
+  endif()
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/include)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/headers_alone/${header}.cpp)
   file(GENERATE OUTPUT ${source} CONTENT "#include <${header}>\n#include <${header}>\n")

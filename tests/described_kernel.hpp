@@ -2,8 +2,8 @@
 /// Kernels as data for programs in other languages that launch them by other means.
 
 #include <mtmc/core/json.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <stdexcept>
 #include <utility>

@@ -4,10 +4,10 @@
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cpu/launch_limits.hpp>
 #include <mtmc/backend/cuda/launch_limits.hpp>
-#include <mtmc/core/device_presets.hpp>
+#include <mtmc/backend/device_presets.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/evaluator/captured_inputs.hpp>
-#include <mtmc/evaluator/problem_layout.hpp>
+#include <mtmc/evaluator/content/captured_inputs.hpp>
+#include <mtmc/evaluator/content/problem_layout.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 #pragma once
 // What mtmc-optimize and mtmc-evaluate share: exit codes, errors, evaluators, and Ctrl-C as a stop token.
 
-#include <mtmc/core/device_presets.hpp>
+#include <mtmc/backend/device_presets.hpp>
 #include <mtmc/mtmc.hpp>
 #include <mtmc/support/nearest_name.hpp>
 

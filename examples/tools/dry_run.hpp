@@ -94,11 +94,11 @@ inline Estimate show_first_request(const mtmc::CodingRequest& request, const mtm
     const nlohmann::json summary{{"task", request.seen.task.name},
                                  {"action", request.action.text()},
                                  {"prompt", prompt},
-                                 {"most_tokens_a_draft", most.tokens()},
-                                 {"most_cost_a_draft", most.cost},
-                                 {"most_drafts", estimate.drafts},
-                                 {"most_tokens", estimate.tokens},
-                                 {"most_cost", estimate.cost}};
+                                 {"max_tokens_a_draft", most.tokens()},
+                                 {"max_cost_a_draft", most.cost},
+                                 {"max_drafts", estimate.drafts},
+                                 {"max_tokens", estimate.tokens},
+                                 {"max_cost", estimate.cost}};
     std::printf("%s\n", as_text(summary).c_str());
     return estimate;
   }

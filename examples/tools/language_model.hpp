@@ -47,8 +47,8 @@ struct LanguageModelArguments {
   std::string prices;
   std::string examples;
   bool no_examples = false;
-  std::int64_t most_tokens = 0;
-  double most_cost = 0;
+  std::int64_t max_tokens_in_all = 0;
+  double max_cost = 0;
   mtmc::OpenAiCoderOptions options;
 };
 
@@ -91,7 +91,7 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
                "prompts without hardware, times and diagnostics: the same on every machine, so that --play "
                "fits anywhere")
       ->group(group);
-  option("--prompt-bytes", arguments.options.prompt.most_bytes, "largest prompt")->capture_default_str();
+  option("--prompt-bytes", arguments.options.prompt.max_bytes, "largest prompt")->capture_default_str();
   auto* const examples =
       option("--examples", arguments.examples, "folder of examples, beside the built-in ones")
           ->check(readable_file(true));
@@ -102,9 +102,9 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
       "--prices", arguments.prices,
       R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)")
       ->check(readable_file());
-  option("--most-tokens", arguments.most_tokens,
+  option("--max-tokens,--most-tokens", arguments.max_tokens_in_all,
          "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
-  option("--most-cost", arguments.most_cost, "the same for money, by --prices");
+  option("--max-cost,--most-cost", arguments.max_cost, "the same for money, by --prices");
   auto* const record =
       option("--record", arguments.record, "write all questions and answers to this cassette");
   auto* const play =
@@ -133,7 +133,7 @@ class LanguageModels {
 public:
   explicit LanguageModels(const LanguageModelArguments& arguments)
       : arguments_(arguments), transport_(make_transport(arguments)),
-        spending_({.tokens = arguments.most_tokens, .cost = arguments.most_cost}) {
+        spending_({.tokens = arguments.max_tokens_in_all, .cost = arguments.max_cost}) {
     if (!arguments.prices.empty()) prices_ = read_prices(arguments.prices);
   }
 

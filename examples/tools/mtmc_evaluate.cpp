@@ -2,9 +2,9 @@
 // start kernel.
 
 #include <mtmc/core/json.hpp>
-#include <mtmc/core/profile_grading.hpp>
 #include <mtmc/cuda_profiled.hpp>
 #include <mtmc/cuda_worker.hpp>
+#include <mtmc/observation/profile_grading.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // mtmc-worker: judges kernels for a host in another process or on another machine (mtmc::WorkerEvaluator).
-// It speaks JSON lines on standard input and output: see mtmc/evaluator/worker_protocol.hpp.
+// It speaks JSON lines on standard input and output: see mtmc/evaluator/worker/worker_protocol.hpp.
 
 #include <mtmc/cpu_worker.hpp>
 #include <mtmc/cuda_profiled.hpp>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     if (const auto code = mtmc::run_as_worker(argc, argv, backends)) return *code;
   if (argc > 1) {
     std::fprintf(stderr, "usage: mtmc-worker\n\nJudges kernels for a host that speaks the protocol of "
-                         "mtmc/evaluator/worker_protocol.hpp on its standard input and output.\n");
+                         "mtmc/evaluator/worker/worker_protocol.hpp on its standard input and output.\n");
     return option == "--help" ? 0 : 2;
   }
   const std::array<const char*, 2> arguments{argv[0], mtmc::worker_argument.data()};

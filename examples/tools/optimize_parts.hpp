@@ -1,9 +1,9 @@
 #pragma once
 // Who chooses, who writes and who judges in a run of mtmc-optimize.
 
+#include <mtmc/actions/replay_file.hpp>
+#include <mtmc/backend/device_presets.hpp>
 #include <mtmc/core/any.hpp>
-#include <mtmc/core/device_presets.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/loop/journal_replay.hpp>
 #include <mtmc/mtmc.hpp>
 

@@ -1,10 +1,10 @@
 #pragma once
 // What a run of mtmc-optimize leaves behind: files, JSON, and lines on the screen.
 
-#include <mtmc/core/describe.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/net/batch.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/support/file_io.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/cpu_worker.hpp>
-#include <mtmc/evaluator/worker_server.hpp>
+#include <mtmc/evaluator/worker/worker_server.hpp>
 
 #include <utility>
 

@@ -12,6 +12,9 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/actions/action_space_inl.hpp>
+#include <mtmc/actions/grid_applicability_inl.hpp>
+#include <mtmc/actions/replay_file_inl.hpp>
 #include <mtmc/analysis/complete_arguments_inl.hpp>
 #include <mtmc/analysis/kernel_analysis_inl.hpp>
 #include <mtmc/analysis/legality/fusion_legality_inl.hpp>
@@ -43,32 +46,26 @@
 #include <mtmc/coder/prompt_inl.hpp>
 #include <mtmc/coder/transform_inl.hpp>
 #include <mtmc/core/action_inl.hpp>
-#include <mtmc/core/describe_inl.hpp>
-#include <mtmc/core/grid_applicability_inl.hpp>
 #include <mtmc/core/json_fields_inl.hpp>
 #include <mtmc/core/json_inl.hpp>
-#include <mtmc/core/launch_lines_inl.hpp>
-#include <mtmc/core/profile_grading_inl.hpp>
-#include <mtmc/core/replay_file_inl.hpp>
-#include <mtmc/core/validate_task_inl.hpp>
 #include <mtmc/cpu_evaluator_inl.hpp>
 #include <mtmc/cpu_worker_inl.hpp>
 #include <mtmc/cuda_evaluator_inl.hpp>
 #include <mtmc/cuda_profiled_inl.hpp>
 #include <mtmc/cuda_worker_inl.hpp>
 #include <mtmc/evaluator/backend_conformance_inl.hpp>
-#include <mtmc/evaluator/captured_inputs_inl.hpp>
-#include <mtmc/evaluator/device_work_inl.hpp>
-#include <mtmc/evaluator/input_generation_inl.hpp>
-#include <mtmc/evaluator/judge_inl.hpp>
+#include <mtmc/evaluator/content/captured_inputs_inl.hpp>
+#include <mtmc/evaluator/content/device_work_inl.hpp>
+#include <mtmc/evaluator/content/input_generation_inl.hpp>
+#include <mtmc/evaluator/content/wrong_result_inl.hpp>
 #include <mtmc/evaluator/kernel_evaluator_inl.hpp>
-#include <mtmc/evaluator/timing_statistics_inl.hpp>
+#include <mtmc/evaluator/protocol/judge_inl.hpp>
+#include <mtmc/evaluator/timing/timing_statistics_inl.hpp>
 #include <mtmc/evaluator/worker_entry_inl.hpp>
 #include <mtmc/evaluator/worker_evaluator_inl.hpp>
-#include <mtmc/evaluator/wrong_result_inl.hpp>
+#include <mtmc/launcher/launcher_inl.hpp>
 #include <mtmc/loop/journal_inl.hpp>
 #include <mtmc/loop/journal_writer_inl.hpp>
-#include <mtmc/loop/launcher_inl.hpp>
 #include <mtmc/loop/loop_inl.hpp>
 #include <mtmc/loop/result_inl.hpp>
 #include <mtmc/net/batch_inl.hpp>
@@ -79,6 +76,8 @@
 #include <mtmc/net/endpoint_profile_inl.hpp>
 #include <mtmc/net/retry_inl.hpp>
 #include <mtmc/net/scoring_inl.hpp>
+#include <mtmc/observation/describe_inl.hpp>
+#include <mtmc/observation/profile_grading_inl.hpp>
 #include <mtmc/policy/chat_inl.hpp>
 #include <mtmc/policy/http_inl.hpp>
 #include <mtmc/policy/policy_card_inl.hpp>
@@ -91,4 +90,6 @@
 #include <mtmc/support/spawn_inl.hpp>
 #include <mtmc/support/subprocess_inl.hpp>
 #include <mtmc/support/temporary_folder_inl.hpp>
+#include <mtmc/task/launch_lines_inl.hpp>
+#include <mtmc/task/validate_task_inl.hpp>
 #include <mtmc/version_inl.hpp>

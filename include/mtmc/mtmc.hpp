@@ -8,6 +8,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/actions/replay_file.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/analysis/task_file.hpp>
@@ -16,8 +17,6 @@
 #include <mtmc/coder/replay.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/core/any.hpp>
-#include <mtmc/core/describe.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/cpu_evaluator.hpp>
 #include <mtmc/cpu_worker.hpp>
 #include <mtmc/cuda_evaluator.hpp>
@@ -27,6 +26,7 @@
 #include <mtmc/net/batch.hpp>
 #include <mtmc/net/cassette.hpp>
 #include <mtmc/net/curl.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/chat.hpp>
 #include <mtmc/policy/http.hpp>
 #include <mtmc/policy/random.hpp>

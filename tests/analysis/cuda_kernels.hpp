@@ -1,6 +1,7 @@
 #pragma once
 // CUDA kernels as an optimiser meets and writes them, and their structures.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/core/action.hpp>

@@ -21,7 +21,7 @@ namespace {
 std::int64_t steps_for(const std::string& source) {
   const mtmc::SyntaxNode tree = mtmc::parse(source);
   const mtmc::KernelAnalysis analysis(tree);
-  return mtmc::WorkBudget::most_steps - analysis.budget().left();
+  return mtmc::WorkBudget::max_steps - analysis.budget().left();
 }
 
 /// Parses, analyses and prints the text, and finds its regions.

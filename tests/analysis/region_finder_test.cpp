@@ -1,9 +1,9 @@
 // Regions of kernels with their facts, and the actions they lead to, checked by hand.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/region_path.hpp>
 #include <mtmc/analysis/task_builder.hpp>
-#include <mtmc/core/action.hpp>
 
 #include <doctest/doctest.h>
 

@@ -20,7 +20,7 @@ import cuda_kernels  # noqa: E402
 
 def group_size(kernel, seconds, memory):
     """Calls that the judge times together: as long as KernelEvaluatorOptions::shortest_timing, with at most
-    `largest_group` of them and `group_bytes` of buffers, which on a device of `memory` bytes is a 64th of it."""
+    `max_group_size` of them and `group_bytes` of buffers, which on a device of `memory` bytes is a 64th of it."""
     return max(1, min(32, math.ceil(200e-6 / seconds), int(memory / 64 / max(kernel["bytes"], 1))))
 
 

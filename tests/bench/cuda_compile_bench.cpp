@@ -2,8 +2,8 @@
 // toolkit. Needs NVRTC, but no GPU. Run it without arguments; it starts itself again.
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/stopwatch.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <chrono>

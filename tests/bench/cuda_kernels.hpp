@@ -2,15 +2,15 @@
 /// What the benchmarks of CUDA kernels share: tasks, kernels, the device or the word that there is none, and
 /// kernels as files that other programs time.
 
+#include <mtmc/actions/replay_file.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/core/launch_lines.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/cuda_evaluator.hpp>
-#include <mtmc/evaluator/timing_statistics.hpp>
+#include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/os_random.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <cstdint>
 #include <cstdio>

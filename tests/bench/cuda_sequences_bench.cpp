@@ -10,9 +10,9 @@
 
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/coder/replay.hpp>
-#include <mtmc/core/describe.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/loop/loop.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/replay.hpp>
 
 #include <CLI/CLI.hpp>

@@ -104,7 +104,7 @@ public:
     const mtmc::KernelEvaluatorOptions options{.explore_seconds = 0.05,
                                                .promote_seconds = 0.1,
                                                .shortest_timing = 1,
-                                               .largest_group = 4,
+                                               .max_group_size = 4,
                                                .compile_seconds = 8,
                                                .launch_seconds = 1};
     nlohmann::json text;

@@ -12,13 +12,14 @@
 // "Compiler" is `Evaluation::cost.compile`, which includes preprocessing twice, linking and the screens of
 // text and object; the bench says how that compares with one plain call of the same compiler.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/core/action.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
-#include <mtmc/evaluator/timing_statistics.hpp>
+#include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>

@@ -14,10 +14,10 @@
 
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/backend/cpu.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
-#include <mtmc/evaluator/timing_statistics.hpp>
+#include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/child_process.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <CLI/CLI.hpp>
 

@@ -6,12 +6,12 @@
 //   bench_launcher             a few seconds
 
 #include <mtmc/backend/cpu.hpp>
-#include <mtmc/core/launch_lines.hpp>
-#include <mtmc/loop/launcher.hpp>
+#include <mtmc/launcher/launcher.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <chrono>
 #include <cmath>

@@ -2,7 +2,7 @@
 /// A backend that forwards to `CpuBackend` and adds up where the time goes.
 
 #include <mtmc/backend/cpu.hpp>
-#include <mtmc/evaluator/judge.hpp>
+#include <mtmc/evaluator/protocol/judge.hpp>
 
 #include <chrono>
 #include <cstddef>

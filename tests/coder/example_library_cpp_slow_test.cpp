@@ -15,7 +15,7 @@ TEST_CASE("every built-in example in C++ is a task, and right after the step") {
   KernelEvaluatorOptions options;
   options.explore_seconds = 0.1;
   options.explore_pairs = 14;
-  options.locks.plausibility = false; // a ceiling measured on a busy machine would be too low
+  options.defences.plausibility = false; // a ceiling measured on a busy machine would be too low
   CpuEvaluator evaluator{{}, options};
   example_tasks::check_all(evaluator, languages::cpp, 7);
 }

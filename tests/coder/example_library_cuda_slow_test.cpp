@@ -17,7 +17,7 @@ KernelEvaluatorOptions quick() {
   KernelEvaluatorOptions options;
   options.explore_seconds = 0.05;
   options.explore_pairs = 7;
-  options.largest_group = 1;
+  options.max_group_size = 1;
   return options;
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("every built-in example in OpenCL is a task, and right after the step"
   KernelEvaluatorOptions options;
   options.explore_seconds = 0.1;
   options.explore_pairs = 14;
-  options.locks.plausibility = false; // a ceiling measured on a busy machine would be too low
+  options.defences.plausibility = false; // a ceiling measured on a busy machine would be too low
   KernelEvaluator<OpenClBackend> evaluator(std::move(*backend), options);
   example_tasks::check_all(evaluator, languages::opencl, 2);
 }

@@ -1,15 +1,15 @@
 // The library of examples: what it holds, what it finds, and what it says of files that are wrong. Whether
 // the kernels after a step are right is judged in the slow tests beside this one.
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
+#include <mtmc/backend/device_presets.hpp>
 #include <mtmc/coder/example_library.hpp>
-#include <mtmc/core/action.hpp>
-#include <mtmc/core/device_presets.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/stopwatch.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 

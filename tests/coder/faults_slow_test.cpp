@@ -67,13 +67,13 @@ OpenAiCoder coder_at(const fake::Server& server, bool stream = false, ChatClient
   endpoint.model = "model-1";
   endpoint.profile = endpoint_profile("openai");
   endpoint.retries.first_wait = 0.01;
-  endpoint.retries.longest_wait = 0.02;
+  endpoint.retries.max_wait = 0.02;
   endpoint.try_seconds = try_seconds;
   OpenAiCoderOptions options;
   options.shown_examples = 0;
   options.max_tokens = 1000;
   options.stream = stream;
-  options.most_silent_drafts = 100000;
+  options.max_silent_drafts = 100000;
   return OpenAiCoder(ChatClient(Endpoint(CurlTransport{}, endpoint), std::move(money)), options);
 }
 

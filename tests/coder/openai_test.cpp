@@ -76,7 +76,7 @@ struct Desk {
     endpoint.api_key = "secret-key";
     endpoint.model = "model-1";
     endpoint.profile = endpoint_profile(profile);
-    endpoint.retries.first_wait = endpoint.retries.longest_wait = 0;
+    endpoint.retries.first_wait = endpoint.retries.max_wait = 0;
     return ChatClient(Endpoint(transport, std::move(endpoint)), std::move(money));
   }
   [[nodiscard]] Draft draft(const CodingRequest& asked = request()) { return coder.implement(asked, {}); }

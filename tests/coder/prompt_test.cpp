@@ -132,7 +132,7 @@ TEST_CASE("for want of room pieces go in a stated order, and never what the answ
   const auto whole = build_prompt(request(), shown);
   std::vector<std::string> dropped;
   for (auto most = whole.bytes(); most > 0; most = most > 50 ? most - 50 : 0) {
-    const auto prompt = build_prompt(request(), shown, {.most_bytes = most});
+    const auto prompt = build_prompt(request(), shown, {.max_bytes = most});
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < whole.parts.size(); ++i)
       if (prompt.parts[i].text.empty() && !whole.parts[i].text.empty())
@@ -141,7 +141,7 @@ TEST_CASE("for want of room pieces go in a stated order, and never what the answ
     if (prompt.bytes() > most) break;
     dropped = missing;
   }
-  const auto least = build_prompt(request(), shown, {.most_bytes = 1});
+  const auto least = build_prompt(request(), shown, {.max_bytes = 1});
   CHECK(ids(least) ==
         std::vector<std::string>{"role", "rules", "format", "task", "kernel", "region", "action"});
   auto prompt = whole;

@@ -1,5 +1,5 @@
+#include <mtmc/actions/replay_file.hpp>
 #include <mtmc/coder/replay.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 

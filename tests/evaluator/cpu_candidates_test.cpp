@@ -69,7 +69,7 @@ RealEvaluator& evaluator() {
 
 /// The same without screens, which see at once that a kernel keeps state: the checks behind them see it too.
 RealEvaluator& unscreened() {
-  static RealEvaluator shared{CpuBackend{{.locks = {.text_screen = false, .object_screen = false}}},
+  static RealEvaluator shared{CpuBackend{{.defences = {.text_screen = false, .object_screen = false}}},
                               {.explore_seconds = 0.05, .promote_seconds = 0.1, .launch_seconds = 1.5}};
   return shared;
 }

@@ -1,5 +1,5 @@
 // Hooks of a task: what the judge asks them, what it does with their answers, and what happens if they fail.
-#include <mtmc/evaluator/input_generation.hpp>
+#include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 
 #include <doctest/doctest.h>

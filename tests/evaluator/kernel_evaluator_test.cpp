@@ -1,5 +1,5 @@
 // The whole protocol on a backend of C++ functions with a made-up clock: every rule, no compiler, no waiting.
-#include <mtmc/evaluator/half_precision.hpp>
+#include <mtmc/evaluator/content/half_precision.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 
 #include <doctest/doctest.h>
@@ -388,7 +388,7 @@ TEST_CASE_TEMPLATE(
 TEST_CASE_TEMPLATE("a single element that came out small is not asked for digits that larger ones never had",
                    B, fake::Backend, fake::Gpu) {
   Bench<B> bench;
-  bench.options.locks.distributions = false;
+  bench.options.defences.distributions = false;
   const auto off_by = [](float error) {
     return fake::Kernel{[error](const Call& call) {
       rows(call);
@@ -636,7 +636,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
   int timed_groups = 0;
   const auto verdict = [&](auto besides, auto take_off) {
     Bench<B> bench;
-    take_off(bench.options.locks);
+    take_off(bench.options.defences);
     return bench
         .judge({[&](const Call& call) {
                   timed_groups = bench.world->timed_groups;
@@ -646,8 +646,8 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
         .verdict;
   };
   const auto check = [&](Verdict right, auto besides, auto lock) {
-    CHECK(verdict(besides, [](EvaluatorLocks&) {}) == right);
-    CHECK(verdict(besides, [lock](EvaluatorLocks& locks) { locks.*lock = false; }) == Verdict::correct);
+    CHECK(verdict(besides, [](EvaluatorDefences&) {}) == right);
+    CHECK(verdict(besides, [lock](EvaluatorDefences& defences) { defences.*lock = false; }) == Verdict::correct);
   };
   SUBCASE("red zones") {
     check(
@@ -656,7 +656,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           rows(call);
           *call.buffer<float>("C").end() = 1;
         },
-        &EvaluatorLocks::red_zones);
+        &EvaluatorDefences::red_zones);
   }
   SUBCASE("inputs unchanged") {
     check(
@@ -666,7 +666,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           for (const char* name : {"A", "b"})
             for (float& value : call.buffer<float>(name)) value = -value;
         },
-        &EvaluatorLocks::inputs_unchanged);
+        &EvaluatorDefences::inputs_unchanged);
   }
   SUBCASE("same bits") {
     check(
@@ -676,7 +676,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           float& first = call.buffer<float>("C")[0];
           if (call.earlier % 2 == 1) first *= 1.0000001f;
         },
-        &EvaluatorLocks::same_bits);
+        &EvaluatorDefences::same_bits);
   }
   SUBCASE("distributions") {
     check(
@@ -686,7 +686,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           for (const float value : call.buffer<const float>("A"))
             if (value > 4) call.buffer<float>("C")[0] = 0;
         },
-        &EvaluatorLocks::distributions);
+        &EvaluatorDefences::distributions);
   }
   SUBCASE("sizes") {
     check(
@@ -695,7 +695,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           rows(call);
           if (call.scalar("K") == 5) call.buffer<float>("C")[0] += 1;
         },
-        &EvaluatorLocks::sizes);
+        &EvaluatorDefences::sizes);
   }
   SUBCASE("timed results") {
     check(
@@ -704,7 +704,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           rows(call);
           if (timed_groups > 4) call.buffer<float>("C")[0] += 1;
         },
-        &EvaluatorLocks::timed_results);
+        &EvaluatorDefences::timed_results);
   }
   SUBCASE("precision") {
     check(
@@ -713,7 +713,7 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
           rows(call);
           for (float& value : call.buffer<float>("C")) value = bfloat16_to_float(float_to_bfloat16(value));
         },
-        &EvaluatorLocks::precision);
+        &EvaluatorDefences::precision);
   }
 }
 
@@ -756,7 +756,7 @@ TEST_CASE_TEMPLATE("what lies in and around buffers is never the same twice", B,
 TEST_CASE_TEMPLATE("one of the second runs takes place in a fresh process", B, fake::Backend, fake::Gpu) {
   for (const bool fresh : {true, false}) {
     Bench<B> bench;
-    bench.options.locks.fresh_process = fresh;
+    bench.options.defences.fresh_process = fresh;
     int restarts = 0;
     int calls = 0;
     CHECK(bench
@@ -781,10 +781,10 @@ TEST_CASE_TEMPLATE("groups are no larger than the number of buffers allows", B, 
   }
 }
 
-TEST_CASE_TEMPLATE("an identity says that locks are off", B, fake::Backend, fake::Gpu) {
+TEST_CASE_TEMPLATE("an identity says that defences are off", B, fake::Backend, fake::Gpu) {
   Bench<B> bench;
-  bench.options.locks.precision = false;
-  CHECK(bench.evaluator().identity().find("without all of its locks") != std::string::npos);
+  bench.options.defences.precision = false;
+  CHECK(bench.evaluator().identity().find("without all of its defences") != std::string::npos);
 }
 
 TEST_CASE_TEMPLATE("scratch buffers are poisoned before every call and guarded", B, fake::Backend,

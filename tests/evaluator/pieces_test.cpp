@@ -1,11 +1,11 @@
-#include <mtmc/evaluator/case_book.hpp>
-#include <mtmc/evaluator/case_inputs.hpp>
-#include <mtmc/evaluator/check_plan.hpp>
-#include <mtmc/evaluator/guarded_buffer.hpp>
-#include <mtmc/evaluator/influence.hpp>
-#include <mtmc/evaluator/poison.hpp>
-#include <mtmc/evaluator/task_check.hpp>
-#include <mtmc/evaluator/wrong_result.hpp>
+#include <mtmc/evaluator/content/case_inputs.hpp>
+#include <mtmc/evaluator/content/guarded_buffer.hpp>
+#include <mtmc/evaluator/content/poison.hpp>
+#include <mtmc/evaluator/content/wrong_result.hpp>
+#include <mtmc/evaluator/protocol/case_book.hpp>
+#include <mtmc/evaluator/protocol/check_plan.hpp>
+#include <mtmc/evaluator/protocol/influence.hpp>
+#include <mtmc/evaluator/protocol/task_check.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,9 @@
 // on a device may do to it.
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/evaluator/refusal.hpp>
+#include <mtmc/evaluator/protocol/refusal.hpp>
+#include <mtmc/evaluator/worker/worker_verdicts.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/evaluator/worker_verdicts.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>

@@ -3,8 +3,8 @@
 //   worker_program host      with the opt-in
 //   worker_program stranger  without
 //   worker_program hang      with the opt-in, and the kernel never ends
+#include <mtmc/evaluator/worker/worker_server.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/evaluator/worker_server.hpp>
 
 #include <chrono>
 #include <cstdio>

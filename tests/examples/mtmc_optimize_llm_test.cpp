@@ -93,9 +93,9 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   CHECK(shown(text.output) == Contains("of money"));
   const auto json = ask(tasks, nowhere, {"--dry-run", "--prices", prices, "--steps", "3", "--json"});
   const auto line = json_lines(json.output).at(0);
-  CHECK(line["most_drafts"] == 6);
-  CHECK(line["most_tokens_a_draft"].get<int>() > 16384);
-  CHECK(line["most_cost"].get<double>() == doctest::Approx(6 * line["most_cost_a_draft"].get<double>()));
+  CHECK(line["max_drafts"] == 6);
+  CHECK(line["max_tokens_a_draft"].get<int>() > 16384);
+  CHECK(line["max_cost"].get<double>() == doctest::Approx(6 * line["max_cost_a_draft"].get<double>()));
 }
 
 TEST_CASE("--dry-run over several tasks ends with their sum, and says where no price fits") {
@@ -259,15 +259,15 @@ TEST_CASE("what was recorded is played without the server, as long as the same i
   CHECK(shown(done.error) == Contains("without --plain-prompt"));
 }
 
-TEST_CASE("--most-cost ends the run before it could be passed, with what was found and exit code 0") {
+TEST_CASE("--max-cost ends the run before it could be passed, with what was found and exit code 0") {
   auto tasks = one_task();
   const auto prices = tasks.add_text("prices.json", R"([{"model": "*", "prompt": 1, "completion": 1000}])");
   fake::Server server(
       [](const fake::Request&, fake::Connection& connection) { connection.answer(200, says("No idea.")); });
   // 0.501 an answer, and 1 set aside for its 1000 tokens.
   const auto done = ask(tasks, server.url("/v1"),
-                        {"--prices", prices, "--most-cost", "2.2", "--answer-tokens", "1000", "--repairs",
-                         "0", "--steps", "20", "--patience", "0"});
+                        {"--prices", prices, "--max-cost", "2.2", "--answer-tokens", "1000", "--repairs", "0",
+                         "--steps", "20", "--patience", "0"});
   CHECK(done.code == 0);
   CHECK(server.request_count() == 3);
   CHECK(shown(done.output) == Contains("the cap is 2.2"));

@@ -69,7 +69,7 @@ nlohmann::json play(const mtmc::AnyTransport& transport, const std::string& url,
                     double try_seconds = 600) {
   mtmc::EndpointOptions endpoint{.base_url = url, .model = "played-model"};
   endpoint.try_seconds = try_seconds;
-  endpoint.retries.first_wait = endpoint.retries.longest_wait = 0.01;
+  endpoint.retries.first_wait = endpoint.retries.max_wait = 0.01;
   mtmc::ChatClientOptions money;
   money.prices = {{.model = "played-*", .prompt = 1.1, .completion = 4.4, .cached = 0.3}};
   mtmc::OpenAiCoderOptions asking;

@@ -44,3 +44,8 @@ check("is in a cycle: core/a.hpp -> core/b.hpp -> core/a.hpp" core/0.hpp "#inclu
   core/a.hpp "#include <mtmc/core/b.hpp>" core/b.hpp "#include <mtmc/core/a.hpp>")
 check("is in a cycle: core/a.hpp -> core/b.hpp -> core/a.hpp" core/a.hpp "#include <mtmc/core/b.hpp>" core/b.hpp
   "#include <mtmc/core/b_inl.hpp>" core/b_inl.hpp "#include <mtmc/core/b.hpp>\n#include <mtmc/core/a.hpp>")
+check("loop/b.hpp: speaks of CUDA" loop/b.hpp "// starts CUDA")
+set(moved "#pragma message(\"mtmc/core/a.hpp is mtmc/task/a.hpp now\")\n#include <mtmc/task/a.hpp>")
+check("2 headers keep the layering" core/a.hpp "${moved}" task/a.hpp ${nothing})
+check("analysis/b.hpp: includes <mtmc/core/a.hpp> by its old place" core/a.hpp "${moved}" task/a.hpp ${nothing}
+  analysis/b.hpp "#include <mtmc/core/a.hpp>")

@@ -1,16 +1,16 @@
 // The hand-made CUDA sequences (tests/data/sequences/cuda): their steps follow each other through the search,
 // their kernels compile, and on a GPU the whole loop runs by them.
 
+#include <mtmc/actions/replay_file.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/driver.hpp>
 #include <mtmc/coder/replay.hpp>
-#include <mtmc/core/launch_lines.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/cuda_evaluator.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/policy/replay.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 

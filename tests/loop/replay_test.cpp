@@ -1,9 +1,9 @@
 // Whole runs by replay: hand-made steps through the real compiler and judge, and a recorded run once more.
 
+#include <mtmc/actions/replay_file.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/coder/replay.hpp>
-#include <mtmc/core/replay_file.hpp>
 #include <mtmc/cpu_evaluator.hpp>
 #include <mtmc/loop/journal_replay.hpp>
 #include <mtmc/loop/loop.hpp>

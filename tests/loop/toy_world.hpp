@@ -3,6 +3,7 @@
 /// and clocks. A kernel's text is the list of what was done to it; its time and its correctness follow from
 /// that list, the seed of the world and nothing else.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/support/philox.hpp>

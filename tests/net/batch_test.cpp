@@ -406,7 +406,7 @@ TEST_CASE("a full file is followed by the next one, also after a new start") {
   const auto size = [&](const std::string& name) { return batch.text(name).size(); };
   SUBCASE("by requests") {
     for (int i = 0; i < 7; ++i) {
-      BatchTransport transport{{.folder = batch.path, .most_requests = 3}};
+      BatchTransport transport{{.folder = batch.path, .max_requests = 3}};
       (void)pending_id(transport, chat_request("{}", std::to_string(i)));
     }
     CHECK(lines_of(batch.path + "/requests-1.jsonl").size() == 3);
@@ -414,7 +414,7 @@ TEST_CASE("a full file is followed by the next one, also after a new start") {
     CHECK(lines_of(batch.path + "/requests-1-3.jsonl").size() == 1);
   }
   SUBCASE("by bytes") {
-    BatchTransport transport{{.folder = batch.path, .most_bytes = 1000}};
+    BatchTransport transport{{.folder = batch.path, .max_bytes = 1000}};
     for (int i = 0; i < 5; ++i)
       (void)pending_id(transport, chat_request(body_of(std::string(300, 'x')), std::to_string(i)));
     CHECK(size("requests-1.jsonl") <= 1000);
@@ -501,7 +501,7 @@ TEST_CASE("a folder is used by one process at a time") {
   CHECK_THROWS_WITH_AS((void)batch.open(), doctest::Contains("another process is using this batch"),
                        mtmc::Error);
   CHECK_THROWS_WITH_AS((BatchTransport{{.folder = ""}}), doctest::Contains("mtmc.net.001"), mtmc::Error);
-  CHECK_THROWS_WITH_AS((BatchTransport{{.folder = batch.path, .most_askings = 0}}),
+  CHECK_THROWS_WITH_AS((BatchTransport{{.folder = batch.path, .max_askings = 0}}),
                        doctest::Contains("mtmc.net.001"), mtmc::Error);
   CHECK_THROWS_WITH_AS((BatchTransport{{.folder = "/proc/none"}}), doctest::Contains("mtmc.net.002"),
                        mtmc::Error);

@@ -38,7 +38,7 @@ EndpointOptions endpoint(const std::string& profile = "openai") {
   options.model = "model-1";
   options.profile = endpoint_profile(profile);
   options.retries.first_wait = 0;
-  options.retries.longest_wait = 0;
+  options.retries.max_wait = 0;
   return options;
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("a request holds what the endpoint's profile knows, and nothing else")
     auto hot = question();
     hot.temperature = 1.5;
     const auto body = detail::parse_text(chat_body(hot, profile, "m"), true);
-    CHECK(body.at("temperature").get<double>() <= profile.highest_temperature);
+    CHECK(body.at("temperature").get<double>() <= profile.max_temperature);
     CHECK(body.contains("max_tokens") != body.contains("max_completion_tokens"));
     CHECK_FALSE(body.contains("n"));
   }
@@ -434,7 +434,7 @@ TEST_CASE("what waits for its answer stays within the cap, for it will be paid")
 TEST_CASE("a stop ends a question at once, also between its tries") {
   auto options = endpoint();
   options.retries.first_wait = 100;
-  options.retries.longest_wait = 100;
+  options.retries.max_wait = 100;
   std::stop_source source;
   ScriptedTransport transport([&](const HttpRequest&) { return http(503, "busy"); });
   ChatClient client(Endpoint(transport, options));
@@ -468,7 +468,7 @@ TEST_CASE("an answer that was lost may have been paid for in full, so that a cap
 
 TEST_CASE("a stop while it waits to ask again costs nothing more") {
   auto options = endpoint();
-  options.retries.first_wait = options.retries.longest_wait = 100;
+  options.retries.first_wait = options.retries.max_wait = 100;
   std::stop_source source;
   ScriptedTransport transport([&](const HttpRequest&) { return lost(TransportFailure::timeout); });
   ChatClient client(Endpoint(transport, options));

@@ -150,7 +150,7 @@ TEST_CASE("pages of a proxy and broken JSON are answers: who reads them judges t
 
 TEST_CASE("a body larger than allowed is cut, whoever takes it") {
   if (!can_run()) return;
-  const mtmc::CurlOptions options{.largest_body = 1000};
+  const mtmc::CurlOptions options{.max_body = 1000};
   for (const bool streamed : {false, true}) {
     CAPTURE(streamed);
     std::size_t taken = 0;
@@ -185,7 +185,7 @@ TEST_CASE("10 GB are not taken, nor is memory for them") {
           [=](const fake::Request&, fake::Connection& connection) {
             connection.answer_huge(std::int64_t{10} << 30, length_told);
           },
-          {.largest_body = 8 << 20}, streamed ? take_all : mtmc::BodySink{});
+          {.max_body = 8 << 20}, streamed ? take_all : mtmc::BodySink{});
       CHECK(response.failure == TransportFailure::too_large);
     }
   }
@@ -354,7 +354,7 @@ TEST_CASE("a stop request ends an answer that keeps coming") {
   fake::Server server([](const fake::Request&, fake::Connection& connection) {
     connection.answer_huge(std::int64_t{1} << 40, false);
   });
-  auto transport = direct({.largest_body = std::int64_t{1} << 41});
+  auto transport = direct({.max_body = std::int64_t{1} << 41});
   std::stop_source stop;
   std::size_t taken = 0;
   const auto response = send(

@@ -304,7 +304,7 @@ TEST_CASE("no more connections are kept than allowed") {
   if (!can_run()) return;
   fake::Server server(
       [](const fake::Request&, fake::Connection& connection) { connection.answer(200, "{}"); });
-  auto transport = direct({.most_kept = 0});
+  auto transport = direct({.max_kept = 0});
   for (int i = 0; i < 3; ++i) REQUIRE(send(transport, post(server.url())).ok());
   CHECK(server.connections() == 3);
 }

@@ -303,7 +303,7 @@ ChatClient client_of(const std::string& base_url, const std::string& profile) {
   options.base_url = base_url;
   options.model = "model-1";
   options.profile = endpoint_profile(profile);
-  options.retries.first_wait = options.retries.longest_wait = 0;
+  options.retries.first_wait = options.retries.max_wait = 0;
   return ChatClient(Endpoint(CurlTransport{}, options));
 }
 

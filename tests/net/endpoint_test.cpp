@@ -322,7 +322,7 @@ TEST_CASE(
   });
   mtmc::EndpointOptions options;
   options.base_url = "http://127.0.0.1:1/v1";
-  options.retries = {.most = 6, .first_wait = 0, .longest_wait = 0};
+  options.retries = {.most = 6, .first_wait = 0, .max_wait = 0};
   mtmc::Endpoint stranger(transport, options);
   CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);
   CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);

@@ -117,7 +117,7 @@ TEST_CASE("waits double from half a second to eight, less up to a quarter") {
   }
   CHECK_FALSE(wait(answer(503), 6).has_value());
 
-  const RetryRules patient{.most = 100000, .first_wait = 3, .longest_wait = 20};
+  const RetryRules patient{.most = 100000, .first_wait = 3, .max_wait = 20};
   CHECK(*wait_before_retry(patient, answer(503), 4, 0, then) == doctest::Approx(20));
   CHECK(*wait_before_retry(patient, answer(503), 99999, 0, then) == doctest::Approx(20));
   CHECK_FALSE(wait_before_retry({.most = 0}, answer(503), 1, 0, then).has_value());
@@ -138,7 +138,7 @@ TEST_CASE("a server that asks for more than two minutes is not asked again") {
   CHECK_FALSE(asked("Retry-After", "121").has_value());
   CHECK_FALSE(asked("retry-after-ms", "120001").has_value());
   CHECK_FALSE(asked("Retry-After", "Sun, 06 Nov 1994 08:51:38 GMT").has_value());
-  const RetryRules rules{.longest_asked = 5};
+  const RetryRules rules{.max_asked_wait = 5};
   CHECK_FALSE(wait_before_retry(rules, answer(503, {}, {{"Retry-After", "6"}}), 1, 0, then).has_value());
 }
 

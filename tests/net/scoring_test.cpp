@@ -89,12 +89,12 @@ TEST_CASE("where a server takes arrays, 200 continuations are one request") {
     CHECK(answer.requests == (kind == "vllm" ? 1 : 2)); // SGLang is shown the context first
   }
   const toy_scoring::Place place("vllm");
-  auto scorer = place.scorer({.most_at_once = 64});
+  auto scorer = place.scorer({.max_at_once = 64});
   const auto answer = scorer.score(context, many, {});
   check_scores(place, context, answer, many);
   CHECK(answer.requests == 4);
 
-  auto small = place.scorer({.most_echoed_bytes = 10 * (context.size() + 12)});
+  auto small = place.scorer({.max_echoed_bytes = 10 * (context.size() + 12)});
   const auto pieces = small.score(context, many, {});
   check_scores(place, context, pieces, many);
   CHECK(pieces.requests == 20);
@@ -322,7 +322,7 @@ TEST_CASE("a method that is asked for is the only one that is tried") {
 
 TEST_CASE("options that mean nothing are refused") {
   const toy_scoring::Place place("vllm");
-  for (const auto& wrong : {ScoringOptions{.most_at_once = 0}, ScoringOptions{.rotations = 0},
+  for (const auto& wrong : {ScoringOptions{.max_at_once = 0}, ScoringOptions{.rotations = 0},
                             ScoringOptions{.least_label_mass = 2}, ScoringOptions{.choice_share = 0},
                             ScoringOptions{.answers = 0}, ScoringOptions{.answer_tokens = 0}})
     CHECK_THROWS_WITH_AS((void)place.scorer(wrong), doctest::Contains("mtmc.net.001"), Error);

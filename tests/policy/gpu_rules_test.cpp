@@ -1,5 +1,6 @@
 // The rules policy on GPUs: which optimisation first, by facts, resources and roofline.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/policy/rules.hpp>
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/policy/rules.hpp>
 
 #include <doctest/doctest.h>

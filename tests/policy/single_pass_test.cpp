@@ -1,3 +1,4 @@
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/policy/single_pass.hpp>
 
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 #include <mtmc/analysis/signature.hpp>
 #include <mtmc/analysis/stated_argument.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <cstddef>
 #include <string>

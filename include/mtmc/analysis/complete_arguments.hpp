@@ -4,9 +4,9 @@
 #include <mtmc/analysis/signature.hpp>
 #include <mtmc/analysis/stated_argument.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
-#include <mtmc/core/validate_task.hpp>
+#include <mtmc/task/launch_lines.hpp>
+#include <mtmc/task/validate_task.hpp>
 
 #include <algorithm>
 #include <cstddef>

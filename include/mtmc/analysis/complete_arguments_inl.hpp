@@ -8,10 +8,10 @@
 #include <mtmc/analysis/syntax/unfinished.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
-#include <mtmc/core/validate_task.hpp>
 #include <mtmc/support/nearest_name.hpp>
+#include <mtmc/task/launch_lines.hpp>
+#include <mtmc/task/validate_task.hpp>
 
 #include <algorithm>
 #include <cstddef>

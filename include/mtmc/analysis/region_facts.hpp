@@ -171,8 +171,8 @@ private:
   void add_scalar_dependences();
 
   /// Lists are for people and prompts; beyond this nobody reads on.
-  static constexpr std::size_t most_accesses = 64;
-  static constexpr std::size_t most_dependences = 64;
+  static constexpr std::size_t max_accesses = 64;
+  static constexpr std::size_t max_dependences = 64;
 
   const Piece& piece_;
   const FunctionAnalysis& function_;

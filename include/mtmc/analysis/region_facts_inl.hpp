@@ -228,7 +228,7 @@ MTMC_INLINE void FactsBuilder::add_accesses() {
       double& count = touched[entry->second].second;
       count = std::max(count, elements_touched(access, index));
     }
-    if (facts_.accesses.size() >= most_accesses) return;
+    if (facts_.accesses.size() >= max_accesses) return;
     const std::string& subscript = at_size_.movement(index).subscript;
     if (!seen.insert(name + (access.write ? '<' : '>') + subscript).second) return;
     AccessFacts fact;
@@ -346,7 +346,7 @@ MTMC_INLINE char FactsBuilder::symbol_of(Directions set) noexcept {
 }
 
 MTMC_INLINE void FactsBuilder::enter(DependenceFacts fact) {
-  if (facts_.dependences.size() < most_dependences &&
+  if (facts_.dependences.size() < max_dependences &&
       std::find(facts_.dependences.begin(), facts_.dependences.end(), fact) == facts_.dependences.end())
     facts_.dependences.push_back(std::move(fact));
 }

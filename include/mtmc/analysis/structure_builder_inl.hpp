@@ -12,10 +12,10 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/structure.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/expression.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <cstddef>

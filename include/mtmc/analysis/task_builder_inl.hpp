@@ -4,7 +4,7 @@
 #include <mtmc/analysis/complete_arguments.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/compiled.hpp>
-#include <mtmc/core/validate_task.hpp>
+#include <mtmc/task/validate_task.hpp>
 
 namespace mtmc::inline MTMC_ABI {
 

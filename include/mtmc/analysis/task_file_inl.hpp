@@ -6,8 +6,8 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/task_parts.hpp>
-#include <mtmc/core/validate_task.hpp>
 #include <mtmc/support/nearest_name.hpp>
+#include <mtmc/task/validate_task.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <cstddef>

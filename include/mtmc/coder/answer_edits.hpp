@@ -210,10 +210,10 @@ struct EditOutcome {
 [[nodiscard]] inline std::string nearest_lines(std::string_view text, std::string_view search) {
   auto lines = answer_lines(text);
   auto wanted = answer_lines(search);
-  constexpr std::size_t most_lines = 2000;
-  constexpr std::size_t most_wanted = 20;
-  lines.resize(std::min(lines.size(), most_lines));
-  wanted.resize(std::min(wanted.size(), most_wanted));
+  constexpr std::size_t max_lines = 2000;
+  constexpr std::size_t max_wanted = 20;
+  lines.resize(std::min(lines.size(), max_lines));
+  wanted.resize(std::min(wanted.size(), max_wanted));
   // Where the block would start if the equal lines are to lie on each other.
   std::map<std::size_t, int> votes;
   for (std::size_t j = 0; j < wanted.size(); ++j)

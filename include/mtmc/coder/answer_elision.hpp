@@ -117,8 +117,8 @@ struct CommentWords {
   if (words.words.empty()) return words.begins_with_dots;
   if (words.begins_with_dots && any_of(after_dots)) return true;
   // Longer ones tell of something: "loop over the existing rows of the tile, one by one ..."
-  constexpr std::size_t most_words = 6;
-  if (words.ends_with_dots && words.words.size() <= most_words) {
+  constexpr std::size_t max_words = 6;
+  if (words.ends_with_dots && words.words.size() <= max_words) {
     if (any_of(before_dots)) return true;
     if (std::find(first_before_dots.begin(), first_before_dots.end(), words.words.front()) !=
         first_before_dots.end())

@@ -88,10 +88,10 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
     return failed_answer(AnswerFailure::ambiguous,
                          "The kernel is spread over several blocks." + std::string(send_whole_kernel), prose);
   auto missing = partial->missing;
-  constexpr std::size_t most_named = 6;
-  if (missing.size() > most_named) missing.resize(most_named);
+  constexpr std::size_t max_named = 6;
+  if (missing.size() > max_named) missing.resize(max_named);
   std::string message = "The code does not define `" + joined(missing, "`, `") + "`";
-  if (!partial->defined.empty() && partial->defined.size() <= most_named)
+  if (!partial->defined.empty() && partial->defined.size() <= max_named)
     message += " (it defines `" + joined(partial->defined, "`, `") + "`)";
   message += ", which the launch lines launch. Send the whole kernel and define it, or write a line `" +
              std::string(launch_marker(options.language)) + " launch NAME...` for its new name.";
@@ -109,7 +109,7 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
   std::vector<Code> codes;
   AnswerContext context(options);
   // Launch lines alone are short.
-  constexpr std::size_t most_launch_bytes = 4096;
+  constexpr std::size_t max_launch_bytes = 4096;
   for (const auto& block : answer.blocks) {
     const auto fit = fit_of_tag(block.tag, options.language);
     if (!block.closed || fit == TagFit::foreign || trim(block.body).empty()) continue;
@@ -118,7 +118,7 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
     if (fit == TagFit::neutral && trim(block.body).starts_with('{')) continue;
     auto text = repaired_code(block.body);
     const auto split = split_launch_lines(text, options.language);
-    if (text.size() < most_launch_bytes && !split.launches.empty() &&
+    if (text.size() < max_launch_bytes && !split.launches.empty() &&
         trim(read_code(split.rest, options.language.syntax).plain).empty())
       context.use_launch_lines(text);
     else
@@ -215,8 +215,8 @@ struct JsonWithCode {
   if (read.open_end || fenced_blocks(text).open_end)
     return truncated_answer("The last edit or its code block has no end.", read.prose);
   // Each edit goes over the whole kernel.
-  constexpr std::size_t most_edits = 200;
-  if (read.edits.size() > most_edits)
+  constexpr std::size_t max_edits = 200;
+  if (read.edits.size() > max_edits)
     return failed_answer(AnswerFailure::edit_no_match,
                          "The answer has more than 200 edits." + std::string(send_whole_kernel), read.prose);
   auto source = normalize_text(options.parent->source);
@@ -225,7 +225,7 @@ struct JsonWithCode {
   std::size_t failed = 0;
   bool applied = false;
   // Enough for a model to see what it did; more would only be long.
-  constexpr std::size_t most_explained = 5;
+  constexpr std::size_t max_explained = 5;
   for (std::size_t i = 0; i < read.edits.size(); ++i) {
     const auto& edit = read.edits[i];
     if (const auto elision = find_elision(read_code(edit.replace, options.language.syntax), edit.replace))
@@ -244,7 +244,7 @@ struct JsonWithCode {
     const bool ambiguous = outcome.kind == EditOutcome::Kind::ambiguous;
     if (failure == AnswerFailure::none)
       failure = ambiguous ? AnswerFailure::edit_ambiguous : AnswerFailure::edit_no_match;
-    if (++failed > most_explained) continue;
+    if (++failed > max_explained) continue;
     problems += "Edit " + std::to_string(i + 1) + ' ';
     if (!edit.problem.empty()) {
       problems += edit.problem + ".\n";

@@ -1,6 +1,7 @@
 #pragma once
 /// Examples of one optimisation step, before and after, for a coder's prompt (paper: in-context examples).
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/core/kernel.hpp>
 
 #include <cstddef>

@@ -34,7 +34,7 @@ struct OpenAiCoderOptions {
   /// Longest time of one draft, with all that is asked for it, in seconds.
   double seconds = 1800;
   /// So many drafts in a row without an answer end the run with an error instead of one more failed draft.
-  int most_silent_drafts = 3;
+  int max_silent_drafts = 3;
   /// Called with each prompt before it is sent, to redact or replace pieces. May be called from several
   /// threads.
   std::function<void(Prompt&, const CodingRequest&)> revise{};
@@ -46,7 +46,7 @@ struct OpenAiCoderOptions {
 /// once.
 ///
 /// `implement` throws `Error` (`mtmc.net.003`) where no draft will succeed: the endpoint refuses the key or
-/// the request, or was silent for `most_silent_drafts` drafts. All else is in the draft: `endpoint` (no
+/// the request, or was silent for `max_silent_drafts` drafts. All else is in the draft: `endpoint` (no
 /// answer), `refused`, `truncated`, `no_kernel`, `unchanged`, `budget`, `declined` (too long), `cancelled`,
 /// or `pending`.
 class OpenAiCoder {

@@ -5,8 +5,8 @@
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/deadline.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ namespace detail {
 
 /// A draft for an answer that did not come; throws where none will.
 [[nodiscard]] inline Draft draft_without_answer(const ChatAnswer& answer, const EndpointOptions& endpoint,
-                                                std::atomic<int>& silent, int most_silent) {
+                                                std::atomic<int>& silent, int max_silent) {
   const auto place = endpoint.model + " at " + endpoint.base_url;
   switch (answer.failure) {
   case ChatFailure::pending: {
@@ -61,9 +61,9 @@ namespace detail {
   default:
     break;
   }
-  if (++silent >= most_silent)
+  if (++silent >= max_silent)
     throw Error(error_id::net_endpoint,
-                "the endpoint gave no usable answer to " + std::to_string(most_silent) +
+                "the endpoint gave no usable answer to " + std::to_string(max_silent) +
                     " drafts in a row; the last time: " + answer.message,
                 "Mend what the message names (a server that is down, a limit of rates, an address that is "
                 "another's); a run with a journal goes on from here when it is resumed",
@@ -186,7 +186,7 @@ MTMC_INLINE Draft OpenAiCoder::implement(const CodingRequest& request, std::stop
   };
   const auto failed = [&](const ChatAnswer& without) {
     return with_usage(detail::draft_without_answer(without, client_.endpoint().options(), *silent_,
-                                                   options_.most_silent_drafts));
+                                                   options_.max_silent_drafts));
   };
   if (answer.failure != ChatFailure::none) return failed(answer);
   *silent_ = 0;

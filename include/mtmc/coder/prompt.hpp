@@ -80,7 +80,7 @@ struct Prompt {
 
 struct PromptOptions {
   /// Largest prompt in bytes (about three a token).
-  std::size_t most_bytes = std::size_t{96} << 10;
+  std::size_t max_bytes = std::size_t{96} << 10;
   /// Newest history entries shown.
   std::size_t history = 8;
   /// Ask for search/replace edits instead of the whole text; for kernels of several hundred lines.
@@ -91,7 +91,7 @@ struct PromptOptions {
   bool plain = false;
 };
 
-/// The prompt for one request, with these examples; fits `options.most_bytes` as far as it can. Equal
+/// The prompt for one request, with these examples; fits `options.max_bytes` as far as it can. Equal
 /// requests give equal prompts.
 [[nodiscard]] Prompt build_prompt(const CodingRequest& request, std::span<const Example* const> examples,
                                   const PromptOptions& options = {});

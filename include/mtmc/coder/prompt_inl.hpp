@@ -4,7 +4,7 @@
 #include <mtmc/coder/example_library.hpp>
 #include <mtmc/coder/prompt.hpp>
 #include <mtmc/compiled.hpp>
-#include <mtmc/core/describe.hpp>
+#include <mtmc/observation/describe.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -137,14 +137,14 @@ namespace detail {
 
 /// A failed attempt and why, in at most so many diagnostics.
 [[nodiscard]] inline std::string failure_text(const RepairContext& repair) {
-  constexpr std::size_t most_diagnostics = 8;
+  constexpr std::size_t max_diagnostics = 8;
   const auto& evaluation = repair.evaluation;
   std::string text = "# Your last attempt failed: " + std::string(to_string(evaluation.verdict)) + '\n' +
                      fenced(fence_tag(repair.kernel.language), repair.kernel.source);
   std::size_t shown = 0;
   for (const auto& diagnostic : evaluation.diagnostics) {
     if (diagnostic.severity != Severity::error && shown > 0) continue;
-    if (++shown > most_diagnostics) break;
+    if (++shown > max_diagnostics) break;
     text += "- ";
     if (diagnostic.line > 0) text += "line " + std::to_string(diagnostic.line) + ": ";
     text += diagnostic.message + '\n';
@@ -251,7 +251,7 @@ MTMC_INLINE Prompt build_prompt(const CodingRequest& asked, std::span<const Exam
   add(prompt_part::region, detail::region_text(request));
   add(prompt_part::action, detail::action_text(request));
   if (request.repair) add(prompt_part::failure, detail::failure_text(*request.repair));
-  (void)prompt.fit(options.most_bytes);
+  (void)prompt.fit(options.max_bytes);
   return prompt;
 }
 

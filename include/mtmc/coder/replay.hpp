@@ -1,8 +1,8 @@
 #pragma once
 /// The coder that answers from a sequence of steps known beforehand. No model, no network, no cost.
 
+#include <mtmc/actions/replay.hpp>
 #include <mtmc/core/concepts.hpp>
-#include <mtmc/core/replay.hpp>
 #include <mtmc/support/sha256.hpp>
 
 #include <stop_token>

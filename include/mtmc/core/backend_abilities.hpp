@@ -164,7 +164,8 @@ enum class BackendAbility {
   isolates_programs,
   /// `static constexpr bool runs_judge_kernels = true`: the backend compiles CUDA C++, and the handle of a
   /// buffer is an address on the device. Inputs, poisons and red zones are then made there, results are
-  /// compared there, and references stay there under a mask (evaluator/device_kernel.hpp). Without it the
+  /// compared there, and references stay there under a mask (evaluator/content/device_kernel.hpp). Without it
+  /// the
   /// host does all that.
   runs_judge_kernels
 };

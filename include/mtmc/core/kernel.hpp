@@ -31,6 +31,14 @@ struct Language {
   Syntax syntax = Syntax::c_family;
   UnknownFields unknown{};
 
+  /// Of a file that holds a kernel: ".cu". ".txt", or ".py" by its syntax, for a host's own language.
+  [[nodiscard]] std::string file_extension() const {
+    if (name == "cpp") return ".cpp";
+    if (name == "cuda") return ".cu";
+    if (name == "opencl") return ".cl";
+    return syntax == Syntax::python ? ".py" : ".txt";
+  }
+
   friend bool operator==(const Language&, const Language&) = default;
 };
 

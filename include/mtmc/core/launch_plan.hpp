@@ -68,7 +68,7 @@ struct LaunchArgument {
   /// Extents of a tensor map's box, evaluated: as many as the buffer has, outermost first.
   std::vector<std::int64_t> operands{};
   BoundBuffer bound{};
-  /// Named options of a tensor map, evaluated; see core/launch_lines.hpp.
+  /// Named options of a tensor map, evaluated; see task/launch_lines.hpp.
   std::map<std::string, std::int64_t> options{};
   UnknownFields unknown{};
 

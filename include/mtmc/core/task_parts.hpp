@@ -15,9 +15,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// The content of a file. `what` it is, for the `Error` (`mtmc.task.001`) where it cannot be read, is larger
 /// than any text of a kernel, or is something that never ends, such as a pipe or a device.
 [[nodiscard]] inline std::string read_task_part(const std::string& path, std::string_view what) {
-  constexpr off_t most_bytes = off_t{64} << 20;
+  constexpr off_t max_bytes = off_t{64} << 20;
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0 && (!S_ISREG(facts.st_mode) || facts.st_size > most_bytes))
+  if (::stat(path.c_str(), &facts) == 0 && (!S_ISREG(facts.st_mode) || facts.st_size > max_bytes))
     throw Error(error_id::task_unreadable,
                 "cannot read the " + std::string(what) +
                     (S_ISREG(facts.st_mode) ? ": it has more than 64 MiB" : ": it is no file"),

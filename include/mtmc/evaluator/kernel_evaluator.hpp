@@ -4,7 +4,7 @@
 #include <mtmc/core/any.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
-#include <mtmc/evaluator/refusal_rule.hpp>
+#include <mtmc/evaluator/protocol/refusal_rule.hpp>
 
 #include <concepts>
 #include <functional>
@@ -49,7 +49,7 @@ public:
   /// Seconds that one call of a task's own kernel may take while the task is prepared.
   [[nodiscard]] double start_seconds() const { return judge_.start_seconds(); }
 
-  /// For cache keys: protocol version, locks that are off, and what the backend says of itself.
+  /// For cache keys: protocol version, defences that are off, and what the backend says of itself.
   [[nodiscard]] std::string identity() const { return judge_.identity(); }
   [[nodiscard]] int concurrency_limit() const { return judge_.concurrency_limit(); }
 

@@ -3,7 +3,7 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
-#include <mtmc/evaluator/trust_protocol.hpp>
+#include <mtmc/evaluator/protocol/trust_protocol.hpp>
 
 #include <utility>
 

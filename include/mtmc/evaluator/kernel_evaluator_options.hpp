@@ -9,10 +9,10 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// The locks of the trust protocol that can be taken off one by one, to show what each of them holds.
-/// Comparison with the reference, deadlines and the backend's own locks are not among them. Never take one
+/// The defences of the trust protocol that can be switched off one by one, to show what each of them stops.
+/// Comparison with the reference, deadlines and the backend's own defences are not among them. Never switch one
 /// off where candidates are not trusted.
-struct EvaluatorLocks {
+struct EvaluatorDefences {
   /// Outputs and scratch buffers hold other values before each run.
   bool poison = true;
   /// Writes next to a buffer are found.
@@ -38,7 +38,7 @@ struct EvaluatorLocks {
   /// No call may be faster than its inputs can be read.
   bool plausibility = true;
 
-  friend bool operator==(const EvaluatorLocks&, const EvaluatorLocks&) = default;
+  friend bool operator==(const EvaluatorDefences&, const EvaluatorDefences&) = default;
 };
 
 /// Settings of the trust protocol. The defaults are meant for real work; a test may make them smaller.
@@ -67,7 +67,7 @@ struct KernelEvaluatorOptions {
   double shortest_timing = 200e-6;
   /// Most calls of one group, and most bytes of all its buffers, scratch included (0 = 16 MiB, or a 64th of
   /// the device's memory where inputs are made there, if that is more). Fewer where memory is short.
-  int largest_group = 32;
+  int max_group_size = 32;
   std::int64_t group_bytes = 0;
   /// Most buffers of all groups of one kernel, since each may cost this process a descriptor.
   int group_buffers = 256;
@@ -105,7 +105,7 @@ struct KernelEvaluatorOptions {
   /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
   /// system. Never set it where candidates are not trusted.
   std::optional<std::uint64_t> seed{};
-  EvaluatorLocks locks{};
+  EvaluatorDefences defences{};
 
   friend bool operator==(const KernelEvaluatorOptions&, const KernelEvaluatorOptions&) = default;
 };

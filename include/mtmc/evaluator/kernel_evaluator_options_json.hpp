@@ -6,7 +6,7 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Every field may be missing; the names are those of the members. `locks` have no JSON form, so that no file
+/// Every field may be missing; the names are those of the members. `defences` have no JSON form, so that no file
 /// can take one off.
 inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   const KernelEvaluatorOptions defaults;
@@ -20,7 +20,7 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   visit.optional("explore_pairs", noun.explore_pairs, defaults.explore_pairs);
   visit.optional("promote_pairs", noun.promote_pairs, defaults.promote_pairs);
   visit.optional("shortest_timing", noun.shortest_timing, defaults.shortest_timing);
-  visit.optional("largest_group", noun.largest_group, defaults.largest_group);
+  visit.optional("largest_group", noun.max_group_size, defaults.max_group_size);
   visit.optional("group_bytes", noun.group_bytes, defaults.group_bytes);
   visit.optional("group_buffers", noun.group_buffers, defaults.group_buffers);
   visit.optional("cold", noun.cold, defaults.cold);

@@ -1,8 +1,8 @@
 #pragma once
 /// How a program becomes a worker: one line at the start of `main`. Light; `worker_backends<...>()` for
-/// backends of your own is in evaluator/worker_server.hpp, the one for the CPU in cpu_worker.hpp.
+/// backends of your own is in evaluator/worker/worker_server.hpp, the one for the CPU in cpu_worker.hpp.
 
-#include <mtmc/evaluator/worker_backends.hpp>
+#include <mtmc/evaluator/worker/worker_backends.hpp>
 
 #include <atomic>
 #include <optional>

@@ -2,8 +2,8 @@
 /// Definitions of evaluator/worker_entry.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/evaluator/worker/worker_service.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
-#include <mtmc/evaluator/worker_service.hpp>
 #include <mtmc/support/program_roles.hpp>
 
 #include <optional>

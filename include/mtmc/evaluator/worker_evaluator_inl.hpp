@@ -2,9 +2,9 @@
 /// Definitions of evaluator/worker_evaluator.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/evaluator/worker/worker_pool.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/evaluator/worker_pool.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #pragma once
 /// A recorded run as a sequence that a loop can replay: every draft again, judged anew.
 
-#include <mtmc/core/replay.hpp>
+#include <mtmc/actions/replay.hpp>
 #include <mtmc/loop/journal.hpp>
 
 #include <map>

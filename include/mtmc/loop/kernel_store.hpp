@@ -26,7 +26,7 @@ public:
 
   /// Where a kernel lies, relative to the run's folder: "kernels/0123456789abcdef.cu".
   [[nodiscard]] static std::string kernel_file(std::string_view id, const Language& language) {
-    return "kernels/" + std::string(id.substr(0, name_length)) + extension_of(language);
+    return "kernels/" + std::string(id.substr(0, name_length)) + language.file_extension();
   }
   /// Where an answer lies, relative to the run's folder.
   [[nodiscard]] static std::string text_file(std::string_view id) {
@@ -67,13 +67,6 @@ public:
 
 private:
   static constexpr std::size_t name_length = 16;
-
-  [[nodiscard]] static std::string extension_of(const Language& language) {
-    if (language.name == "cpp") return ".cpp";
-    if (language.name == "cuda") return ".cu";
-    if (language.name == "opencl") return ".cl";
-    return language.syntax == Syntax::python ? ".py" : ".txt";
-  }
 
   [[noreturn]] static void changed(const std::string& path) {
     throw Error(error_id::journal_read, "the file's content is not what the journal says",

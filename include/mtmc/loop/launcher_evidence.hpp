@@ -1,35 +1,5 @@
 #pragma once
-/// What was proved of a kernel, for the head of its launcher.
+/// Moved to launcher/launcher_evidence.hpp: this place works until 0.3.
 
-#include <mtmc/core/conditions.hpp>
-#include <mtmc/core/evaluation.hpp>
-#include <mtmc/core/task.hpp>
-
-#include <optional>
-#include <string>
-#include <vector>
-
-namespace mtmc::inline MTMC_ABI {
-
-/// What was proved of a kernel, and with what; `Result::evidence` has it of a run. What is empty is not
-/// known, and the launcher does not speak of it.
-struct LauncherEvidence {
-  /// As `environment_key::compile_command` has it: a launcher in C++ asks for the same flags, one of a CUDA
-  /// kernel hands the same options to NVRTC.
-  std::string compile_command{};
-  /// As `environment_key::kernel_environment` has it: with which variables its threads ran.
-  std::string kernel_environment{};
-  /// Seconds of one call, on average of the sizes that were timed; 0 = not known.
-  double seconds = 0;
-  /// Version of the compiler.
-  std::string compiler{};
-  /// Name of the device, and its architecture.
-  std::string device{};
-  std::string arch{};
-  /// Over the start kernel, where there is one that was measured.
-  std::optional<SpeedUp> speed_up{};
-  /// At which the kernel was found correct.
-  std::vector<ProblemSize> verified_sizes{};
-};
-
-} // namespace mtmc
+#pragma message("mtmc/loop/launcher_evidence.hpp is mtmc/launcher/launcher_evidence.hpp now; the old place works until 0.3")
+#include <mtmc/launcher/launcher_evidence.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 /// How a loop searches, what it may spend, and where it keeps its journal.
 
-#include <mtmc/core/action.hpp>
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/loop/budget.hpp>
 #include <mtmc/loop/observer.hpp>

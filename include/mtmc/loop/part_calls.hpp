@@ -4,11 +4,11 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/validate_evaluation.hpp>
 #include <mtmc/loop/journal_writer.hpp>
 #include <mtmc/loop/options.hpp>
 #include <mtmc/loop/parts.hpp>
 #include <mtmc/loop/search_state.hpp>
+#include <mtmc/observation/validate_evaluation.hpp>
 #include <mtmc/support/deadline.hpp>
 
 #include <atomic>

@@ -5,8 +5,8 @@
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
+#include <mtmc/launcher/launcher_evidence.hpp>
 #include <mtmc/loop/budget.hpp>
-#include <mtmc/loop/launcher_evidence.hpp>
 
 #include <optional>
 #include <string>

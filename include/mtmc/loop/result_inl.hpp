@@ -3,9 +3,9 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/conditions.hpp>
-#include <mtmc/core/launch_lines.hpp>
-#include <mtmc/loop/launcher.hpp>
+#include <mtmc/launcher/launcher.hpp>
 #include <mtmc/loop/result.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 namespace mtmc::inline MTMC_ABI {
 

@@ -43,7 +43,7 @@ public:
   /// asking again at once would find the same. Where a batch expired, was cancelled, or ran out of time
   /// (`batch_expired`, `batch_cancelled`, `request_timeout`), or a limit of rates was met (429, but for a
   /// quota that is used up), the request is written again, under a new id and in the next round, up to
-  /// `most_askings`; then it is a response of that status (504 where it expired, 503 where it was cancelled).
+  /// `max_askings`; then it is a response of that status (504 where it expired, 503 where it was cancelled).
   ///
   /// `malformed_request`: a body that is no JSON object, asks for a stream, or fits into no file.
   /// `unavailable`: something else than a POST to chat completions, completions, responses or embeddings,

@@ -79,9 +79,9 @@ template <class Work> auto as_record_error(std::string_view what, const std::str
 class BatchFolder {
 public:
   explicit BatchFolder(BatchOptions options) : options_(std::move(options)) {
-    constexpr int most_askings = 99; // what an id has room for
-    if (options_.folder.empty() || options_.most_requests < 1 || options_.most_bytes < 1 ||
-        options_.most_askings < 1 || options_.most_askings > most_askings)
+    constexpr int max_askings = 99; // what an id has room for
+    if (options_.folder.empty() || options_.max_requests < 1 || options_.max_bytes < 1 ||
+        options_.max_askings < 1 || options_.max_askings > max_askings)
       throw Error(error_id::net_options, "a batch needs a folder, limits of at least 1, and 1 to 99 askings",
                   "Correct BatchOptions", options_.folder);
     as_record_error("the folder cannot be created", options_.folder,
@@ -254,10 +254,10 @@ private:
   void read_answers_of(const std::string& path) {
     const auto text = as_record_error("the answers cannot be read", path, [&] { return read_file(path); });
     // A file of something else would fill the screen.
-    constexpr std::size_t most_told = 10;
+    constexpr std::size_t max_told = 10;
     std::size_t told = 0;
     const auto complain = [&](std::size_t number, const std::string& what) {
-      if (++told <= most_told) problems_.push_back(line_place(path, number) + ": " + what);
+      if (++told <= max_told) problems_.push_back(line_place(path, number) + ": " + what);
     };
     for_each_line(text, [&](std::string_view line, std::size_t number) {
       auto answer = read_batch_answer(line);
@@ -267,8 +267,8 @@ private:
       const auto [place, first] = answers_.try_emplace(answer.id);
       if (first || answer.response.ok() || !place->second.response.ok()) place->second = std::move(answer);
     });
-    if (told > most_told)
-      problems_.push_back(path + ": " + std::to_string(told - most_told) + " more lines of this kind");
+    if (told > max_told)
+      problems_.push_back(path + ": " + std::to_string(told - max_told) + " more lines of this kind");
   }
 
   /// What is wrong with an answer whose id nobody gave.
@@ -290,7 +290,7 @@ private:
     for (auto& file : files_) {
       if (file.name.round != round_) continue;
       const bool suits = file.requests == 0 || (file.model == model && file.url == url);
-      if (suits && file.requests < options_.most_requests && file.bytes + bytes <= options_.most_bytes)
+      if (suits && file.requests < options_.max_requests && file.bytes + bytes <= options_.max_bytes)
         return file;
       next.part = std::max(next.part, file.name.part + 1);
     }

@@ -58,14 +58,14 @@ struct BatchTransport::State {
     const std::scoped_lock held(lock);
     const auto first_id = folder.id_of(known_by);
     const detail::BatchAnswer* answer = nullptr;
-    for (int asking = 1; asking <= folder.options().most_askings; ++asking) {
+    for (int asking = 1; asking <= folder.options().max_askings; ++asking) {
       const auto id = detail::BatchId::again(first_id, asking);
       answer = folder.answer(id);
       if (answer != nullptr && answer->unasked) continue;
       if (answer != nullptr) break;
       if (!folder.asked(id)) {
         auto line = detail::BatchFolder::request_line(id, url, canonical_body);
-        if (line.size() + 1 > folder.options().most_bytes)
+        if (line.size() + 1 > folder.options().max_bytes)
           return detail::not_sent(TransportFailure::malformed_request,
                                   "the request is larger than a file of a batch may be");
         folder.ask(id, known_by.hash, model, url, std::move(line));

@@ -13,11 +13,11 @@ struct BatchOptions {
   /// Created where it is missing. Answers are looked for in it and in its folder "answers".
   std::string folder;
   /// Largest number of requests in one file, at least 1; OpenAI takes 50,000.
-  std::size_t most_requests = 50'000;
+  std::size_t max_requests = 50'000;
   /// Largest size of one file, in bytes; OpenAI takes 200 MB.
-  std::size_t most_bytes = 200'000'000;
+  std::size_t max_bytes = 200'000'000;
   /// How often a request is asked, 1 to 99, where its batch expires, is cancelled or runs out of time.
-  int most_askings = 3;
+  int max_askings = 3;
 
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };

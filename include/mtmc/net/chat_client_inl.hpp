@@ -77,7 +77,7 @@ MTMC_INLINE std::string chat_body(const ChatRequest& request, const EndpointProf
   if (request.max_tokens > 0)
     body[profile.max_completion_tokens ? "max_completion_tokens" : "max_tokens"] = request.max_tokens;
   if (request.temperature && profile.temperature)
-    body["temperature"] = std::min(*request.temperature, profile.highest_temperature);
+    body["temperature"] = std::min(*request.temperature, profile.max_temperature);
   if (request.top_p && profile.top_p) body["top_p"] = *request.top_p;
   if (request.seed && profile.seed) body["seed"] = *request.seed;
   if (!request.stop.empty() && profile.stop) body["stop"] = request.stop;
@@ -120,7 +120,7 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
                               "the answer has no choices: " + detail::shortened(response.body));
   ChatAnswer answer;
   for (const auto& one : *choices) {
-    if (answer.choices.size() == detail::most_choices) break;
+    if (answer.choices.size() == detail::max_choices) break;
     auto& choice = answer.choices.emplace_back();
     detail::add_message(member(one, "message"), choice);
     choice.finish = detail::read_finish_reason(member(one, "finish_reason"));
@@ -139,8 +139,8 @@ MTMC_INLINE void ChatClient::demand_price() const {
 
 MTMC_INLINE Usage ChatClient::most_of(const ChatRequest& request) const {
   Usage most;
-  most.prompt_tokens = detail::most_tokens_of(detail::prompt_bytes(request));
-  most.completion_tokens = detail::most_answer_tokens(request, options_.answer_tokens);
+  most.prompt_tokens = detail::max_tokens_of(detail::prompt_bytes(request));
+  most.completion_tokens = detail::max_answer_tokens(request, options_.answer_tokens);
   most.cost = cost_of(find_price(options_.prices, endpoint_.options().model), most);
   return most;
 }
@@ -165,8 +165,8 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
   ChatAnswer answer;
   int tries = 0;
   bool renamed = false;
-  constexpr int most_lessons = 12;
-  for (int lesson = 0; lesson <= most_lessons; ++lesson) {
+  constexpr int max_lessons = 12;
+  for (int lesson = 0; lesson <= max_lessons; ++lesson) {
     const auto profile = endpoint_.profile();
     std::string body;
     try {
@@ -262,7 +262,7 @@ MTMC_INLINE ChatAnswer ChatClient::ask(const ChatRequest& asked, Deadline deadli
     }
     // Some models answer fields that they do not allow with 403.
     const bool refused = answer.failure == ChatFailure::bad_request || response.status == 403;
-    if (!refused || lesson == most_lessons) break;
+    if (!refused || lesson == max_lessons) break;
     const auto error = read_endpoint_error(response);
     bool learnt = false;
     endpoint_.learn([&](EndpointProfile& known) {

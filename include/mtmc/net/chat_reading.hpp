@@ -70,7 +70,7 @@ inline void add_message(const Json* message, ChatChoice& choice) {
 }
 
 /// More answers than anybody asks for are left out.
-inline constexpr std::size_t most_choices = 128;
+inline constexpr std::size_t max_choices = 128;
 
 /// False where there is none, or one of numbers that cannot be.
 [[nodiscard]] inline bool read_usage(const Json& body, Usage& usage) {
@@ -176,7 +176,7 @@ private:
     if (choices == nullptr || !choices->is_array()) return;
     for (const auto& piece : *choices) {
       const auto index = static_cast<std::size_t>(count_in(member(piece, "index")).value_or(0));
-      if (index >= most_choices) continue;
+      if (index >= max_choices) continue;
       if (answer_.choices.size() <= index) answer_.choices.resize(index + 1);
       auto& choice = answer_.choices[index];
       const auto before = choice.content.size() + choice.reasoning.size();

@@ -12,7 +12,7 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// Tokens of a text, rather too many than too few.
-[[nodiscard]] inline std::int64_t most_tokens_of(std::size_t bytes) {
+[[nodiscard]] inline std::int64_t max_tokens_of(std::size_t bytes) {
   return static_cast<std::int64_t>(bytes / 2 + 1);
 }
 /// Tokens of a text as they usually are.
@@ -56,7 +56,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 /// Most tokens of all answers to a request, with what `extra` asks for; `otherwise` where nothing limits
 /// them.
-[[nodiscard]] inline std::int64_t most_answer_tokens(const ChatRequest& request, std::int64_t otherwise) {
+[[nodiscard]] inline std::int64_t max_answer_tokens(const ChatRequest& request, std::int64_t otherwise) {
   constexpr std::int64_t endless = 1'000'000'000'000;
   auto limit = request.max_tokens > 0 ? request.max_tokens : otherwise;
   std::int64_t count = std::max(request.count, 1);

@@ -69,7 +69,7 @@ struct CurlExchange {
     return static_cast<CurlExchange*>(self)->guarded(size * count, [&](CurlExchange& exchange) {
       exchange.last_move = Clock::now();
       exchange.head_bytes += static_cast<std::int64_t>(size * count);
-      if (exchange.head_bytes > exchange.options.largest_headers)
+      if (exchange.head_bytes > exchange.options.max_headers)
         exchange.ended = TransportFailure::too_large;
       else
         exchange.head.take({data, size * count});
@@ -110,7 +110,7 @@ private:
   }
 
   void take_body(std::string_view piece) {
-    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(options.largest_body - body_bytes, 0));
+    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(options.max_body - body_bytes, 0));
     if (piece.size() > room) ended = TransportFailure::too_large;
     piece = piece.substr(0, room);
     body_bytes += static_cast<std::int64_t>(piece.size());
@@ -204,8 +204,8 @@ struct CurlEnd {
     return "no connection, name and TLS included, within " + seconds_text(exchange.options.connect_seconds);
   case TransportFailure::too_large:
     return exchange.head.complete()
-               ? "the answer is larger than " + std::to_string(exchange.options.largest_body) + " bytes"
-               : "the head of the answer is larger than " + std::to_string(exchange.options.largest_headers) +
+               ? "the answer is larger than " + std::to_string(exchange.options.max_body) + " bytes"
+               : "the head of the answer is larger than " + std::to_string(exchange.options.max_headers) +
                      " bytes, or one of its lines than 100 kB";
   case TransportFailure::dropped:
     return "the connection ended before the answer did, after " + std::to_string(exchange.body_bytes) +

@@ -76,7 +76,7 @@ MTMC_INLINE HttpResponse CurlTransport::send(const HttpRequest& request, const B
   // What failed may have left something behind; a new handle costs less than to find out.
   if (response.arrived()) {
     library.easy_reset(handle.easy());
-    state_->handles.keep(std::move(handle), state_->options.most_kept);
+    state_->handles.keep(std::move(handle), state_->options.max_kept);
   }
 
   response.status = exchange.head.status();

@@ -26,13 +26,13 @@ struct CurlOptions {
   /// silent until its first byte, because a model that does not stream thinks first.
   double idle_seconds = 120;
   /// Most bytes of the body of an answer, whether a sink takes them or not.
-  std::int64_t largest_body = std::int64_t{64} << 20;
+  std::int64_t max_body = std::int64_t{64} << 20;
   /// Most bytes of its status line and headers.
-  std::int64_t largest_headers = std::int64_t{256} << 10;
+  std::int64_t max_headers = std::int64_t{256} << 10;
   /// HTTP/2 over TLS where library and server have it.
   bool http2 = true;
   /// Most connections kept open while no request uses them.
-  int most_kept = 64;
+  int max_kept = 64;
 
   friend bool operator==(const CurlOptions&, const CurlOptions&) = default;
 };

@@ -178,7 +178,7 @@ private:
   settings.set(option::http_version, http2 ? curl_value::http_2_over_tls : curl_value::http_1_1);
   const double milliseconds = std::clamp(options.connect_seconds * 1e3, 1.0, 1e9);
   settings.set(option::connect_timeout_milliseconds, static_cast<long>(milliseconds));
-  settings.set(option::largest_file, std::max<std::int64_t>(options.largest_body, 1));
+  settings.set(option::largest_file, std::max<std::int64_t>(options.max_body, 1));
   if (!options.ca_file.empty()) settings.set(option::ca_file, options.ca_file.c_str());
   if (!options.proxy.empty()) settings.set(option::proxy, options.proxy.c_str());
   if (!options.no_proxy.empty()) settings.set(option::no_proxy, options.no_proxy.c_str());

@@ -20,7 +20,7 @@ struct EndpointProfile {
   /// The limit is called `max_completion_tokens` instead of `max_tokens`.
   bool max_completion_tokens = false;
   bool temperature = true;
-  double highest_temperature = 2;
+  double max_temperature = 2;
   bool top_p = false;
   bool seed = false;
   bool stop = false;

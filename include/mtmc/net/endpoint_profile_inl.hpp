@@ -44,7 +44,7 @@ namespace detail {
       {.name = "anthropic",
        .base_url = "https://api.anthropic.com/v1",
        .url_part = "api.anthropic.com",
-       .highest_temperature = 1,
+       .max_temperature = 1,
        .top_p = true,
        .stop = true,
        .stream_usage = true},

@@ -17,10 +17,10 @@ struct RetryRules {
   /// Seconds before the second try; doubled each time.
   double first_wait = 0.5;
   /// Seconds, at most, where the server names none.
-  double longest_wait = 8;
+  double max_wait = 8;
   /// Longest wait in seconds that a server may ask for (`Retry-After`); one that asks for more is not asked
   /// again.
-  double longest_asked = 120;
+  double max_asked_wait = 120;
 
   friend bool operator==(const RetryRules&, const RetryRules&) = default;
 };

@@ -168,11 +168,11 @@ MTMC_INLINE std::optional<double> wait_before_retry(const RetryRules& rules, con
                                                     int tries, double chance, std::int64_t now) {
   if (response.ok() || tries > rules.most || !detail::may_end_otherwise(response)) return std::nullopt;
   if (const auto asked = detail::asked_wait(response, now); asked && *asked > 0)
-    return *asked <= rules.longest_asked ? asked : std::nullopt;
-  constexpr int most_doublings = 30;
+    return *asked <= rules.max_asked_wait ? asked : std::nullopt;
+  constexpr int max_doublings = 30;
   const double doubled =
-      rules.first_wait * static_cast<double>(std::int64_t{1} << std::min(tries - 1, most_doublings));
-  return std::min(doubled, rules.longest_wait) * (1 - 0.25 * chance);
+      rules.first_wait * static_cast<double>(std::int64_t{1} << std::min(tries - 1, max_doublings));
+  return std::min(doubled, rules.max_wait) * (1 - 0.25 * chance);
 }
 
 } // namespace mtmc

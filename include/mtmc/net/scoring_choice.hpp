@@ -19,7 +19,7 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// No endpoint reports more alternatives to a token than these.
-inline constexpr std::size_t most_labels = 20;
+inline constexpr std::size_t max_labels = 20;
 
 /// The context, the list under its marks ("A: ..."), and what to answer.
 [[nodiscard]] inline std::string choice_question(const std::string& context,
@@ -97,13 +97,13 @@ struct ChoiceShares {
   if (session.chat_labels) {
     question = chat_question(session, text, 1, 0);
     question["logprobs"] = true;
-    question["top_logprobs"] = most_labels;
+    question["top_logprobs"] = max_labels;
   } else {
     session.name_model(question);
     question["prompt"] = text += "\nAnswer:";
     question["max_tokens"] = 1;
     question["temperature"] = 0;
-    question["logprobs"] = most_labels;
+    question["logprobs"] = max_labels;
   }
   auto answer = session.ask(session.chat_labels ? "/chat/completions" : "/completions", question);
   if (!answer.ok()) return {{}, answer.failure, std::move(answer.message)};
@@ -122,7 +122,7 @@ struct ChoiceShares {
   return {std::move(*labels)};
 }
 
-/// Shares of at most `most_labels`, averaged over rotations of the list.
+/// Shares of at most `max_labels`, averaged over rotations of the list.
 [[nodiscard]] inline ChoiceShares shares_of_page(ScoringSession& session, const std::string& context,
                                                  std::span<const std::string> page) {
   if (page.size() == 1) return {{1.0}};
@@ -146,8 +146,8 @@ struct ChoiceShares {
 [[nodiscard]] inline ChoiceShares shares_by_labels(ScoringSession& session, const std::string& context,
                                                    std::span<const std::string> continuations) {
   const auto count = continuations.size();
-  if (count <= most_labels) return shares_of_page(session, context, continuations);
-  const auto pages = (count + most_labels - 1) / most_labels;
+  if (count <= max_labels) return shares_of_page(session, context, continuations);
+  const auto pages = (count + max_labels - 1) / max_labels;
   std::vector<double> shares;
   std::vector<std::string> firsts;
   for (std::size_t p = 0; p < pages; ++p) {

@@ -176,11 +176,11 @@ struct EchoAnswer {
 
 /// How many of the prompts go into one request: at least one.
 [[nodiscard]] inline std::size_t prompts_at_once(std::span<const std::string> prompts, std::size_t most,
-                                                 std::size_t most_bytes) {
+                                                 std::size_t max_bytes) {
   std::size_t count = 0, bytes = 0;
   for (const auto& prompt : prompts) {
     bytes += prompt.size();
-    if (count == most || (count > 0 && bytes > most_bytes)) break;
+    if (count == most || (count > 0 && bytes > max_bytes)) break;
     ++count;
   }
   return count;
@@ -193,7 +193,7 @@ struct EchoAnswer {
   EchoAnswer all;
   while (all.prompts.size() < prompts.size()) {
     const auto rest = prompts.subspan(all.prompts.size());
-    const auto part = rest.first(prompts_at_once(rest, at_once, session.options.most_echoed_bytes));
+    const auto part = rest.first(prompts_at_once(rest, at_once, session.options.max_echoed_bytes));
     auto answer = ask_for_echo(session, part, one_more);
     if (answer.failure != ChatFailure::none) return answer;
     for (std::size_t i = 0; i < part.size(); ++i) {

@@ -100,7 +100,7 @@ inline constexpr std::int64_t sglang_overlap = 4;
                                "the answer does not say how many tokens the context has");
 
   ScoredBatch batch;
-  const auto at_once = std::max<std::size_t>(session.options.most_at_once, 1);
+  const auto at_once = std::max<std::size_t>(session.options.max_at_once, 1);
   for (std::size_t begin = 0; begin < continuations.size();) {
     const auto part = continuations.subspan(begin, std::min(at_once, continuations.size() - begin));
     std::int64_t start = std::max<std::int64_t>(*length - sglang_overlap, 0);

@@ -67,7 +67,7 @@ namespace detail {
                                           const std::string& context,
                                           std::span<const std::string> continuations) {
   const auto at_once =
-      takes_arrays(session.server) ? std::max<std::size_t>(session.options.most_at_once, 1) : 1;
+      takes_arrays(session.server) ? std::max<std::size_t>(session.options.max_at_once, 1) : 1;
   switch (method) {
   case ScoringMethod::sglang_generate:
     return score_by_sglang(session, context, continuations);
@@ -153,7 +153,7 @@ inline void check_scoring_options(const ScoringOptions& options) {
   if (options.rotations < 1) refuse("ScoringOptions::rotations is less than 1");
   if (options.answers < 1) refuse("ScoringOptions::answers is less than 1");
   if (options.answer_tokens < 1) refuse("ScoringOptions::answer_tokens is less than 1");
-  if (options.most_at_once < 1) refuse("ScoringOptions::most_at_once is 0");
+  if (options.max_at_once < 1) refuse("ScoringOptions::max_at_once is 0");
   if (!(options.least_label_mass >= 0 && options.least_label_mass <= 1))
     refuse("ScoringOptions::least_label_mass is not in [0, 1]");
   if (!(options.choice_share > 0 && options.choice_share <= 1))

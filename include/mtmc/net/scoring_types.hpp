@@ -99,10 +99,10 @@ struct ScoringOptions {
   /// Whether the probe wants " Paris" to be likelier than " banana": false for models that know no English.
   bool wants_paris = true;
   /// Most continuations in one request, where a server takes several.
-  std::size_t most_at_once = 256;
+  std::size_t max_at_once = 256;
   /// Most bytes of prompts in one request to a server that repeats them: its answer is some twenty times as
   /// large.
-  std::size_t most_echoed_bytes = std::size_t{1} << 20U;
+  std::size_t max_echoed_bytes = std::size_t{1} << 20U;
   /// `labels`: each question is asked so often, with the list rotated, against a preference for places.
   int rotations = 2;
   /// `labels`: smallest probability, in [0, 1], that the letters must have together.

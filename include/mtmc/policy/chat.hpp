@@ -26,13 +26,13 @@ struct ChatPolicyOptions {
   /// Longest time of one choice, in seconds.
   double seconds = 600;
   /// After so many choices in a row in which the model named no legal action, the run ends with an error.
-  int most_unheard = 3;
+  int max_unheard = 3;
 };
 
 /// Asks which legal action to take next. The distribution is made of votes (add one half each) and is not
 /// exact. An answer that names no legal action is asked for once more and then counts for none; with no vote
 /// at all the distribution is uniform, and the rationale says so. Throws `Error` (`mtmc.net.003`) where the
-/// endpoint does not answer, or has not named an action `most_unheard` times in a row: a run that was said to
+/// endpoint does not answer, or has not named an action `max_unheard` times in a row: a run that was said to
 /// be led by a model would be led by chance.
 class ChatPolicy {
 public:

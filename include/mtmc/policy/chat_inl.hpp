@@ -2,9 +2,9 @@
 /// Definitions of policy/chat.hpp.
 
 #include <mtmc/compiled.hpp>
-#include <mtmc/core/describe.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json_fields.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/chat.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/support/text.hpp>
@@ -117,7 +117,7 @@ MTMC_INLINE ActionDistribution ChatPolicy::distribution(const Observation& seen,
       break;
     }
   unheard_ = all > 0 ? 0 : unheard_ + 1;
-  if (unheard_ >= options_.most_unheard)
+  if (unheard_ >= options_.max_unheard)
     throw Error(error_id::net_endpoint,
                 "the policy's model named no legal action in " + std::to_string(unheard_) +
                     " decisions in a row; its last answer: " + detail::shortened(last),

@@ -2,7 +2,7 @@
 /// The rules policy's table for GPUs: which optimisation first, by how warps access memory, what threads
 /// share, and what the compiler and the roofline say.
 
-#include <mtmc/core/grid_applicability.hpp>
+#include <mtmc/actions/grid_applicability.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/situation.hpp>
 

@@ -64,7 +64,7 @@ private:
 
   PolicyCard card_;
   ContinuationScorer scorer_;
-  std::size_t most_remembered_;
+  std::size_t max_remembered_;
   /// Newest first.
   std::list<Remembered> remembered_{};
   Usage usage_{};

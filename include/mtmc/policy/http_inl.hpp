@@ -84,7 +84,7 @@ MTMC_INLINE HttpPolicy::HttpPolicy(Endpoint endpoint, HttpPolicyOptions options,
     : card_(std::move(options.card)),
       scorer_(std::move(endpoint), detail::scoring_options_of(card_, std::move(options.scoring)),
               std::move(stop)),
-      most_remembered_(options.remembered_questions), usage_(scorer_.report().usage), untold_(usage_),
+      max_remembered_(options.remembered_questions), usage_(scorer_.report().usage), untold_(usage_),
       requests_(scorer_.report().requests) {
   detail::check_card_fits(card_, scorer_.report());
 }
@@ -128,7 +128,7 @@ MTMC_INLINE ScoringAnswer HttpPolicy::scores_for(const PolicyPrompt& prompt, con
     requests_ += answer.requests;
     if (answer.failure != ChatFailure::none) return answer;
     remembered_.push_front({key, answer});
-    if (remembered_.size() > most_remembered_) remembered_.pop_back();
+    if (remembered_.size() > max_remembered_) remembered_.pop_back();
   }
   std::vector<ScoredContinuation> all;
   for (const auto& continuation : prompt.continuations)

@@ -1,7 +1,7 @@
 #pragma once
 /// An observation and its legal actions as a prompt and its continuations, by a policy card.
 
-#include <mtmc/core/describe.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/policy_card.hpp>
 #include <mtmc/policy/policy_template.hpp>
 

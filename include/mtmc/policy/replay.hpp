@@ -1,8 +1,8 @@
 #pragma once
 /// The policy that wants what a sequence of steps does next.
 
+#include <mtmc/actions/replay.hpp>
 #include <mtmc/core/concepts.hpp>
-#include <mtmc/core/replay.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of policy/rules.hpp.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/policy/gpu_rules.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 /// The ablation "single pass" (paper, table 6): all actions and their prompts at once, and one answer.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/core/action.hpp>
 #include <mtmc/core/concepts.hpp>
 

@@ -3,9 +3,9 @@
 /// it.
 
 #include <mtmc/core/enum_names.hpp>
-#include <mtmc/core/occupancy.hpp>
-#include <mtmc/core/roofline.hpp>
 #include <mtmc/core/step.hpp>
+#include <mtmc/observation/occupancy.hpp>
+#include <mtmc/observation/roofline.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -124,8 +124,8 @@ inline void estimate_occupancy(const Observation& seen, Situation& situation) {
   constexpr double registers_per_unit = 65536; // of all architectures since sm_50
   const auto block = static_cast<double>(main->facts.threads_per_block());
   const double most = resident_threads(seen.device.arch);
-  constexpr double most_blocks = 32;
-  const double by_size = std::min(std::floor(most / block), most_blocks);
+  constexpr double max_blocks = 32;
+  const double by_size = std::min(std::floor(most / block), max_blocks);
   const double by_registers = std::floor(registers_per_unit / (situation.registers * block));
   const double shared = static_cast<double>(main->facts.shared_bytes);
   const double by_shared = shared > 0 && seen.device.shared_memory_bytes > 0
@@ -141,8 +141,8 @@ inline void estimate_occupancy(const Observation& seen, Situation& situation) {
 
 } // namespace detail
 
-/// Reads an observation's situation by its roofline (core/roofline.hpp). Throws `Error` where the task's own
-/// expressions cannot be evaluated.
+/// Reads an observation's situation by its roofline (observation/roofline.hpp). Throws `Error` where the
+/// task's own expressions cannot be evaluated.
 [[nodiscard]] inline Situation assess(const Observation& seen) {
   Situation situation;
   for (const auto& region : seen.structure.regions)

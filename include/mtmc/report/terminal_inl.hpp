@@ -2,8 +2,8 @@
 /// Definitions of report/terminal.hpp.
 
 #include <mtmc/compiled.hpp>
-#include <mtmc/core/describe.hpp>
 #include <mtmc/loop/result.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/report/disturbances.hpp>
 #include <mtmc/report/terminal.hpp>
 #include <mtmc/report/terminal_text.hpp>

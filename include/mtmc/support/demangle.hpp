@@ -44,9 +44,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// written out, the mangled form is given.
 [[nodiscard]] inline std::string demangled(const std::string& name) {
   constexpr std::size_t longest = 200;
-  constexpr double most_written_out = 16 << 20;
+  constexpr double max_written_out = 16 << 20;
   // Without this prefix it would be taken for a type: `c` for `char`.
-  if (!name.starts_with("_Z") || largest_written_out(name) > most_written_out) return abridged(name, longest);
+  if (!name.starts_with("_Z") || largest_written_out(name) > max_written_out) return abridged(name, longest);
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text{
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free};

@@ -17,7 +17,7 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// Most descriptors beside one packet.
-inline constexpr std::size_t most_passed_descriptors = 4;
+inline constexpr std::size_t max_passed_descriptors = 4;
 
 /// The two ends of a connection that keeps packets apart (SOCK_SEQPACKET); empty, with errno set, if there is
 /// none to be had.
@@ -27,7 +27,7 @@ inline constexpr std::size_t most_passed_descriptors = 4;
   return {FileDescriptor{ends[0]}, FileDescriptor{ends[1]}};
 }
 
-/// Sends one packet, and copies of at most `most_passed_descriptors` descriptors with it, without waiting.
+/// Sends one packet, and copies of at most `max_passed_descriptors` descriptors with it, without waiting.
 /// False, with errno set, if it did not go.
 [[nodiscard]] inline bool send_packet(int socket, std::string_view bytes,
                                       std::initializer_list<int> descriptors = {}) noexcept {
@@ -35,8 +35,8 @@ inline constexpr std::size_t most_passed_descriptors = 4;
   msghdr message{};
   message.msg_iov = &place;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_passed_descriptors * sizeof(int))> control{};
-  if (descriptors.size() > 0 && descriptors.size() <= most_passed_descriptors) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(max_passed_descriptors * sizeof(int))> control{};
+  if (descriptors.size() > 0 && descriptors.size() <= max_passed_descriptors) {
     message.msg_control = control.data();
     message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
@@ -64,7 +64,7 @@ struct ReceivedPacket {
   msghdr message{};
   message.msg_iov = &place;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_passed_descriptors * sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(max_passed_descriptors * sizeof(int))> control{};
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ReceivedPacket packet;

@@ -49,9 +49,9 @@ namespace detail {
 inline void kill_session(pid_t session) noexcept {
   if (session <= 1) return;
   // What was being started during one pass is found by the next.
-  constexpr int most_passes = 20;
+  constexpr int max_passes = 20;
   bool found = true;
-  for (int pass = 0; found && pass < most_passes; ++pass) {
+  for (int pass = 0; found && pass < max_passes; ++pass) {
     found = false;
     DIR* const processes = ::opendir("/proc");
     if (processes == nullptr) return;

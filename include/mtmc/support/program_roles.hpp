@@ -15,7 +15,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A part that a program plays, in place of its own, when it is started with `argument` first.
 struct ProgramRole {
-  /// "--mtmc-cuda-compiler", say.
+  /// "--mtmc-compiler", say.
   std::string argument;
   /// Plays it with the arguments that follow. The answer is the exit code. Must not throw.
   std::function<int(const std::vector<std::string>& rest)> play;

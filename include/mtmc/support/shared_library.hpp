@@ -19,7 +19,7 @@ public:
 /// How a shared library is opened.
 struct SharedLibraryOptions {
   /// Leave it in memory when the last owner goes. For libraries that start threads or register exit handlers,
-  /// whose code must not disappear under them; the CUDA driver is one.
+  /// whose code must not disappear under them, as drivers of devices do.
   bool keep_loaded = false;
 };
 
@@ -28,7 +28,7 @@ struct SharedLibraryOptions {
 /// at once. Move-only.
 class SharedLibrary {
 public:
-  /// Opens the first of `names` that can be opened: names as the loader searches for them ("libcuda.so.1"),
+  /// Opens the first of `names` that can be opened: names as the loader searches for them ("libm.so.6"),
   /// or paths. Runs the library's initialisers. Throws SharedLibraryError with the loader's reason for every
   /// name.
   [[nodiscard]] static SharedLibrary open(std::span<const std::string> names,

@@ -100,7 +100,7 @@ TEST_CASE("polynomial: what does not fit is undefined, and so is all that comes 
 TEST_CASE("polynomial: more terms than any subscript has are not followed") {
   std::deque<Symbol> symbols;
   Polynomial sum;
-  for (std::uint32_t i = 0; i < Polynomial::most_terms; ++i) {
+  for (std::uint32_t i = 0; i < Polynomial::max_terms; ++i) {
     symbols.push_back(symbol("x", i + 1));
     sum += Polynomial(&symbols.back());
   }

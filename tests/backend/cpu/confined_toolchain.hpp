@@ -31,8 +31,8 @@ inline bool without_landlock() {
 inline CpuBackendOptions fence_alone(const std::string& compiler, bool landlock) {
   CpuBackendOptions options;
   options.compiler = compiler;
-  options.locks.text_screen = options.locks.object_screen = false;
-  options.locks.compiler_fence = landlock;
+  options.defences.text_screen = options.defences.object_screen = false;
+  options.defences.compiler_fence = landlock;
   return options;
 }
 

@@ -2,7 +2,7 @@
 /// A task around a kernel's text, its plan and its buffers: what the tests of the CPU backend have in common.
 
 #include <mtmc/backend/cpu.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 
@@ -34,10 +34,10 @@ using namespace std::chrono_literals;
 }
 
 /// No screens, no sandbox and no process namespace: what the process boundary alone is worth.
-inline constexpr CpuLocks bare{
+inline constexpr CpuDefences bare{
     .text_screen = false, .object_screen = false, .sandbox = false, .process_namespace = false};
 inline CpuBackend& bare_backend() {
-  static CpuBackend backend({.locks = bare});
+  static CpuBackend backend({.defences = bare});
   return backend;
 }
 

@@ -12,12 +12,12 @@ namespace {
 
 /// What compiling says of a text that the first screen does not look at.
 CompileResult<CpuProgram> compiled(const std::string& text, std::vector<std::string> functions = {}) {
-  static CpuBackend plain({.locks = {.text_screen = false}});
+  static CpuBackend plain({.defences = {.text_screen = false}});
   CpuBackend* backend = &plain;
   std::optional<CpuBackend> special;
   if (!functions.empty())
     backend =
-        &special.emplace(CpuBackendOptions{.allowed_functions = functions, .locks = {.text_screen = false}});
+        &special.emplace(CpuBackendOptions{.allowed_functions = functions, .defences = {.text_screen = false}});
   return compile(*backend, vector_task("//@ launch f(x, y, n)\n" + text));
 }
 std::string refused(const std::string& text) {

@@ -17,7 +17,7 @@ namespace {
 /// No filter of system calls.
 CpuBackend& numbered_alone() {
   static CpuBackend backend(
-      {.threads = 2, .locks = {.text_screen = false, .object_screen = false, .sandbox = false}});
+      {.threads = 2, .defences = {.text_screen = false, .object_screen = false, .sandbox = false}});
   return backend;
 }
 
@@ -93,7 +93,7 @@ TEST_SUITE("process namespace") {
   }
 
   TEST_CASE("the signal that ended a program is told through the process that watches over it") {
-    CpuBackend backend({.locks = {.text_screen = false, .object_screen = false, .sandbox = false}});
+    CpuBackend backend({.defences = {.text_screen = false, .object_screen = false, .sandbox = false}});
     for (const std::string signal : {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGSYS"}) {
       const auto status = run_once(backend, "#include <signal.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
                                             "  y[0] = raise(" +
@@ -138,8 +138,8 @@ TEST_SUITE("process namespace") {
   }
 
   TEST_CASE("the device says what stands between a kernel and other processes") {
-    const auto isolation = [](CpuLocks locks) {
-      CpuBackend backend({.locks = locks});
+    const auto isolation = [](CpuDefences defences) {
+      CpuBackend backend({.defences = defences});
       (void)backend.measure_ceilings();
       return backend.device().software.at("isolation");
     };

@@ -115,7 +115,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("a kernel cannot take more memory than it may") {
-    CpuBackend backend({.kernel_memory_limit = std::int64_t{256} << 20, .locks = bare});
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{256} << 20, .defences = bare});
     const auto status = run_once(backend, "#include <cstdlib>\n#include <cstring>\n//@ launch f(y, n)\n"
                                           "void f(float* y, int n) {\n"
                                           "  for (int i = 0; i < 20; ++i) {\n"
@@ -135,7 +135,7 @@ TEST_SUITE("runner") {
   }
 
   TEST_CASE("buffers do not count as the kernel's own memory") {
-    CpuBackend backend({.kernel_memory_limit = std::int64_t{64} << 20, .locks = bare});
+    CpuBackend backend({.kernel_memory_limit = std::int64_t{64} << 20, .defences = bare});
     Bench bench(
         backend,
         "//@ launch f(x, y, n)\nvoid f(const float* x, float* y, int n) { y[n - 1] = x[n - 1] + 1; }\n",
@@ -328,7 +328,7 @@ TEST_SUITE("runner") {
     const auto before = Traces::now();
     CHECK_FALSE(before.children);
     {
-      CpuBackend backend({.temporary_folder = base.path(), .locks = bare});
+      CpuBackend backend({.temporary_folder = base.path(), .defences = bare});
       for (const auto* const text : {"//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n",
                                      "//@ launch f(y)\nvoid f(float* y) { __builtin_trap(); }\n"}) {
         Bench bench(backend, text);
@@ -366,7 +366,7 @@ TEST_SUITE("runner") {
     TemporaryFolder cache;
     const auto folder = cache.path() + "/a/b";
     for (int i = 0; i < 2; ++i) {
-      CpuBackend backend({.cache_folder = folder, .locks = bare});
+      CpuBackend backend({.cache_folder = folder, .defences = bare});
       Bench bench(backend, "//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n");
       REQUIRE(bench.run().finished());
       CHECK(entries_of(folder).size() == 1);
@@ -379,7 +379,7 @@ TEST_SUITE("runner") {
     REQUIRE(::pipe(ends.data()) == 0);
     const pid_t host = ::fork();
     if (host == 0) {
-      CpuBackend backend({.temporary_folder = base.path(), .locks = bare});
+      CpuBackend backend({.temporary_folder = base.path(), .defences = bare});
       const auto task = vector_task(
           "#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
           "  reinterpret_cast<int&>(y[0]) = getpgrp();\n  if (y[1] != 0) for (;;) sleep(1);\n}\n");

@@ -17,9 +17,9 @@ namespace {
 
 /// Without screens; with and without the process namespace, so that the filter alone has to hold, too.
 CpuBackend& unscreened(bool process_namespace) {
-  static CpuBackend with({.threads = 2, .locks = {.text_screen = false, .object_screen = false}});
+  static CpuBackend with({.threads = 2, .defences = {.text_screen = false, .object_screen = false}});
   static CpuBackend without(
-      {.threads = 2, .locks = {.text_screen = false, .object_screen = false, .process_namespace = false}});
+      {.threads = 2, .defences = {.text_screen = false, .object_screen = false, .process_namespace = false}});
   return process_namespace ? with : without;
 }
 
@@ -221,7 +221,7 @@ TEST_SUITE("sandbox") {
     std::unique_ptr<CpuBackend> backend;
     try {
       backend = std::make_unique<CpuBackend>(
-          CpuBackendOptions{.compiler = "clang++", .threads = 2, .locks = {.process_namespace = false}});
+          CpuBackendOptions{.compiler = "clang++", .threads = 2, .defences = {.process_namespace = false}});
     } catch (const Error& error) {
       MESSAGE("SKIPPED: ", std::string(error.what()));
       return;

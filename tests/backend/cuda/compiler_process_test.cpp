@@ -1,11 +1,11 @@
 // The compiler in a process of its own: what hostile texts cost, and what becomes of it. No GPU is needed;
 // without NVRTC all of it is skipped.
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 

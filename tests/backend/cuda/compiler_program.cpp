@@ -4,7 +4,7 @@
 //   compiler_program stranger  without
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <cstdio>
 #include <string>

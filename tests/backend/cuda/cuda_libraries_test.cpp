@@ -5,9 +5,9 @@
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/double_precision.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
-#include <mtmc/evaluator/double_truth.hpp>
+#include <mtmc/evaluator/content/double_truth.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 

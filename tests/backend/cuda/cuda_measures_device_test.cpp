@@ -1,8 +1,8 @@
 // What is read, measured and computed of a real GPU; skipped where there is none. Says what it measured.
 #include <mtmc/backend/cuda/cuda_backend.hpp>
-#include <mtmc/core/describe.hpp>
-#include <mtmc/core/device_presets.hpp>
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/backend/device_presets.hpp>
+#include <mtmc/observation/describe.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 /// Kernels that use what a launch can have, without any toolkit: compiled where there is no GPU, run where
 /// there is one. A and C are f32[M, K], and M and K are i32.
 
-#include <mtmc/core/launch_lines.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // What is wrong with a launch is told without a GPU and without a compiler.
 #include <mtmc/backend/cuda/launch_limits.hpp>
-#include <mtmc/core/device_presets.hpp>
+#include <mtmc/backend/device_presets.hpp>
 
 #include <doctest/doctest.h>
 

@@ -137,8 +137,8 @@ TEST_SUITE("counters of a CUDA kernel") {
     endless.options.timeout = std::chrono::milliseconds(100);
     CHECK(missing(endless) == "Nsight Compute was stopped before it was ready");
     Bench large("");
-    large.options.most_bytes = 19;
-    CHECK(missing(large).find("most_bytes") != std::string::npos);
+    large.options.max_bytes = 19;
+    CHECK(missing(large).find("max_bytes") != std::string::npos);
     Bench nowhere("");
     nowhere.options.temporary_folder = "/nowhere";
     CHECK(missing(nowhere).starts_with("copies of the buffers cannot be written: "));

@@ -1,6 +1,7 @@
 #pragma once
 /// Short ways to ask the offline coder for drafts.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/analysis/task_file.hpp>

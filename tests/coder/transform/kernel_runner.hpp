@@ -1,12 +1,12 @@
 #pragma once
 /// Compiles kernels of one task side by side and compares what they compute.
 
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/shared_library.hpp>
 #include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A whole worker in another language, written from the text of mtmc/evaluator/worker_protocol.hpp alone.
+"""A whole worker in another language, written from the text of mtmc/evaluator/worker/worker_protocol.hpp alone.
 
 Its judge is simple: a candidate is right unless its text says "wrong".
 """

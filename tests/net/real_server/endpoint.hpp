@@ -1,6 +1,7 @@
 #pragma once
 /// Real servers as endpoints, over a real network, and a real observation to ask them about.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/core/action.hpp>

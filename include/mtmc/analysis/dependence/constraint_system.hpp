@@ -23,12 +23,12 @@ namespace mtmc::inline MTMC_ABI {
 /// is used up: a step for each row that is made and each that it is compared with.
 class ConstraintSystem {
 public:
-  static constexpr std::size_t most_unknowns = 24;
-  static constexpr std::size_t most_constraints = 120;
+  static constexpr std::size_t max_unknowns = 24;
+  static constexpr std::size_t max_constraints = 120;
 
   /// sum of coefficients[i] * unknown i, plus constant.
   struct Row {
-    std::array<std::int64_t, most_unknowns> coefficients{};
+    std::array<std::int64_t, max_unknowns> coefficients{};
     std::int64_t constant = 0;
   };
 
@@ -49,7 +49,7 @@ public:
     if (tighten_all() == Outcome::contradiction) return true;
     while (true) {
       const std::size_t unknown = cheapest_unknown();
-      if (unknown == most_unknowns) return false;
+      if (unknown == max_unknowns) return false;
       const Outcome outcome = eliminate(unknown, budget);
       if (outcome == Outcome::contradiction) return true;
       if (outcome == Outcome::gave_up) return false;
@@ -66,7 +66,7 @@ private:
     bool fits = row.constant < largest_number && row.constant > -largest_number;
     for (const std::int64_t coefficient : row.coefficients)
       fits = fits && coefficient < largest_number && coefficient > -largest_number;
-    if (rows.size() >= most_constraints || !fits)
+    if (rows.size() >= max_constraints || !fits)
       overflow_ = true;
     else
       rows.push_back(row);
@@ -129,7 +129,7 @@ private:
       return !__builtin_mul_overflow(a, factor, &x) && !__builtin_mul_overflow(b, other_factor, &y) &&
              !__builtin_add_overflow(x, y, &result) && result < largest_number && result > -largest_number;
     };
-    for (std::size_t i = 0; i < most_unknowns; ++i)
+    for (std::size_t i = 0; i < max_unknowns; ++i)
       if ((row.coefficients[i] != 0 || other.coefficients[i] != 0) &&
           !mix(row.coefficients[i], other.coefficients[i], row.coefficients[i]))
         return false;
@@ -139,7 +139,7 @@ private:
   /// Takes one equality and removes an unknown with it.
   [[nodiscard]] Outcome use_equality() {
     std::size_t chosen = 0;
-    std::size_t unknown = most_unknowns;
+    std::size_t unknown = max_unknowns;
     std::int64_t smallest = 0;
     for (std::size_t e = 0; e < equalities_.size(); ++e) {
       Row& row = equalities_[e];
@@ -151,9 +151,9 @@ private:
         return Outcome::open;
       }
       if (row.constant % divisor != 0) return Outcome::contradiction;
-      for (std::size_t i = 0; i < most_unknowns; ++i) {
+      for (std::size_t i = 0; i < max_unknowns; ++i) {
         const std::int64_t size = row.coefficients[i] < 0 ? -row.coefficients[i] : row.coefficients[i];
-        if (size != 0 && (unknown == most_unknowns || size < smallest)) {
+        if (size != 0 && (unknown == max_unknowns || size < smallest)) {
           chosen = e;
           unknown = i;
           smallest = size;
@@ -180,21 +180,21 @@ private:
     return Outcome::open;
   }
 
-  /// The unknown whose elimination makes the fewest new rows, or `most_unknowns` if none is left.
+  /// The unknown whose elimination makes the fewest new rows, or `max_unknowns` if none is left.
   [[nodiscard]] std::size_t cheapest_unknown() const noexcept {
-    std::array<std::size_t, most_unknowns> above{};
-    std::array<std::size_t, most_unknowns> below{};
+    std::array<std::size_t, max_unknowns> above{};
+    std::array<std::size_t, max_unknowns> below{};
     for (const Row& row : inequalities_)
-      for (std::size_t i = 0; i < most_unknowns; ++i) {
+      for (std::size_t i = 0; i < max_unknowns; ++i) {
         above[i] += row.coefficients[i] > 0 ? 1U : 0U;
         below[i] += row.coefficients[i] < 0 ? 1U : 0U;
       }
-    std::size_t best = most_unknowns;
+    std::size_t best = max_unknowns;
     std::size_t best_cost = 0;
-    for (std::size_t i = 0; i < most_unknowns; ++i) {
+    for (std::size_t i = 0; i < max_unknowns; ++i) {
       if (above[i] + below[i] == 0) continue;
       const std::size_t cost = above[i] * below[i];
-      if (best == most_unknowns || cost < best_cost) {
+      if (best == max_unknowns || cost < best_cost) {
         best = i;
         best_cost = cost;
       }
@@ -226,7 +226,7 @@ private:
           return Outcome::gave_up;
         if (tighten(row) == Outcome::contradiction) return Outcome::contradiction;
         if (divisor_of(row) != 0) keep(row, kept);
-        if (kept > most_constraints) return Outcome::gave_up;
+        if (kept > max_constraints) return Outcome::gave_up;
       }
     inequalities_.resize(kept);
     return Outcome::open;

@@ -59,7 +59,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] inline std::vector<Polynomial::Term> common_strides(std::span<Access* const> accesses) {
   std::vector<Polynomial::Term> strides;
   strides.push_back({1, 0, {}});
-  constexpr std::size_t most_dimensions = 8;
+  constexpr std::size_t max_dimensions = 8;
   for (const Access* access : accesses) {
     if (access->subscripts.size() != 1 || !access->subscripts.front().defined()) continue;
     for (const auto& term : access->subscripts.front().terms()) {
@@ -69,7 +69,7 @@ namespace mtmc::inline MTMC_ABI::detail {
         return other.coefficient == stride->coefficient && other.alike(*stride);
       });
       if (known) continue;
-      if (strides.size() == most_dimensions) return {};
+      if (strides.size() == max_dimensions) return {};
       strides.push_back(*stride);
     }
   }

@@ -58,17 +58,17 @@ private:
     bool written = false;
   };
   /// Beyond this many accesses to one array only a summary is made; unrolled register tiles stay below.
-  static constexpr std::size_t most_accesses = 160;
+  static constexpr std::size_t max_accesses = 160;
   /// The same for pairs of an access through a pointer of unknown origin and any other one.
-  static constexpr std::size_t most_unknown_pairs = 50'000;
+  static constexpr std::size_t max_unknown_pairs = 50'000;
 
   /// The same for nests of more loops than anybody writes: what is known of a pair grows with the square of
   /// their number.
-  static constexpr int most_loops = 20;
+  static constexpr int max_loops = 20;
 
   template <class Accesses> [[nodiscard]] static bool too_deep(const Accesses& accesses) {
     return std::any_of(accesses.begin(), accesses.end(), [](const Access* access) {
-      return access->loop != nullptr && access->loop->depth >= most_loops;
+      return access->loop != nullptr && access->loop->depth >= max_loops;
     });
   }
 
@@ -89,7 +89,7 @@ private:
 
   void within(const Group& group) {
     if (!group.written) return;
-    if (group.accesses.size() > most_accesses || function_.budget->exhausted() || too_deep(group.accesses))
+    if (group.accesses.size() > max_accesses || function_.budget->exhausted() || too_deep(group.accesses))
       return summarize(group.accesses);
     for (std::size_t i = 0; i < group.accesses.size(); ++i)
       for (std::size_t j = i; j < group.accesses.size(); ++j) {
@@ -120,7 +120,7 @@ private:
       if (!access.array->local) shared.push_back(&access);
       if (access.array->unknown) ++unknown_accesses;
     }
-    if (unknown_accesses > 0 && (unknown_accesses * shared.size() > most_unknown_pairs || too_deep(shared)))
+    if (unknown_accesses > 0 && (unknown_accesses * shared.size() > max_unknown_pairs || too_deep(shared)))
       return summarize(shared);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       for (std::size_t j = 0; j < groups_.size(); ++j) {
@@ -145,7 +145,7 @@ private:
   void add_unknown(const Access& a, const Access& b) {
     const auto common = common_loops(a.loop, b.loop);
     const auto pairs = anywhere(common.size());
-    if (common.size() <= static_cast<std::size_t>(most_loops)) return add(a, b, common, pairs);
+    if (common.size() <= static_cast<std::size_t>(max_loops)) return add(a, b, common, pairs);
     // In any order of iterations at once, instead of one entry for each loop that may come first.
     enter(a, b, common, pairs.vectors.front(), pairs.distances, false);
     if (&a != &b) enter(b, a, common, pairs.vectors.front(), pairs.distances, true);

@@ -272,9 +272,9 @@ private:
   /// Tries every direction of the involved loops from `level` on, outermost first, leaving out what is
   /// impossible. Where all three directions of a loop leave the same to the others, they become one vector.
   [[nodiscard]] std::vector<std::vector<Directions>> search(std::size_t level) {
-    constexpr std::size_t most_involved = 5;
+    constexpr std::size_t max_involved = 5;
     std::vector<std::vector<Directions>> found;
-    if (budget_.exhausted() || involved_.size() > most_involved || level == involved_.size()) {
+    if (budget_.exhausted() || involved_.size() > max_involved || level == involved_.size()) {
       if (level > 0 || feasible()) found.push_back(directions_);
       return found;
     }

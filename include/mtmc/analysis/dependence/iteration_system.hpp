@@ -84,7 +84,7 @@ private:
     std::array<Row, 4> second{};
   };
   /// Each doubles the work.
-  static constexpr std::size_t most_cases = 2;
+  static constexpr std::size_t max_cases = 2;
   /// Steps of the budget for making a system, which is most of the work where it is small.
   static constexpr std::int64_t setting_up = 100;
 
@@ -96,7 +96,7 @@ private:
 
   [[nodiscard]] bool infeasible_in_all_cases(const ConstraintSystem& system, std::size_t position,
                                              WorkBudget& budget) const {
-    if (position == std::min(cases_.size(), most_cases)) return ConstraintSystem(system).infeasible(budget);
+    if (position == std::min(cases_.size(), max_cases)) return ConstraintSystem(system).infeasible(budget);
     for (const auto& rows : {cases_[position].first, cases_[position].second}) {
       ConstraintSystem narrowed = system;
       for (const Row& row : rows) narrowed.add_inequality(row);
@@ -143,9 +143,9 @@ private:
       if (unknowns_[i].degree == wanted.degree && unknowns_[i].instance == wanted.instance &&
           unknowns_[i].factors == wanted.factors)
         return i;
-    if (unknowns_.size() == ConstraintSystem::most_unknowns) {
+    if (unknowns_.size() == ConstraintSystem::max_unknowns) {
       too_large_ = true;
-      return ConstraintSystem::most_unknowns;
+      return ConstraintSystem::max_unknowns;
     }
     unknowns_.push_back(wanted);
     return unknowns_.size() - 1;
@@ -158,7 +158,7 @@ private:
       std::int64_t* target = &row.constant;
       if (term.degree > 0) {
         const std::size_t unknown = unknown_of(term, side);
-        if (unknown == ConstraintSystem::most_unknowns) return false;
+        if (unknown == ConstraintSystem::max_unknowns) return false;
         target = &row.coefficients[unknown];
       }
       std::int64_t product = 0;
@@ -200,7 +200,7 @@ private:
         demand_difference(variable, limit, -1, side);
     }
     if (loop.step == 1 || loop.step == -1) return;
-    if (unknowns_.size() == ConstraintSystem::most_unknowns) {
+    if (unknowns_.size() == ConstraintSystem::max_unknowns) {
       too_large_ = true;
       return;
     }
@@ -271,7 +271,7 @@ private:
 
   /// Adds all that is known of the unknowns in use, and of those that this brings in.
   void close() {
-    std::array<bool, ConstraintSystem::most_unknowns> defined{};
+    std::array<bool, ConstraintSystem::max_unknowns> defined{};
     std::vector<bool> assumed(assumptions_.size(), false);
     std::vector<const LoopInfo*> done[2];
     std::vector<bool> directed(common_.size(), false);

@@ -31,7 +31,7 @@ public:
   static constexpr std::size_t largest_degree = 6;
   /// Most terms. Subscripts have below ten; without a bound, sums that are assigned and used in turn grow
   /// with the text, and so does each operation on them.
-  static constexpr std::size_t most_terms = 64;
+  static constexpr std::size_t max_terms = 64;
 
   /// A product of symbols and a coefficient other than 0.
   struct Term {
@@ -210,7 +210,7 @@ inline Polynomial Polynomial::combine(const Polynomial& a, const Polynomial& b, 
 }
 
 inline void Polynomial::limit_terms() {
-  if (terms_.size() > most_terms) *this = undefined();
+  if (terms_.size() > max_terms) *this = undefined();
 }
 
 inline std::size_t Polynomial::weight() const noexcept {

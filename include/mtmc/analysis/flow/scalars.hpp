@@ -127,8 +127,8 @@ using VariableUses = std::vector<const ScalarUse*>;
 [[nodiscard]] inline bool read_after(const LoopInfo& loop, const Variable& variable) {
   if (variable.persistent || variable.address_taken) return true;
   // Each loop that uses the variable looks at all of its uses, which a text may have in each of its lines.
-  constexpr std::size_t most_uses = 2000;
-  if (variable.uses.size() > most_uses) return true;
+  constexpr std::size_t max_uses = 2000;
+  if (variable.uses.size() > max_uses) return true;
   WritesSoFar before(*loop.function);
   WritesSoFar behind(*loop.function);
   for (const std::size_t position : variable.uses) {

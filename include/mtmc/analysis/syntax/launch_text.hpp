@@ -15,7 +15,7 @@
 
 /// \file
 /// Launch and scratch lines as far as the data flow needs them: who is called with what. Malformed lines are
-/// left out (core/launch_lines.hpp complains about them).
+/// left out (task/launch_lines.hpp complains about them).
 
 namespace mtmc::inline MTMC_ABI {
 

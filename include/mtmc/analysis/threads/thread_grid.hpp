@@ -39,24 +39,24 @@ struct LaunchGeometry {
 /// Nothing for a launch without a grid, or one whose extents cannot be evaluated or are no extents.
 template <class Evaluate>
 [[nodiscard]] std::optional<LaunchGeometry> geometry_of(const LaunchText& launch, const Evaluate& evaluate) {
-  constexpr std::int64_t most_threads = 1024;
-  constexpr std::int64_t most_blocks = (std::int64_t{1} << 31) - 1;
+  constexpr std::int64_t max_threads = 1024;
+  constexpr std::int64_t max_blocks = (std::int64_t{1} << 31) - 1;
   if (launch.grid.empty() || launch.block.empty()) return std::nullopt;
   LaunchGeometry result;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (axis < launch.grid.size()) {
       const std::optional<std::int64_t> blocks = evaluate(launch.grid[axis]);
-      if (!blocks || *blocks < 1 || *blocks > most_blocks) return std::nullopt;
+      if (!blocks || *blocks < 1 || *blocks > max_blocks) return std::nullopt;
       result.grid[axis] = *blocks;
     }
     if (axis < launch.block.size()) {
       const std::optional<std::int64_t> threads = evaluate(launch.block[axis]);
-      if (!threads || *threads < 1 || *threads > most_threads) return std::nullopt;
+      if (!threads || *threads < 1 || *threads > max_threads) return std::nullopt;
       result.block[axis] = *threads;
       result.constant[axis] = integer_literal(launch.block[axis]).has_value();
     }
   }
-  if (result.threads_per_block() > most_threads) return std::nullopt;
+  if (result.threads_per_block() > max_threads) return std::nullopt;
   if (!launch.shared_bytes.empty())
     result.dynamic_shared_bytes = std::optional<std::int64_t>(evaluate(launch.shared_bytes)).value_or(0);
   return result;

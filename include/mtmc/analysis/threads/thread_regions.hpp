@@ -45,12 +45,12 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// text; the first ones only, where there are many.
 [[nodiscard]] inline std::vector<Region> store_regions(const FunctionAnalysis& function,
                                                        const FunctionAtSize& at_size) {
-  constexpr std::size_t most_stores = 16; // beyond this nobody reads on
+  constexpr std::size_t max_stores = 16; // beyond this nobody reads on
   const ThreadGrid& grid = *at_size.grid();
   std::vector<Region> result;
   std::map<std::string, int, std::less<>> numbers;
   std::size_t first = 0; // of the statement's accesses, which stand together
-  for (std::size_t i = 0; i < function.accesses.size() && result.size() < most_stores; ++i) {
+  for (std::size_t i = 0; i < function.accesses.size() && result.size() < max_stores; ++i) {
     const Access& write = function.accesses[i];
     if (function.accesses[first].statement != write.statement) first = i;
     const bool last =

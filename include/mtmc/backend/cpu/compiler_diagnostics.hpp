@@ -209,7 +209,7 @@ private:
     bool unknown_entry = false;
   };
   static constexpr std::size_t longest_message = 400;
-  static constexpr std::size_t most_notes = 2;
+  static constexpr std::size_t max_notes = 2;
 
   [[nodiscard]] const LaunchSignature* launch_at(int line) const {
     for (const auto& signature : signatures_)
@@ -236,8 +236,8 @@ private:
 
   /// Beyond so many remarks, which are compared with each other, only the first error still counts.
   [[nodiscard]] bool is_full(Severity severity) const {
-    constexpr std::size_t most_groups = 200;
-    return groups_.size() >= most_groups && (severity != Severity::error || has_error_);
+    constexpr std::size_t max_groups = 200;
+    return groups_.size() >= max_groups && (severity != Severity::error || has_error_);
   }
 
   void take_line(std::string_view line) {
@@ -307,7 +307,7 @@ private:
                                                     "suggested alternative", "each undeclared identifier"};
     for (const auto part : noise)
       if (note.message.find(part) != std::string_view::npos) return;
-    if (group.remarks.size() <= most_notes)
+    if (group.remarks.size() <= max_notes)
       group.remarks.push_back({Severity::note, note.line, note.column, shortened(note.message), {}, {}});
   }
 

@@ -157,7 +157,7 @@ private:
     std::string identity;
     std::shared_ptr<detail::BufferRegistry> registry = std::make_shared<detail::BufferRegistry>();
     std::shared_ptr<detail::MemoryReserve> reserve =
-        std::make_shared<detail::MemoryReserve>(options.locks.sandbox ? options.reserved_bytes : 0);
+        std::make_shared<detail::MemoryReserve>(options.defences.sandbox ? options.reserved_bytes : 0);
     detail::QuietGate gate;
     detail::ConditionsWatch watch;
     std::mutex isolation_lock;

@@ -52,7 +52,7 @@ MTMC_INLINE CpuBackend CpuBackend::from_json(const nlohmann::json& options) {
 }
 
 MTMC_INLINE std::vector<Diagnostic> CpuBackend::screen(const Kernel& kernel) const {
-  if (!state_->options.locks.text_screen) return {};
+  if (!state_->options.defences.text_screen) return {};
   return detail::screen_text(normalize_text(kernel.source), state_->options.allowed_headers);
 }
 
@@ -97,7 +97,7 @@ MTMC_INLINE void CpuBackend::fill(Buffer& buffer, std::size_t offset, std::size_
 MTMC_INLINE std::span<const std::byte> CpuBackend::view(Buffer& buffer, std::size_t offset,
                                                         std::size_t bytes) {
   check_part(buffer, offset, bytes);
-  if (!state_->options.locks.freeze) return {};
+  if (!state_->options.defences.freeze) return {};
   return buffer.content().subspan(offset, bytes);
 }
 
@@ -191,17 +191,17 @@ MTMC_INLINE CpuBackend::State::State(CpuBackendOptions given)
   for (const auto& entry : runner.environment) identity += ' ' + entry;
   for (const auto* const allowed : {&options.allowed_headers, &options.allowed_functions})
     for (const auto& entry : *allowed) identity += "; allows " + entry;
-  runner.sandbox = options.locks.sandbox;
-  runner.process_namespace = options.locks.process_namespace;
-  runner.freeze = options.locks.freeze;
+  runner.sandbox = options.defences.sandbox;
+  runner.process_namespace = options.defences.process_namespace;
+  runner.freeze = options.defences.freeze;
   discovered.software["isolation"] = isolation = detail::describe_isolation(
       runner, runner.process_namespace ? detail::why_no_process_namespace() : std::string{});
-  if (options.locks != CpuLocks{})
-    identity += std::string("; locks ") + (options.locks.text_screen ? "text " : "") +
-                (options.locks.object_screen ? "object " : "") +
-                (options.locks.compiler_fence ? "fence " : "") + (options.locks.sandbox ? "sandbox " : "") +
-                (options.locks.process_namespace ? "namespace " : "") +
-                (options.locks.freeze ? "freeze" : "");
+  if (options.defences != CpuDefences{})
+    identity += std::string("; locks ") + (options.defences.text_screen ? "text " : "") +
+                (options.defences.object_screen ? "object " : "") +
+                (options.defences.compiler_fence ? "fence " : "") + (options.defences.sandbox ? "sandbox " : "") +
+                (options.defences.process_namespace ? "namespace " : "") +
+                (options.defences.freeze ? "freeze" : "");
 }
 
 MTMC_INLINE void CpuBackend::check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {
@@ -318,10 +318,10 @@ MTMC_INLINE MeasuredCeilings CpuBackend::probe_ceilings() {
   };
   // The least of several times, and of more where the machine is so busy that they go on getting better.
   const auto best = [&](std::int64_t bytes, std::int64_t repeats, int mode, bool cold) {
-    constexpr int most_tries = 24;
+    constexpr int max_tries = 24;
     constexpr int last_without_progress = 4;
     double least = once(bytes, repeats, mode, cold);
-    for (int i = 1, stale = 0; i < most_tries && stale < last_without_progress; ++i) {
+    for (int i = 1, stale = 0; i < max_tries && stale < last_without_progress; ++i) {
       const double seconds = once(bytes, repeats, mode, cold);
       stale = seconds < 0.97 * least ? 0 : stale + 1;
       least = std::min(least, seconds);

@@ -66,7 +66,7 @@ public:
   [[nodiscard]] std::string runner();
 
 private:
-  static constexpr std::size_t most_diagnostics = 20;
+  static constexpr std::size_t max_diagnostics = 20;
 
   static TemporaryFolder make_folder(const CpuBackendOptions& options);
 

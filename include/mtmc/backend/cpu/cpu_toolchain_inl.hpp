@@ -43,7 +43,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE CpuToolchain::CpuToolchain(const CpuBackendOptions& options)
     : options_(options), compiler_(options), folder_(make_folder(options)),
-      fenced_(options.locks.compiler_fence && landlock_version() > 0) {}
+      fenced_(options.defences.compiler_fence && landlock_version() > 0) {}
 
 MTMC_INLINE std::string CpuToolchain::flags() const {
   std::string text;
@@ -99,7 +99,7 @@ MTMC_INLINE Compilation CpuToolchain::compile(const Kernel& kernel, std::vector<
   const auto& answer = built.answer;
   CompilerReport report(built.said, signatures, static_cast<int>(std::count(text.begin(), text.end(), '\n')),
                         folder.path(), [this](const std::string& file) { return files_->is_header(file); });
-  result.diagnostics = report.diagnostics(most_diagnostics);
+  result.diagnostics = report.diagnostics(max_diagnostics);
   if (answer.succeeded()) {
     const auto path = folder.path() + "/program.so";
     if (const auto file = read_elf(read_file(path)))
@@ -180,7 +180,7 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_preprocessed(const std:
                     std::string(cpp_text_rules.header_remedy));
   const auto text = folder + "/program.ii";
   struct stat facts {};
-  if (!options_.locks.text_screen || ::stat(text.c_str(), &facts) != 0) return {};
+  if (!options_.defences.text_screen || ::stat(text.c_str(), &facts) != 0) return {};
   constexpr off_t most = off_t{64} << 20;
   if (facts.st_size > most)
     return refuse("the preprocessed text is larger than 64 MiB",
@@ -198,7 +198,7 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_compiled(const std::str
                "the text has the assembler read `" + file + '`',
                "Write plain C++, without inline assembly",
                {}}};
-  if (!options_.locks.object_screen) return {};
+  if (!options_.defences.object_screen) return {};
   std::string object;
   for (const auto name : kept_names)
     if (const auto path = folder + '/' + std::string(name) + ".o"; ::access(path.c_str(), F_OK) == 0)

@@ -5,8 +5,8 @@
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <array>
 #include <cstdint>

@@ -19,9 +19,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// none that holds what another kernel was shown or computed. May be used from several threads.
 class MemoryReserve : public std::enable_shared_from_this<MemoryReserve> {
 public:
-  /// Keeps at most `most_bytes`.
-  explicit MemoryReserve(std::int64_t most_bytes)
-      : most_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(most_bytes, 0))) {}
+  /// Keeps at most `max_bytes`.
+  explicit MemoryReserve(std::int64_t max_bytes)
+      : max_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(max_bytes, 0))) {}
 
   /// Memory that is all zeros. Comes back by itself when nobody holds it any more. Throws `Error`
   /// (`mtmc.backend.002`) if it cannot be had.
@@ -72,7 +72,7 @@ private:
 
   void take_back(std::unique_ptr<const SharedMemory> memory) noexcept {
     const auto size = memory->mapped_bytes();
-    if (size < smallest || size > most_bytes_ || memory->shown()) return;
+    if (size < smallest || size > max_bytes_ || memory->shown()) return;
     memory->wipe();
     const std::scoped_lock lock(mutex_);
     try {
@@ -83,11 +83,11 @@ private:
     bytes_ += size;
     // The oldest are of a size that is not asked for any more.
     auto kept = free_.begin();
-    for (; bytes_ > most_bytes_; ++kept) bytes_ -= (*kept)->mapped_bytes();
+    for (; bytes_ > max_bytes_; ++kept) bytes_ -= (*kept)->mapped_bytes();
     free_.erase(free_.begin(), kept);
   }
 
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   mutable std::mutex mutex_;
   /// The one freed last at the end.
   std::vector<std::unique_ptr<const SharedMemory>> free_;

@@ -37,10 +37,9 @@ public:
     named_.assign(file->sections.size(), false);
     for (const auto& symbol : file->symbols)
       if (symbol.type == STT_OBJECT && symbol.section < named_.size()) named_[symbol.section] = true;
-    for (std::size_t i = 0; i < file->symbols.size() && found_.size() < most_findings; ++i)
+    for (std::size_t i = 0; i < file->symbols.size() && found_.size() < max_findings; ++i)
       look_at(*file, file->symbols[i]);
-    for (std::size_t i = 0; i < file->sections.size() && found_.size() < most_findings; ++i)
-      look_at(*file, i);
+    for (std::size_t i = 0; i < file->sections.size() && found_.size() < max_findings; ++i) look_at(*file, i);
     return std::move(found_);
   }
 

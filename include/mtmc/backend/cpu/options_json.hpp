@@ -6,7 +6,7 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Durations are in seconds; every field may be missing. `locks` have no JSON form, so that no file can take
+/// Durations are in seconds; every field may be missing. `defences` have no JSON form, so that no file can take
 /// one off.
 inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   const CpuBackendOptions defaults;

@@ -43,7 +43,7 @@ struct RunnerSetup {
   /// Bytes of its own memory the process may use, and of address space in all.
   std::uint64_t memory_limit = 0;
   std::uint64_t address_space_limit = 0;
-  /// See `CpuLocks`.
+  /// See `CpuDefences`.
   bool sandbox = true;
   bool process_namespace = true;
   bool freeze = true;

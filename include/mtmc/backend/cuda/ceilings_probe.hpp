@@ -177,10 +177,10 @@ private:
   /// The least of several times, and of more where others make the device so busy that they go on getting
   /// better.
   [[nodiscard]] double best(std::int64_t bytes, std::int64_t repeats, int mode, bool cold) {
-    constexpr int most_tries = 16;
+    constexpr int max_tries = 16;
     constexpr int last_without_progress = 4;
     double least = once(bytes, repeats, mode, cold);
-    for (int i = 1, stale = 0; i < most_tries && stale < last_without_progress; ++i) {
+    for (int i = 1, stale = 0; i < max_tries && stale < last_without_progress; ++i) {
       const double seconds = once(bytes, repeats, mode, cold);
       stale = seconds < 0.99 * least ? 0 : stale + 1;
       least = std::min(least, seconds);

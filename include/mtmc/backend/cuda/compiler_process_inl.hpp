@@ -52,8 +52,8 @@ MTMC_INLINE NvrtcResult CompilerProcess::compile(const NvrtcRequest& request) {
     const auto process = running_process();
     auto result = ask(*process, request, stop);
     // It is gone, or does not answer; the text is not to blame, because it never runs in that process.
-    constexpr int most_silences = 3;
-    if (!result || process->silences >= most_silences) lose(process);
+    constexpr int max_silences = 3;
+    if (!result || process->silences >= max_silences) lose(process);
     if (result) return std::move(*result);
   }
   NvrtcResult result;

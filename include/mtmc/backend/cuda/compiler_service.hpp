@@ -242,9 +242,9 @@ private:
     if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
     told.finished = reaped > 0 && WIFEXITED(status) && told.exit_code == 0;
     told.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-    constexpr std::size_t most_words = 512;
+    constexpr std::size_t max_words = 512;
     told.words = content_of(running.words.get());
-    if (told.words.size() > most_words) told.words.erase(0, told.words.size() - most_words);
+    if (told.words.size() > max_words) told.words.erase(0, told.words.size() - max_words);
     (void)send_packet(running.status.get(), to_bytes(told));
   }
 

@@ -47,13 +47,13 @@ namespace mtmc::inline MTMC_ABI::detail {
     return found;
   }
   // The driver has to find room for them, and failing there is no verdict about a kernel.
-  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
-  if (variable_bytes(*file) > most_bytes)
-    refuse("the kernel's tables take up more than " + std::to_string(most_bytes >> 20) + " MiB",
+  constexpr std::uint64_t max_bytes = std::uint64_t{64} << 20;
+  if (variable_bytes(*file) > max_bytes)
+    refuse("the kernel's tables take up more than " + std::to_string(max_bytes >> 20) + " MiB",
            "Pass large tables as arguments, or compute what they hold");
   const PtxVariables variables(ptx);
   for (const auto& symbol : file->symbols) {
-    if (found.size() >= most_findings) break;
+    if (found.size() >= max_findings) break;
     // The compiler's own begin with ".nv.".
     if (symbol.name.empty() || symbol.name.starts_with(".nv.")) continue;
     if (!symbol.defined()) {

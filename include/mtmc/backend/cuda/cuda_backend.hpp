@@ -53,7 +53,7 @@ public:
 
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cuda";
-  /// The judge's own kernel runs here (evaluator/device_kernel.hpp).
+  /// The judge's own kernel runs here (evaluator/content/device_kernel.hpp).
   static constexpr bool runs_judge_kernels = true;
   /// Its options have `device_lock_folder`, which a worker fills in.
   static constexpr bool takes_device_lock_folder = true;

@@ -3,8 +3,8 @@
 
 #include <mtmc/backend/cuda/architecture.hpp>
 #include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/device_presets.hpp>
 #include <mtmc/core/device.hpp>
-#include <mtmc/core/device_presets.hpp>
 
 #include <cstdint>
 #include <string>

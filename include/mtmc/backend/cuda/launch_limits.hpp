@@ -5,8 +5,8 @@
 #include <mtmc/backend/cuda/tensor_map.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/task.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <array>
 #include <cstddef>
@@ -19,11 +19,11 @@ namespace mtmc::inline MTMC_ABI {
 namespace detail {
 
 /// Of every CUDA device: blocks of a grid and threads of a block along x, y, z, and threads of a block.
-inline constexpr std::array<std::int64_t, 3> most_blocks_along{2147483647, 65535, 65535};
-inline constexpr std::array<std::int64_t, 3> most_threads_along{1024, 1024, 64};
-inline constexpr std::int64_t most_threads_of_a_block = 1024;
+inline constexpr std::array<std::int64_t, 3> max_blocks_along{2147483647, 65535, 65535};
+inline constexpr std::array<std::int64_t, 3> max_threads_along{1024, 1024, 64};
+inline constexpr std::int64_t max_threads_of_a_block = 1024;
 /// What every device with clusters can do.
-inline constexpr std::int64_t most_cluster_blocks = 8;
+inline constexpr std::int64_t max_cluster_blocks = 8;
 
 /// The reason if blocks of that number along each axis cannot be put together in such clusters.
 [[nodiscard]] inline std::optional<std::string>
@@ -34,10 +34,10 @@ reason_against_cluster(const std::array<std::int64_t, 3>& grid, const std::array
     if (size < 1 || grid[axis] % size != 0)
       return "the grid has " + std::to_string(grid[axis]) + " blocks along axis " + std::to_string(axis) +
              ", which is no multiple of the cluster's " + std::to_string(size);
-    blocks = size > most_cluster_blocks ? most_cluster_blocks + 1 : blocks * size;
+    blocks = size > max_cluster_blocks ? max_cluster_blocks + 1 : blocks * size;
   }
-  if (blocks > most_cluster_blocks)
-    return "a cluster has more than " + std::to_string(most_cluster_blocks) + " blocks";
+  if (blocks > max_cluster_blocks)
+    return "a cluster has more than " + std::to_string(max_cluster_blocks) + " blocks";
   return std::nullopt;
 }
 
@@ -50,15 +50,15 @@ reason_against_cluster(const std::array<std::int64_t, 3>& grid, const std::array
   };
   std::int64_t threads = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] > most_blocks_along[axis])
-      return too_many("grid has blocks: ", launch.grid[axis], axis, most_blocks_along[axis]);
-    if (launch.block[axis] > most_threads_along[axis])
-      return too_many("block has threads: ", launch.block[axis], axis, most_threads_along[axis]);
+    if (launch.grid[axis] > max_blocks_along[axis])
+      return too_many("grid has blocks: ", launch.grid[axis], axis, max_blocks_along[axis]);
+    if (launch.block[axis] > max_threads_along[axis])
+      return too_many("block has threads: ", launch.block[axis], axis, max_threads_along[axis]);
     threads *= launch.block[axis];
   }
-  if (threads > most_threads_of_a_block)
+  if (threads > max_threads_of_a_block)
     return "the block has " + std::to_string(threads) + " threads; at most " +
-           std::to_string(most_threads_of_a_block) + " are possible";
+           std::to_string(max_threads_of_a_block) + " are possible";
   const bool clusters = launch.cluster != std::array<std::int64_t, 3>{1, 1, 1};
   if (clusters)
     if (auto reason = reason_against_cluster(launch.grid, launch.cluster)) return reason;

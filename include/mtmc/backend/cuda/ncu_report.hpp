@@ -2,7 +2,7 @@
 /// What Nsight Compute (`ncu --csv --page raw --print-units base`) writes, as a profile.
 
 #include <mtmc/core/profile.hpp>
-#include <mtmc/core/profile_grading.hpp>
+#include <mtmc/observation/profile_grading.hpp>
 
 #include <algorithm>
 #include <array>

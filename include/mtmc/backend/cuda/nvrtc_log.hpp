@@ -2,9 +2,9 @@
 /// What NVRTC says, as diagnostics with places in the kernel's own text.
 
 #include <mtmc/backend/cuda/kernel_text.hpp>
+#include <mtmc/backend/cuda/nvrtc_headers.hpp>
 #include <mtmc/backend/launch_check.hpp>
 #include <mtmc/core/diagnostic.hpp>
-#include <mtmc/support/nvrtc_headers.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -81,8 +81,8 @@ struct NvrtcRemark {
                                                             const std::vector<LaunchSignature>& signatures,
                                                             const std::vector<std::string>& header_folders,
                                                             bool failed) {
-  constexpr std::size_t most_errors = 8;
-  constexpr std::size_t most_warnings = 4;
+  constexpr std::size_t max_errors = 8;
+  constexpr std::size_t max_warnings = 4;
   constexpr std::size_t longest_message = 400; // names of types can take up megabytes
   const int lines = 1 + static_cast<int>(std::count(kernel.begin(), kernel.end(), '\n'));
   std::vector<Diagnostic> errors;
@@ -143,7 +143,7 @@ struct NvrtcRemark {
       // What follows on the same line mostly follows from the first.
       return known.line == diagnostic.line && (known.message == diagnostic.message || diagnostic.line > 0);
     };
-    const auto most = diagnostic.severity == Severity::error ? most_errors : most_warnings;
+    const auto most = diagnostic.severity == Severity::error ? max_errors : max_warnings;
     if (list.size() < most && std::none_of(list.begin(), list.end(), same))
       list.push_back(std::move(diagnostic));
   }

@@ -3,7 +3,7 @@
 
 #include <mtmc/backend/cuda/architecture.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/core/occupancy.hpp>
+#include <mtmc/observation/occupancy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,7 +45,7 @@ struct ResidentBlocks {
 
 /// All zero where a block is too large to be launched at all.
 [[nodiscard]] inline ResidentBlocks resident_blocks(const CudaMultiprocessor& unit, const BlockNeeds& block) {
-  constexpr std::int64_t most_threads = 1024;
+  constexpr std::int64_t max_threads = 1024;
   constexpr std::int64_t groups = 4;
   constexpr std::int64_t all_registers = 65536;
   constexpr std::int64_t register_unit = 256;
@@ -53,7 +53,7 @@ struct ResidentBlocks {
   const auto warps = warps_of(block.threads);
   const auto warp_registers = round_up(std::int64_t{32} * block.registers, register_unit);
   // The largest block counts as if its warps filled all groups evenly.
-  if (block.threads < 1 || block.threads > most_threads ||
+  if (block.threads < 1 || block.threads > max_threads ||
       warp_registers * round_up(warps, groups) > all_registers ||
       block.shared_bytes > unit.shared_bytes_of_a_block())
     return {};

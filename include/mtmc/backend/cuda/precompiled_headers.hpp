@@ -56,8 +56,8 @@ public:
       const auto result = compiler_.compile(header);
       const bool compiled = result.compiled;
       // A machine that is too busy now need not be the next time.
-      constexpr int most_attempts = 3;
-      if (result.timed_out && ++cut_short_ < most_attempts) return;
+      constexpr int max_attempts = 3;
+      if (result.timed_out && ++cut_short_ < max_attempts) return;
       made.bytes = std::filesystem::file_size(made.path, missing);
       if (!compiled || missing) made.path.clear();
     } catch (const Error&) {
@@ -79,8 +79,8 @@ public:
 private:
   static constexpr const char* end_of_header = "#pragma nv_hdrstop\n";
   /// Files are removed, the least recently used first, until no more are there.
-  static constexpr std::uint64_t most_bytes = std::uint64_t{512} << 20;
-  static constexpr std::size_t most_entries = 64;
+  static constexpr std::uint64_t max_bytes = std::uint64_t{512} << 20;
+  static constexpr std::size_t max_entries = 64;
 
   struct Entry {
     std::string key;
@@ -105,7 +105,7 @@ private:
     const auto oldest = [](const Entry& a, const Entry& b) { return a.used < b.used; };
     std::uint64_t bytes = 0;
     for (const auto& entry : entries_) bytes += entry.bytes;
-    while (!entries_.empty() && (bytes > most_bytes || entries_.size() >= most_entries)) {
+    while (!entries_.empty() && (bytes > max_bytes || entries_.size() >= max_entries)) {
       const auto last = std::min_element(entries_.begin(), entries_.end(), oldest);
       std::error_code ignored;
       if (!last->path.empty()) std::filesystem::remove(last->path, ignored);

@@ -39,7 +39,7 @@ struct CudaProfilerOptions {
   std::vector<std::string> program{};
   /// Where copies of the buffers are put, in a folder that is removed; most bytes of them.
   std::string temporary_folder = "/tmp";
-  std::int64_t most_bytes = std::int64_t{4} << 30;
+  std::int64_t max_bytes = std::int64_t{4} << 30;
   /// Longest run: it starts two processes and runs the kernel some ten times.
   std::chrono::milliseconds timeout{120'000};
   std::stop_token stop{};
@@ -77,7 +77,7 @@ using ReadDevice = std::function<void(std::uint64_t address, std::span<std::byte
 /// Writes the files of a job. Gives the reason if there would be too many bytes.
 [[nodiscard]] std::string write_job(const std::string& folder, const CudaBackendOptions& options,
                                     const CudaCompilation& compilation, LaunchPlan plan,
-                                    std::int64_t most_bytes, const ReadDevice& read);
+                                    std::int64_t max_bytes, const ReadDevice& read);
 
 /// The profile of a program's run with a plan whose buffers are bound: by counters where they can be read,
 /// else by the compiler's report, with the reason in `missing`. Throws nothing for what the surroundings

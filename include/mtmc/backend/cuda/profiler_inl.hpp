@@ -52,8 +52,8 @@ MTMC_INLINE std::string buffer_file(const std::string& folder, std::size_t numbe
 }
 
 MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOptions& options,
-                                  const CudaCompilation& compilation, LaunchPlan plan,
-                                  std::int64_t most_bytes, const ReadDevice& read) {
+                                  const CudaCompilation& compilation, LaunchPlan plan, std::int64_t max_bytes,
+                                  const ReadDevice& read) {
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t>, std::size_t> numbers;
   std::int64_t all = 0;
   for (auto& launch : plan.launches)
@@ -63,8 +63,8 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
       const auto [place, is_new] =
           numbers.try_emplace({bound.handle, bound.offset, bound.bytes}, numbers.size() + 1);
       if (is_new) {
-        if (all += bound.bytes; all > most_bytes)
-          return "the kernel's buffers are larger than CudaProfilerOptions::most_bytes allows to be copied";
+        if (all += bound.bytes; all > max_bytes)
+          return "the kernel's buffers are larger than CudaProfilerOptions::max_bytes allows to be copied";
         std::string content(static_cast<std::size_t>(bound.bytes), '\0');
         read(bound.handle + static_cast<std::uint64_t>(bound.offset),
              std::as_writable_bytes(std::span(content)));
@@ -187,7 +187,7 @@ MTMC_INLINE Profile profile_cuda(const CudaProfilerOptions& profiler, const Cuda
   Profile counted;
   try {
     const TemporaryFolder folder({.base = profiler.temporary_folder});
-    counted.missing = write_job(folder.path(), options, compilation, plan, profiler.most_bytes, read);
+    counted.missing = write_job(folder.path(), options, compilation, plan, profiler.max_bytes, read);
     if (counted.missing.empty()) counted = run_profiler(profiler, toolkit, folder.path());
   } catch (const std::system_error& error) {
     counted.missing = std::string("copies of the buffers cannot be written: ") + error.what();

@@ -87,13 +87,13 @@ private:
 /// given away. Tables that are only read are constants, wherever they come from.
 ///
 /// Each statement is read once. It is looked at again only when one of its operands may hold the address of
-/// one more variable; a text in which that happens too often (`most_looks`) is not followed to the end, and
+/// one more variable; a text in which that happens too often (`max_looks`) is not followed to the end, and
 /// any of its variables may change.
 class PtxVariables {
 public:
   /// Each takes some tens of nanoseconds for each address that the statement handles. Honest kernels need a
   /// few for each statement that handles an address at all.
-  static constexpr std::size_t most_looks = 2'000'000;
+  static constexpr std::size_t max_looks = 2'000'000;
 
   explicit PtxVariables(std::string_view ptx) {
     const PtxStatements statements(ptx);
@@ -244,7 +244,7 @@ private:
       for (const std::size_t operand : step.operands)
         carried.insert(carried_[operand].begin(), carried_[operand].end());
       looks += 1 + carried.size();
-      if (looks > most_looks) {
+      if (looks > max_looks) {
         gave_up_ = true;
         return;
       }

@@ -1,9 +1,9 @@
 #pragma once
 /// What kernels in CUDA C++ may include, and tell the compiler.
 
+#include <mtmc/backend/cuda/nvrtc_headers.hpp>
 #include <mtmc/backend/directive_screen.hpp>
 #include <mtmc/backend/source_tokens.hpp>
-#include <mtmc/support/nvrtc_headers.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/support/text.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <cstddef>

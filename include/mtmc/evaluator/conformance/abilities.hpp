@@ -4,7 +4,7 @@
 
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/conformance/report.hpp>
-#include <mtmc/evaluator/worker_server.hpp>
+#include <mtmc/evaluator/worker/worker_server.hpp>
 
 #include <span>
 #include <string>

@@ -5,11 +5,11 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/core/launch_lines.hpp>
 #include <mtmc/evaluator/conformance/abilities.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
 #include <mtmc/evaluator/conformance/report.hpp>
 #include <mtmc/support/forked_call.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <atomic>

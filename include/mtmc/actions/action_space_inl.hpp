@@ -1,0 +1,197 @@
+#pragma once
+/// Definitions of actions/action_space.hpp.
+
+#include <mtmc/actions/action_space.hpp>
+#include <mtmc/actions/grid_applicability.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region) const noexcept {
+  const bool grid = region != nullptr && detail::on_grid(region->facts);
+  return grid && !grid_principle.empty() ? grid_principle : principle;
+}
+
+} // namespace mtmc
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+MTMC_INLINE bool has_reuse(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    bool fixed = false, moving = false;
+    for (const auto& stride : access.strides) {
+      if (!stride) continue;
+      (*stride == 0 ? fixed : moving) = true;
+    }
+    return fixed && moving;
+  });
+}
+
+MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return !access.strides.empty() && access.strides.back() && *access.strides.back() != 0 &&
+           *access.strides.back() != 1;
+  });
+}
+
+[[nodiscard]] inline bool has_directive(const RegionFacts& facts, std::string_view word) {
+  return std::any_of(facts.directives.begin(), facts.directives.end(), [word](const std::string& directive) {
+    return directive.find(word) != std::string::npos;
+  });
+}
+
+/// Whether a loop around the region could occupy all compute units by itself.
+[[nodiscard]] inline bool inside_parallel_loop(const Region& region, const Structure& structure,
+                                               const Device& device) {
+  return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& outer) {
+    if (outer.kind != RegionKind::loop || outer.facts.loops.empty() ||
+        outer.path.size() >= region.path.size() || region.path[outer.path.size()] != '/' ||
+        !region.path.starts_with(outer.path))
+      return false;
+    const LoopFacts& loop = outer.facts.loops.front();
+    return loop.parallel && (!loop.trip_count || *loop.trip_count >= device.compute_units);
+  });
+}
+
+MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
+  return {
+      {"tiling", "tiling", "Partition the iterations so that the data of one tile stays in fast memory.",
+       "Strip-mine the loops that carry reuse and move the tile loops outwards; choose tiles that fit the "
+       "nearest cache "
+       "(or shared memory), and keep the remainder correct.",
+       [](const Region& region, const Structure&, const Device&) {
+         if (on_grid(region.facts)) return grid_tiling_applies(region);
+         return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 && region.facts.tileable &&
+                !region.facts.opaque && (has_reuse(region.facts) || has_strided_access(region.facts));
+       },
+       "Let the threads of a block bring a tile into shared memory with neighbouring accesses, wait, compute "
+       "on it "
+       "from there, and wait again before the next one; pad its rows where a column is read, and keep the "
+       "last, "
+       "incomplete tile correct."},
+      {"fusion", "fusing", "Merge neighbouring operators so that intermediates need not go through memory.",
+       "Merge the bodies over the common index space; keep the value in a register between producer and "
+       "consumer and drop "
+       "the buffer if nobody else reads it.",
+       [](const Region& region, const Structure&, const Device&) {
+         return (region.kind == RegionKind::loop_sequence || region.kind == RegionKind::launch_sequence) &&
+                region.facts.fusable && !region.facts.opaque;
+       },
+       "Do the work of the later launch where the earlier one makes its result: in the thread that makes the "
+       "element, or, where whole rows are needed, in the block that holds the row, with a barrier between; "
+       "then "
+       "drop the buffer and its launch line if nobody else reads it."},
+      {"pipeline", "pipelining", "Overlap the movement of the next data with the computation on the present.",
+       "Load the tile of the next iteration (asynchronously or into a second buffer) before computing on the "
+       "present one.",
+       [](const Region& region, const Structure&, const Device&) {
+         if (on_grid(region.facts)) return grid_pipeline_applies(region);
+         return region.kind == RegionKind::loop && region.facts.staged && !region.facts.opaque;
+       },
+       "Bring the tile of the next iteration into a second buffer (asynchronous copies, or loads into "
+       "registers) "
+       "before computing on the present one, with one barrier an iteration."},
+      {"reordering", "reordering",
+       "Change the order of loops so that neighbouring iterations touch neighbouring data.",
+       "Interchange the loops so that the innermost one moves by one element through the arrays it touches, "
+       "as far as the "
+       "dependences allow.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         if (on_grid(region.facts)) return grid_reordering_applies(region, structure);
+         return region.kind == RegionKind::loop && region.facts.loops.size() >= 2 &&
+                region.facts.interchangeable && !region.facts.opaque;
+       },
+       "Let neighbouring threads along x touch neighbouring elements: number the threads along the axis that "
+       "goes "
+       "along memory, or let the threads of a warp take the iterations of the loop that does, and adapt the "
+       "launch "
+       "line."},
+      {"unrolling", "unrolling",
+       "Do several iterations at once, to keep values in registers and give the processor "
+       "independent work.",
+       "Unroll an outer loop and jam the copies into the inner one (register blocking), or unroll the "
+       "innermost loop with "
+       "several accumulators.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         if (on_grid(region.facts)) return grid_unrolling_applies(region, structure);
+         // Innermost loops are unrolled; of a nest the outer loop is, and its copies are jammed together.
+         if (region.kind != RegionKind::loop || region.facts.opaque || region.facts.loops.empty())
+           return false;
+         const LoopFacts& outer = region.facts.loops.front();
+         return outer.innermost || outer.parallel || (region.facts.loops.size() > 1 && region.facts.tileable);
+       },
+       "Let each thread compute several results in registers, so that they share what it loads and keep more "
+       "loads "
+       "in flight; or unroll a loop with several accumulators. Adapt the launch line, and watch the "
+       "registers."},
+      {"vectorization", "vectorizing", "Let one instruction work on several neighbouring elements.",
+       "Make the innermost loop unit-stride and free of carried dependences and say so to the compiler (`omp "
+       "simd`, with "
+       "the reduction clause where one is carried).",
+       [](const Region& region, const Structure&, const Device& device) {
+         if (on_grid(region.facts)) return grid_vectorization_applies(region);
+         return region.kind == RegionKind::loop && device.kind == "cpu" && region.facts.vectorizable &&
+                !region.facts.opaque && region.facts.loops.size() == 1 &&
+                !has_directive(region.facts, "simd");
+       },
+       "Load and store 8 or 16 bytes at once (float2, float4) where they are neighbours and aligned, and "
+       "keep a "
+       "scalar path for the rest."},
+      {"parallelization", "parallelizing", "Spread independent iterations over all compute units.",
+       "Give every thread a contiguous share of the outermost loop without carried dependences; combine "
+       "reductions from "
+       "partial results in the order of the threads.",
+       [](const Region& region, const Structure& structure, const Device& device) {
+         if (on_grid(region.facts)) return grid_parallelization_applies(region, structure);
+         return region.kind == RegionKind::loop && device.kind == "cpu" && device.compute_units > 1 &&
+                !region.facts.opaque && !region.facts.loops.empty() &&
+                (region.facts.loops.front().parallel || region.facts.loops.front().reduction) &&
+                !has_directive(region.facts, "parallel") && !inside_parallel_loop(region, structure, device);
+       },
+       "Give a warp or a block to what one thread does now: its threads take neighbouring iterations in turn "
+       "and "
+       "combine partial results by shuffles or shared memory. Adapt the launch line."},
+  };
+}
+
+} // namespace mtmc::detail
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE ActionSpace ActionSpace::paper() {
+  auto types = detail::all_optimization_types();
+  std::erase_if(types, [](const OptimizationType& type) {
+    return type.id != "tiling" && type.id != "fusion" && type.id != "pipeline" && type.id != "reordering";
+  });
+  return {std::move(types)};
+}
+
+MTMC_INLINE const OptimizationType* ActionSpace::find(std::string_view id) const noexcept {
+  for (const auto& type : types)
+    if (type.id == id) return &type;
+  return nullptr;
+}
+
+MTMC_INLINE std::vector<Action> ActionSpace::legal_actions(const Structure& structure,
+                                                           const Device& device) const {
+  std::vector<Action> actions;
+  for (const auto& type : types)
+    for (const auto& region : structure.regions)
+      if (type.applies && type.applies(region, structure, device))
+        actions.push_back({Action::Kind::optimize, type.id, type.verb, region.path, region.label,
+                           region.first_line, region.last_line});
+  std::stable_sort(actions.begin(), actions.end(),
+                   [](const Action& a, const Action& b) { return a.key() < b.key(); });
+  actions.push_back(Action::stop());
+  return actions;
+}
+
+} // namespace mtmc

@@ -1,0 +1,65 @@
+#pragma once
+/// Which optimisations may be offered for a region that is launched on a grid: what the facts of its accesses
+/// say about the threads of a warp and of a block.
+
+#include <mtmc/core/structure.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+inline constexpr std::int64_t warp_threads = 32;
+
+/// The region is executed by the threads of a launch.
+[[nodiscard]] inline bool on_grid(const RegionFacts& facts) noexcept { return !facts.threads.empty(); }
+
+/// An access to memory that all threads see, of which it is known how a warp makes it.
+[[nodiscard]] bool is_global(const AccessFacts& access) noexcept;
+
+[[nodiscard]] bool has_uncoalesced_access(const RegionFacts& facts);
+
+/// A read of what other threads of the block read too, in the same iteration or in another one.
+[[nodiscard]] bool is_shared_read(const AccessFacts& access) noexcept;
+[[nodiscard]] bool has_shared_read(const RegionFacts& facts);
+
+/// The access moves with some loop of the nest.
+[[nodiscard]] bool moves(const AccessFacts& access);
+
+/// Another axis of the launch than x would make a better order of neighbouring threads.
+[[nodiscard]] bool axes_could_change(const RegionFacts& facts);
+
+/// A thread touches all elements between itself and its neighbour (`q[2 * i]`, `q[2 * i + 1]`), 2 or 4 of
+/// them: one wide access would do.
+[[nodiscard]] bool has_neighbouring_elements(const RegionFacts& facts);
+
+/// Some access to a tile takes several turns, because threads of a warp meet in one bank.
+[[nodiscard]] bool has_bank_conflict(const RegionFacts& facts);
+
+/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
+/// one that is there may have the wrong shape.
+[[nodiscard]] bool grid_tiling_applies(const Region& region);
+
+/// Loads in a loop whose addresses are known ahead can be on their way while the loop computes.
+[[nodiscard]] bool grid_pipeline_applies(const Region& region);
+
+/// Loops of a thread change places, threads are numbered along another axis, or the threads of a warp take
+/// the place of loops that go along memory.
+[[nodiscard]] bool grid_reordering_applies(const Region& region, const Structure& structure);
+
+/// Loops are unrolled; of the threads each may do several elements, also where they work on tiles together.
+[[nodiscard]] bool grid_unrolling_applies(const Region& region, const Structure& structure);
+
+/// One access of 8 or 16 bytes does the work of several: of neighbouring threads, or of iterations of a loop.
+[[nodiscard]] bool grid_vectorization_applies(const Region& region);
+
+/// Loops that one thread runs alone are shared by the threads of a warp or a block.
+[[nodiscard]] bool grid_parallelization_applies(const Region& region, const Structure& structure);
+
+} // namespace mtmc::detail
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/actions/grid_applicability_inl.hpp>
+#endif

@@ -1,0 +1,230 @@
+#pragma once
+/// Definitions of actions/grid_applicability.hpp.
+
+#include <mtmc/actions/grid_applicability.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/structure.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// Its threads neither wait for each other nor exchange values, and all of it is understood.
+[[nodiscard]] inline bool threads_are_independent(const RegionFacts& facts) noexcept {
+  return !facts.opaque && facts.block_barriers == 0 && facts.warp_exchanges == 0;
+}
+
+MTMC_INLINE bool is_global(const AccessFacts& access) noexcept {
+  return access.lanes && !access.lanes->shared_memory;
+}
+
+/// Neighbouring threads lie so far apart that a warp touches at least twice the sectors that it needs.
+[[nodiscard]] inline bool is_uncoalesced(const AccessFacts& access) noexcept {
+  return is_global(access) &&
+         (access.lanes->pattern == LanePattern::strided || access.lanes->pattern == LanePattern::irregular) &&
+         access.lanes->sectors >= 2 * std::max(1, access.lanes->least_sectors);
+}
+
+MTMC_INLINE bool has_uncoalesced_access(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), is_uncoalesced);
+}
+
+MTMC_INLINE bool is_shared_read(const AccessFacts& access) noexcept {
+  return is_global(access) && !access.write && (access.lanes->sharers > 1 || access.lanes->window);
+}
+
+MTMC_INLINE bool has_shared_read(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), is_shared_read);
+}
+
+MTMC_INLINE bool moves(const AccessFacts& access) {
+  return std::any_of(access.strides.begin(), access.strides.end(),
+                     [](const auto& stride) { return !stride || *stride != 0; });
+}
+
+/// Some loop of the list moves the access by one element.
+[[nodiscard]] inline bool goes_along_memory(const AccessFacts& access) {
+  return std::any_of(access.strides.begin(), access.strides.end(),
+                     [](const auto& stride) { return stride && std::abs(*stride) == 1; });
+}
+
+/// Some access jumps from thread to thread while the loop goes along memory: the threads of a warp could
+/// share the iterations instead.
+[[nodiscard]] inline bool lanes_could_follow_loop(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return is_uncoalesced(access) && goes_along_memory(access);
+  });
+}
+
+/// Accesses that would be uncoalesced, or nearly so, if neighbouring threads lay along this axis.
+[[nodiscard]] inline int jumps_along(const RegionFacts& facts, std::size_t axis) {
+  int count = 0;
+  for (const AccessFacts& access : facts.accesses)
+    if (is_global(access) && axis < access.lanes->axes.size() &&
+        (!access.lanes->axes[axis] || std::abs(*access.lanes->axes[axis]) > 1))
+      ++count;
+  return count;
+}
+
+MTMC_INLINE bool axes_could_change(const RegionFacts& facts) {
+  for (std::size_t axis = 1; axis < facts.threads.size(); ++axis)
+    if (jumps_along(facts, axis) < jumps_along(facts, 0)) return true;
+  return false;
+}
+
+MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+    if (!is_global(access) || !access.lanes->elements) return false;
+    const std::int64_t elements = std::abs(*access.lanes->elements);
+    return (elements == 2 || elements == 4) &&
+           std::count_if(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& other) {
+             return other.array == access.array && other.write == access.write && is_global(other) &&
+                    other.lanes->elements == access.lanes->elements;
+           }) == elements;
+  });
+}
+
+/// All accesses that all threads see are to neighbouring elements, or to one for all.
+[[nodiscard]] inline bool is_coalesced_throughout(const RegionFacts& facts) {
+  bool any = false;
+  for (const AccessFacts& access : facts.accesses) {
+    if (!access.lanes || access.lanes->shared_memory) continue;
+    if (access.lanes->pattern != LanePattern::coalesced && access.lanes->pattern != LanePattern::broadcast)
+      return false;
+    any = any || access.lanes->pattern == LanePattern::coalesced;
+  }
+  return any;
+}
+
+/// Three or more neighbouring elements of one array are read by each thread, as in a stencil.
+[[nodiscard]] inline bool reads_a_neighbourhood(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+    return is_global(access) && !access.write && access.lanes->pattern == LanePattern::coalesced &&
+           std::count_if(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& other) {
+             return other.array == access.array && !other.write && is_global(other) &&
+                    other.lanes->pattern == LanePattern::coalesced;
+           }) >= 3;
+  });
+}
+
+/// The loop of a thread is one whose iterations may be regrouped: independent, or a recognised reduction.
+[[nodiscard]] inline bool regroupable(const RegionFacts& facts) {
+  return !facts.loops.empty() && (facts.loops.front().parallel || facts.loops.front().reduction);
+}
+
+/// The threads of the launch share the loop's iterations already (`for (j = threadIdx.x; ...)`).
+[[nodiscard]] inline bool is_spread(const RegionFacts& facts) {
+  return !facts.loops.empty() && (facts.loops.front().lower.find("threadIdx.") != std::string::npos ||
+                                  facts.loops.front().lower.find("blockIdx.") != std::string::npos);
+}
+
+/// Some loop of the function brings tiles into on-chip memory.
+[[nodiscard]] inline bool has_staged_loop(const Region& region, const Structure& structure) {
+  const std::string function = region.path.substr(0, region.path.find('/'));
+  return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
+    return other.kind == RegionKind::loop && other.facts.staged && other.path.starts_with(function + '/');
+  });
+}
+
+MTMC_INLINE bool has_bank_conflict(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(),
+                     [](const AccessFacts& access) { return access.lanes && access.lanes->bank_ways > 1; });
+}
+
+MTMC_INLINE bool grid_tiling_applies(const Region& region) {
+  const RegionFacts& facts = region.facts;
+  if (region.kind == RegionKind::thread_nest && !facts.opaque && has_bank_conflict(facts)) return true;
+  if (!threads_are_independent(facts)) return false;
+  if (region.kind == RegionKind::thread_nest)
+    return (facts.threads_per_block() > 1 && reads_a_neighbourhood(facts)) ||
+           (facts.loops.empty() && has_uncoalesced_access(facts) && !has_neighbouring_elements(facts));
+  return region.kind == RegionKind::loop && regroupable(facts) &&
+         (lanes_could_follow_loop(facts) ||
+          std::any_of(facts.accesses.begin(), facts.accesses.end(),
+                      [](const AccessFacts& access) { return is_shared_read(access) && moves(access); }));
+}
+
+MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
+  const RegionFacts& facts = region.facts;
+  if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
+  if (facts.loops.front().trip_count.value_or(2) < 2) return false;
+  if (facts.staged) return true;
+  return facts.loops.front().innermost && regroupable(facts) && facts.flops > 0 && !facts.indirect &&
+         std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+           return is_global(access) && !access.write && moves(access);
+         });
+}
+
+/// The loop is the only one that a thread runs through, inner ones apart: what is done to its iterations is
+/// done to the thread's work as a whole.
+[[nodiscard]] inline bool is_only_loop(const Region& region, const Structure& structure) {
+  const std::size_t slash = region.path.find('/');
+  if (slash == std::string::npos || region.path.find('/', slash + 1) != std::string::npos) return false;
+  return std::none_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
+    return other.kind == RegionKind::loop && other.path != region.path &&
+           other.path.compare(0, slash + 1, region.path, 0, slash + 1) == 0 &&
+           other.path.find('/', slash + 1) == std::string::npos;
+  });
+}
+
+/// A thread runs through several loops, one after the other, and all of them may be shared by several
+/// threads.
+[[nodiscard]] inline bool all_loops_regroupable(const RegionFacts& facts) {
+  return facts.loops.size() >= 2 &&
+         std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+           return (loop.parallel || loop.reduction) &&
+                  loop.trip_count.value_or(warp_threads) >= warp_threads - 1 &&
+                  loop.lower.find("Idx.") == std::string::npos;
+         });
+}
+
+MTMC_INLINE bool grid_reordering_applies(const Region& region, const Structure& structure) {
+  const RegionFacts& facts = region.facts;
+  if (!threads_are_independent(facts)) return false;
+  if (region.kind == RegionKind::thread_nest)
+    return (facts.interchangeable && axes_could_change(facts)) ||
+           (all_loops_regroupable(facts) && lanes_could_follow_loop(facts));
+  if (region.kind != RegionKind::loop) return false;
+  return (facts.loops.size() >= 2 && facts.interchangeable) ||
+         (regroupable(facts) && facts.loops.size() == 1 && facts.loops.front().innermost &&
+          lanes_could_follow_loop(facts) && is_only_loop(region, structure));
+}
+
+MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& structure) {
+  const RegionFacts& facts = region.facts;
+  if (facts.opaque) return false;
+  if (region.kind == RegionKind::thread_nest)
+    return facts.warp_exchanges == 0 && (facts.block_barriers == 0 || has_staged_loop(region, structure));
+  if (region.kind != RegionKind::loop || facts.loops.empty()) return false;
+  const LoopFacts& outer = facts.loops.front();
+  return outer.innermost || outer.parallel || (facts.loops.size() > 1 && facts.tileable);
+}
+
+MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
+  const RegionFacts& facts = region.facts;
+  if (!threads_are_independent(facts) || facts.indirect) return false;
+  if (region.kind == RegionKind::thread_nest)
+    return has_neighbouring_elements(facts) || (facts.loops.empty() && is_coalesced_throughout(facts));
+  if (region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1) return false;
+  bool along = false;
+  for (const AccessFacts& access : facts.accesses) {
+    if (!is_global(access)) continue;
+    if (!goes_along_memory(access) && moves(access)) return false;
+    along = along || moves(access);
+  }
+  return along;
+}
+
+MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Structure& structure) {
+  const RegionFacts& facts = region.facts;
+  if (!threads_are_independent(facts)) return false;
+  if (region.kind == RegionKind::thread_nest) return all_loops_regroupable(facts);
+  return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
+         facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads &&
+         is_only_loop(region, structure);
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,115 @@
+#pragma once
+/// The true results of a task, from its own kernel run in double precision.
+///
+/// The reference computes in f32 as candidates do, so a comparison with it sees the sum of two rounding
+/// errors. Where the backend can write the reference anew with doubles, its twin has practically none. A twin
+/// that computes something else (a kernel that rounds on purpose, say) is found out by the reference itself:
+/// results of the twin count only where those of the reference agree with them.
+
+#include <mtmc/core/any_backend.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/launch_plan.hpp>
+#include <mtmc/core/task.hpp>
+#include <mtmc/evaluator/content/comparison.hpp>
+#include <mtmc/evaluator/content/problem_layout.hpp>
+#include <mtmc/evaluator/content/slot.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// How many tolerances the reference may be off by the truth and still confirm it. Rounding errors in sums of
+/// many equal terms do not walk at random but in step: on mostly zero inputs a layer norm that adds one term
+/// after the other was off by 1.7 tolerances (measured), and more careful candidates could be refused for its
+/// errors. A twin that computes something else is off by thousands.
+inline constexpr double farthest_truth = 4;
+
+/// By how much the tolerance is widened in a case in which the reference itself is off by so many of it: an
+/// honest candidate may err twice as much as the reference. In such a case the next lower precision may pass
+/// (attention on heavy-tailed inputs is off by more than it may be, once in some hundred evaluations); that
+/// it fails in another is seen to when the task is prepared.
+[[nodiscard]] constexpr double widening_for(double reference_error) noexcept {
+  return 2 * reference_error > 1 ? 2 * reference_error : 1;
+}
+
+/// The reference of a task in double precision, ready to run: the same arguments with f64 in place of f32.
+struct DoubleTwin {
+  /// One for each size, as are the plans.
+  std::vector<ProblemLayout> layouts;
+  std::vector<LaunchPlan> plans;
+  /// By size. Outlive the program, which may have them mapped.
+  std::map<std::size_t, Slot> slots;
+  std::shared_ptr<AnyBackend::Program> program;
+};
+
+/// Why there can be no truth about any result of a task, in a few words; empty if there can.
+[[nodiscard]] inline std::string reason_against_truth(const Task& task) {
+  if (task.compare) return "the task compares by itself";
+  bool any = false;
+  for (const auto& argument : task.arguments) {
+    if (is_floating(argument.type) && size_of(argument.type) == 2) return "16-bit arguments";
+    const bool result = argument.role == ArgumentRole::output || argument.role == ArgumentRole::inout;
+    any = any || (result && argument.type == DataType::f32);
+  }
+  return any ? "" : "no f32 results";
+}
+
+/// The task with f64 in place of f32, for layouts and plans of the twin.
+[[nodiscard]] inline Task in_double_precision(Task task) {
+  for (auto& argument : task.arguments)
+    if (argument.type == DataType::f32) argument.type = DataType::f64;
+  return task;
+}
+
+/// Gives the f32 scalars of a task, in a plan for its twin, the values that the f32 kernel gets.
+inline void round_scalars(const Task& task, LaunchPlan& plan) {
+  for (auto& launch : plan.launches)
+    for (auto& argument : launch.arguments) {
+      const auto* const declared = task.find_argument(argument.name);
+      if (argument.kind == LaunchArgument::Kind::scalar && declared != nullptr &&
+          declared->type == DataType::f32)
+        argument.real = static_cast<double>(static_cast<float>(argument.real));
+    }
+}
+
+/// The same numbers in f64.
+[[nodiscard]] inline std::vector<std::byte> in_double_precision(std::span<const std::byte> floats) {
+  std::vector<std::byte> result(2 * floats.size());
+  for (std::size_t at = 0; at + sizeof(float) <= floats.size(); at += sizeof(float)) {
+    float narrow = 0;
+    std::memcpy(&narrow, floats.data() + at, sizeof narrow);
+    const auto wide = static_cast<double>(narrow);
+    std::memcpy(result.data() + 2 * at, &wide, sizeof wide);
+  }
+  return result;
+}
+
+/// Contents for the twin: f32 as f64, everything else as it is.
+[[nodiscard]] inline BufferContents in_double_precision(const ProblemLayout& layout,
+                                                        const BufferContents& contents) {
+  BufferContents result(contents.size());
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    result[i] = layout.buffers[i].type == DataType::f32 ? in_double_precision(contents[i]) : contents[i];
+  return result;
+}
+
+/// The twin's buffers at a size, allocated when first needed.
+[[nodiscard]] inline Slot& slot_of(AnyBackend& backend, DoubleTwin& twin, std::size_t size,
+                                   std::size_t red_zone_bytes) {
+  auto found = twin.slots.find(size);
+  if (found == twin.slots.end())
+    found = twin.slots.emplace(size, make_slot(backend, twin.layouts[size], twin.plans[size], red_zone_bytes))
+                .first;
+  return found->second;
+}
+
+} // namespace mtmc

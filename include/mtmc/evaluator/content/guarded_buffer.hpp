@@ -1,0 +1,107 @@
+#pragma once
+/// Buffers with something around them that a kernel must not touch.
+
+#include <mtmc/core/any_backend.hpp>
+#include <mtmc/evaluator/content/poison.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// What lies next to the content of a buffer.
+enum class BufferGuard {
+  /// Red zones on both sides: writes are seen afterwards.
+  red_zones,
+  /// No memory before the first byte, a red zone behind the last: reads before the buffer crash, too.
+  page_before,
+  /// No memory behind the last byte, or at most 63 bytes behind it, a red zone before the first.
+  page_behind
+};
+
+/// Where things lie in one allocation: red zone, content, red zone. The content starts at a multiple of 64
+/// bytes from the start of the allocation, the second red zone with the very next byte after it.
+struct GuardLayout {
+  std::size_t front = 0;
+  std::size_t bytes = 0;
+  std::size_t back = 0;
+
+  [[nodiscard]] std::size_t total() const noexcept { return front + bytes + back; }
+};
+
+/// Red zones of at least `smallest` bytes on both sides, larger (a sixteenth of the content, at most 64 KiB)
+/// for larger buffers, since a wrong index then misses by more. The allocation is whole pages of `page`
+/// bytes, so that no byte of its last page goes unwatched.
+[[nodiscard]] inline GuardLayout guard_layout(std::size_t bytes, std::size_t smallest = 4096,
+                                              BufferGuard guard = BufferGuard::red_zones,
+                                              std::size_t page = 4096) noexcept {
+  constexpr std::size_t largest = 65536;
+  constexpr std::size_t alignment = 64;
+  const auto whole_pages = [&](std::size_t size) { return (size + page - 1) / page * page; };
+  const std::size_t wanted = std::clamp(bytes / 16, std::min(smallest, largest), std::max(smallest, largest));
+  const std::size_t zone = whole_pages(wanted);
+  if (guard == BufferGuard::page_behind) {
+    const std::size_t total = whole_pages(bytes + zone);
+    const std::size_t front = (total - bytes) / alignment * alignment;
+    return {front, bytes, total - front - bytes};
+  }
+  const std::size_t front = guard == BufferGuard::page_before ? 0 : zone;
+  return {front, bytes, whole_pages(front + bytes + zone) - front - bytes};
+}
+
+/// A buffer of a backend with its red zones, whose random bytes are others in each call.
+struct GuardedBuffer {
+  AnyBackend::Buffer memory;
+  GuardLayout layout;
+  /// Key of the bytes in the red zones, and which of its streams: 2 * `place` before, 2 * `place` + 1 behind.
+  std::uint64_t key = 0;
+  std::uint64_t place = 0;
+};
+
+/// What happened to a red zone.
+struct RedZoneDamage {
+  /// Whether the zone before the content was written; else the one after it.
+  bool before = false;
+  /// Bytes between the content and the nearest byte that was written: 0 = the very next one.
+  std::size_t distance = 0;
+};
+
+/// Writes both red zones anew.
+inline void renew_red_zones(AnyBackend& backend, GuardedBuffer& buffer, std::uint64_t key) {
+  const auto& layout = buffer.layout;
+  buffer.key = key;
+  fill_with_noise(backend, buffer.memory, 0, layout.front, key, 2 * buffer.place);
+  fill_with_noise(backend, buffer.memory, layout.front + layout.bytes, layout.back, key,
+                  2 * buffer.place + 1);
+}
+
+/// Looks at every byte of both red zones. Nothing if they are whole.
+[[nodiscard]] inline std::optional<RedZoneDamage> find_red_zone_damage(AnyBackend& backend,
+                                                                       GuardedBuffer& buffer) {
+  const auto& layout = buffer.layout;
+  std::vector<std::uint32_t> wanted;
+  std::vector<std::byte> room;
+  std::span<const std::byte> got;
+  const auto whole = [&](std::size_t offset, std::size_t bytes, std::uint64_t stream) {
+    wanted.resize((bytes + 3) / 4);
+    philox_fill(wanted, buffer.key, 0, stream);
+    got = look_at(backend, buffer.memory, offset, bytes, room);
+    return bytes == 0 || std::memcmp(got.data(), wanted.data(), bytes) == 0;
+  };
+  const auto differs = [&](std::size_t i) { return got[i] != std::as_bytes(std::span(wanted))[i]; };
+  if (!whole(0, layout.front, 2 * buffer.place))
+    for (std::size_t i = layout.front; i-- > 0;)
+      if (differs(i)) return RedZoneDamage{true, layout.front - 1 - i};
+  if (!whole(layout.front + layout.bytes, layout.back, 2 * buffer.place + 1))
+    for (std::size_t i = 0; i < layout.back; ++i)
+      if (differs(i)) return RedZoneDamage{false, i};
+  return std::nullopt;
+}
+
+} // namespace mtmc

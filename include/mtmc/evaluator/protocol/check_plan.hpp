@@ -1,0 +1,107 @@
+#pragma once
+/// Which sizes are checked on which distributions.
+
+#include <mtmc/evaluator/content/guarded_buffer.hpp>
+#include <mtmc/evaluator/content/input_generation.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// What one call at a size costs.
+struct SizeCost {
+  /// Seconds of the reference.
+  double seconds = 0;
+  /// Bytes of all buffers.
+  double bytes = 0;
+  /// Whether it is timed, which is one more check on normal inputs, many times over.
+  bool timed = false;
+  /// Whether it is checked at all.
+  bool checked = true;
+};
+
+/// Whether a size is cheap enough for everything: calls of up to 2 ms on up to 1 MiB.
+[[nodiscard]] constexpr bool is_cheap(const SizeCost& cost) noexcept {
+  return cost.seconds <= 2e-3 && cost.bytes <= 0x1p20;
+}
+/// Whether a size is cheap enough for more than the necessary: calls of up to 20 ms on up to 16 MiB.
+[[nodiscard]] constexpr bool is_medium(const SizeCost& cost) noexcept {
+  return cost.seconds <= 20e-3 && cost.bytes <= 0x1p24;
+}
+
+/// One check: a size on a distribution, and whether it is run twice, on two poisons.
+struct PlannedCheck {
+  std::size_t size = 0;
+  Distribution distribution = Distribution::normal;
+  bool twice = true;
+  /// What lies next to the buffers in the second run.
+  BufferGuard guard = BufferGuard::red_zones;
+  /// Whether the second run takes place in a fresh process.
+  bool fresh_process = false;
+
+  friend bool operator==(const PlannedCheck&, const PlannedCheck&) = default;
+};
+
+/// The checks of one evaluation, cheapest size first, so that most wrong candidates fail in a millisecond.
+///
+/// Sizes of up to 2 ms and 1 MiB see every distribution, those of up to 20 ms and 16 MiB three, larger ones
+/// two. `normal` is always among them, the others take turns; a distribution that no size would see goes to
+/// the cheapest. Timed sizes of more than 50 ms leave `normal` to the timed runs. Sizes of more than 20 ms
+/// need not be run twice. Where a size is, there is no memory behind the buffers in the second run of its
+/// first check, and, for sizes that see every distribution, none before them in that of its second check. The
+/// last of all second runs takes place in a fresh process. `defences` may leave out distributions.
+[[nodiscard]] inline std::vector<PlannedCheck> plan_checks(std::span<const SizeCost> sizes,
+                                                           const EvaluatorDefences& defences = {}) {
+  std::vector<std::size_t> order;
+  for (std::size_t size = 0; size < sizes.size(); ++size)
+    if (sizes[size].checked) order.push_back(size);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sizes[a].bytes != sizes[b].bytes ? sizes[a].bytes < sizes[b].bytes
+                                            : sizes[a].seconds < sizes[b].seconds;
+  });
+  constexpr std::size_t others = all_distributions.size() - 1;
+  std::vector<PlannedCheck> plan;
+  std::array<bool, all_distributions.size()> used{};
+  std::size_t turn = 0;
+  for (const auto size : order) {
+    const auto& cost = sizes[size];
+    const bool medium = is_medium(cost);
+    const std::size_t more = is_cheap(cost) ? others : medium ? 2 : 1;
+    const bool expensive = cost.seconds > 50e-3;
+    if (!(expensive && cost.timed)) plan.push_back({size, Distribution::normal, medium});
+    used[0] = true;
+    for (std::size_t i = 0; i < more; ++i) {
+      const std::size_t which = 1 + turn++ % others;
+      plan.push_back({size, all_distributions[which], medium});
+      used[which] = true;
+    }
+  }
+  if (order.empty()) return plan;
+  std::vector<PlannedCheck> missing;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) missing.push_back({order.front(), all_distributions[i], is_medium(sizes[order.front()])});
+  std::size_t at = 0;
+  while (at < plan.size() && plan[at].size == order.front()) ++at;
+  plan.insert(plan.begin() + static_cast<std::ptrdiff_t>(at), missing.begin(), missing.end());
+  if (!defences.distributions)
+    std::erase_if(plan, [](const PlannedCheck& check) { return check.distribution != Distribution::normal; });
+
+  std::vector<int> checks_of(sizes.size(), 0);
+  PlannedCheck* last_second_run = nullptr;
+  for (auto& check : plan) {
+    if (!check.twice) continue;
+    const int earlier = checks_of[check.size]++;
+    if (earlier == 0) check.guard = BufferGuard::page_behind;
+    if (earlier == 1 && is_cheap(sizes[check.size])) check.guard = BufferGuard::page_before;
+    last_second_run = &check;
+  }
+  if (last_second_run != nullptr) last_second_run->fresh_process = true;
+  return plan;
+}
+
+} // namespace mtmc

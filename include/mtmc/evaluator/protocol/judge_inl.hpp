@@ -1,0 +1,447 @@
+#pragma once
+/// Definitions of evaluator/protocol/judge.hpp.
+
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/any_backend.hpp>
+#include <mtmc/core/backend_abilities.hpp>
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/evaluator/content/device_slot.hpp>
+#include <mtmc/evaluator/content/double_truth.hpp>
+#include <mtmc/evaluator/content/result_comparison.hpp>
+#include <mtmc/evaluator/content/secret_keys.hpp>
+#include <mtmc/evaluator/content/slot.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/evaluator/protocol/judge.hpp>
+#include <mtmc/evaluator/protocol/prepared_task.hpp>
+#include <mtmc/evaluator/protocol/shortage.hpp>
+#include <mtmc/support/deadline.hpp>
+#include <mtmc/support/stopwatch.hpp>
+#include <mtmc/task/launch_lines.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE Judge::Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options,
+                         SecretKeys& keys, std::stop_token stop)
+    : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)),
+      comparison_(work), on_device_(runs_judge_kernels(backend)) {}
+
+MTMC_INLINE void Judge::heed_stop() const {
+  if (stop_.stop_requested())
+    throw Error(error_id::evaluator_cancelled, "the evaluation was cancelled",
+                "Evaluate the candidate again when its answer is wanted");
+}
+
+MTMC_INLINE std::optional<Refusal> Judge::screen(const Kernel& kernel) {
+  auto diagnostics = backend_.screen(kernel);
+  for (const auto& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::error)
+      return Refusal{Verdict::refused, std::string(refusal_rule::screen), std::move(diagnostics)};
+  return std::nullopt;
+}
+
+MTMC_INLINE Slot& Judge::slot(const PreparedTask& prepared, Contestant& contestant, std::size_t size,
+                              std::size_t place, BufferGuard guard) {
+  const auto key = std::tuple(size, place, guard);
+  auto found = contestant.slots.find(key);
+  if (found == contestant.slots.end())
+    found = contestant.slots
+                .emplace(key, make_slot(backend_, prepared.layouts[size], contestant.plans[size],
+                                        options_.red_zone_bytes, guard))
+                .first;
+  return found->second;
+}
+
+MTMC_INLINE Slot* Judge::known_slot(Contestant& contestant, std::size_t size, std::size_t place) {
+  const auto found = contestant.slots.find(std::tuple(size, place, BufferGuard::red_zones));
+  return found == contestant.slots.end() ? nullptr : &found->second;
+}
+
+MTMC_INLINE void Judge::make_room(PreparedTask& prepared, std::initializer_list<Contestant*> contestants) {
+  work_.forget();
+  for (auto* const contestant : contestants) {
+    if (contestant == nullptr) continue;
+    contestant->slots.clear();
+    // A process may hold memory of its own.
+    if (isolates_programs(backend_) && contestant->program) retire_program(*contestant->program);
+  }
+  {
+    const std::scoped_lock lock(prepared.lock);
+    prepared.release_buffers();
+  }
+  if (ask_others_) ask_others_();
+}
+
+MTMC_INLINE BufferGuard Judge::possible(BufferGuard guard) const {
+  return defences().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
+}
+
+MTMC_INLINE void Judge::load(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
+                             const Poison& poison, Refill refill, const std::shared_ptr<const void>& owner) {
+  begin_loading(buffers, layout, inputs, poison, refill, owner);
+  finish_loading();
+}
+
+MTMC_INLINE void Judge::begin_loading(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
+                                      const Poison& poison, Refill refill,
+                                      const std::shared_ptr<const void>& owner) {
+  if (on_device_)
+    queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_, defences(), refill);
+  else
+    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), defences(), refill, owner);
+}
+
+MTMC_INLINE void Judge::finish_loading() {
+  if (on_device_) work_.run();
+}
+
+MTMC_INLINE std::optional<Refusal> Judge::damage(Slot& buffers, const ProblemLayout& layout,
+                                                 const CaseInputs* inputs) {
+  if (on_device_) {
+    DamageLook look(work_, buffers, layout, inputs, defences());
+    work_.run();
+    return look.answer();
+  } else {
+    return find_damage(backend_, buffers, layout, inputs, defences());
+  }
+}
+
+MTMC_INLINE void Judge::keep(CallResults& results) {
+  if (on_device_) {
+    auto kept = queue_keeping(backend_, work_, results.slot(), results.layout(), keys_);
+    work_.run();
+    results.keep(std::move(kept));
+  } else {
+    results.keep(KeptContents(results.take()));
+  }
+}
+
+MTMC_INLINE Judge::Difference Judge::difference(const CallResults& results, const KeptContents& kept,
+                                                std::size_t i) {
+  const auto& buffer = results.layout().buffers[i];
+  if (!buffer.is_written() || buffer.elements == 0) return {};
+  if (on_device_)
+    if (const auto* masked = kept.on_device(i); masked != nullptr && results.kept().size() == 0) {
+      const auto number = work_.look_for_bits(results.slot().address(i), buffer.type, buffer.elements,
+                                              masked->address, masked->key);
+      work_.run();
+      const auto& found = work_.found(number);
+      if (found.wrong == 0) return {};
+      return {static_cast<std::int64_t>(found.wrong), static_cast<std::int64_t>(found.first_wrong)};
+    }
+  const auto here = results[i];
+  const auto count = count_different(here, kept[i], buffer.type);
+  if (count == 0) return {};
+  return {count, first_different(here, kept[i], buffer.type)};
+}
+
+MTMC_INLINE std::optional<Refusal> Judge::look_at(const PreparedTask& prepared,
+                                                  std::span<const FinishedCall> calls, const Poison& poison,
+                                                  ComparisonTally& tally) {
+  if (on_device_) {
+    std::vector<DamageLook> damages;
+    std::vector<ResultComparison::Queued> comparisons;
+    for (const auto& call : calls) {
+      const auto& layout = prepared.layouts[call.id.size];
+      damages.emplace_back(work_, *call.slot, layout, call.changeless, defences());
+      comparisons.push_back(call.wanted == nullptr
+                                ? ResultComparison::Queued{}
+                                : comparison_.queue(prepared, call.id, *call.slot, *call.wanted));
+    }
+    work_.run();
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (auto refusal = damages[i].answer()) return refusal;
+      if (auto refusal = compare_call(prepared, calls[i], comparisons[i], poison, tally)) return refusal;
+    }
+  } else {
+    for (const auto& call : calls) {
+      const auto& layout = prepared.layouts[call.id.size];
+      if (auto refusal = damage(*call.slot, layout, call.changeless)) return refusal;
+      if (auto refusal = compare_call(prepared, call, {}, poison, tally)) return refusal;
+    }
+  }
+  return std::nullopt;
+}
+
+MTMC_INLINE void Judge::start_afresh(Contestant& contestant) {
+  if (defences().fresh_process) retire_program(*contestant.program);
+}
+
+MTMC_INLINE std::shared_ptr<Contestant> Judge::compile(const PreparedTask& prepared, const Kernel& kernel,
+                                                       const std::vector<LaunchPlan>& plans,
+                                                       CompileResult<AnyBackend::Program>& result) {
+  heed_stop();
+  auto contestant = std::make_shared<Contestant>();
+  contestant->kernel = kernel;
+  contestant->id = kernel.id();
+  contestant->plans = plans;
+  CompileOptions options;
+  options.plan = contestant->plans[main_size(prepared.task)];
+  options.deadline = detail::deadline_in(options_.compile_seconds);
+  result = backend_.compile(kernel, options, stop_);
+  heed_stop();
+  contestant->program = result.program;
+  return contestant;
+}
+
+MTMC_INLINE std::vector<LaunchPlan> Judge::plans_of(const Task& task, const Kernel& kernel) {
+  return plans_of(task, parse_launch_lines(kernel));
+}
+
+MTMC_INLINE std::vector<LaunchPlan> Judge::plans_of(const Task& task, const LaunchLines& lines) {
+  std::vector<LaunchPlan> plans;
+  for (const auto& size : task.sizes)
+    plans.push_back(plan_launches(lines, task, size, backend_.device().compute_units));
+  return plans;
+}
+
+MTMC_INLINE Judge::Call Judge::call(const PreparedTask& prepared, Contestant& contestant, std::size_t size,
+                                    const CaseInputs& inputs, const Poison& poison, double limit,
+                                    Refill refill, BufferGuard guard,
+                                    const std::shared_ptr<const void>& owner) {
+  heed_stop();
+  const auto& layout = prepared.layouts[size];
+  auto& buffers = slot(prepared, contestant, size, 0, guard);
+  load(buffers, layout, inputs, poison, refill, owner);
+  Call outcome;
+  const auto start = std::chrono::steady_clock::now();
+  const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
+  outcome.seconds = seconds_since(start);
+  if (!status.finished()) {
+    outcome.refusal = guard != BufferGuard::red_zones && status.outcome == RunOutcome::faulted
+                          ? guard_page_refusal(guard, layout.size)
+                          : run_refusal(status, layout.size, limit);
+    return outcome;
+  }
+  outcome.refusal = damage(buffers, layout, &inputs);
+  if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
+  return outcome;
+}
+
+MTMC_INLINE std::optional<CallResults> Judge::call_within(const PreparedTask& prepared,
+                                                          Contestant& contestant, std::size_t size,
+                                                          const CaseInputs& inputs, const Poison& poison,
+                                                          std::span<const std::uint64_t> zone_keys,
+                                                          double limit) {
+  heed_stop();
+  const auto& layout = prepared.layouts[size];
+  auto& buffers = slot(prepared, contestant, size);
+  load(buffers, layout, inputs, poison);
+  for (auto* guarded : {&buffers.buffers, &buffers.scratch})
+    for (auto& buffer : *guarded) write_zones(buffer, zone_keys);
+  finish_loading();
+  if (!backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit)).finished())
+    return std::nullopt;
+  return CallResults(backend_, buffers, layout);
+}
+
+MTMC_INLINE std::optional<Profile> Judge::profile(const PreparedTask& prepared, Contestant& contestant) {
+  if (!has_ability(backend_, BackendAbility::profile)) return std::nullopt;
+  const auto size = main_size(prepared.task);
+  auto& buffers = slot(prepared, contestant, size);
+  const auto inputs = prepared.inputs({size, Distribution::normal, false, 0});
+  load(buffers, prepared.layouts[size], inputs, Poison{});
+  return profile_by(backend_, *contestant.program, buffers.plan);
+}
+
+MTMC_INLINE std::shared_ptr<const ReferenceResult> Judge::reference(PreparedTask& prepared, const CaseId& id,
+                                                                    const CaseInputs& inputs) {
+  if (auto known = prepared.book.find(id)) return known;
+  auto outcome = call(prepared, *prepared.reference, id.size, inputs, Poison{}, options_.start_seconds);
+  if (outcome.refusal) throw_reference_error(prepared.task, *outcome.refusal);
+  auto kept = keep_reference(prepared, id, outcome.results, id.timed ? nullptr : &inputs);
+  // Where programs share an address space, the answer must not lie there while a candidate runs.
+  if (!isolates_programs(backend_))
+    forget_results(backend_, outcome.results.slot(), prepared.layouts[id.size]);
+  return kept;
+}
+
+MTMC_INLINE std::shared_ptr<const ReferenceResult>
+Judge::certain_reference(PreparedTask& prepared, const CaseId& id, const CaseInputs& inputs) {
+  if (!isolates_programs(backend_)) prepared.book.forget(id);
+  return reference(prepared, id, inputs);
+}
+
+MTMC_INLINE std::shared_ptr<const ReferenceResult> Judge::keep_reference(PreparedTask& prepared,
+                                                                         const CaseId& id,
+                                                                         CallResults& results,
+                                                                         const CaseInputs* inputs) {
+  auto result = std::make_shared<ReferenceResult>();
+  std::vector<std::size_t> magnitudes;
+  if (on_device_) magnitudes = queue_magnitudes(results);
+  keep(results);
+  result->scales = scales_of(results, magnitudes);
+  result->contents = results.kept();
+  if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
+    (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
+  prepared.book.keep(id, result);
+  return result;
+}
+
+MTMC_INLINE bool Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
+                                  const CaseInputs& inputs, ReferenceResult& known) {
+  heed_stop();
+  const auto& layout = prepared.layouts[id.size];
+  const auto& wide = twin.layouts[id.size];
+  auto& slot = slot_of(backend_, twin, id.size, options_.red_zone_bytes);
+  if (on_device_)
+    load(slot, wide, inputs, Poison{});
+  else
+    load(slot, wide, CaseInputs(in_double_precision(layout, inputs.host())), Poison{});
+  const auto status = backend_.run(*twin.program, slot.plan, detail::deadline_in(options_.start_seconds));
+  if (!status.finished() || damage(slot, wide, nullptr)) return false;
+  CallResults results(backend_, slot, wide);
+  const auto errors = errors_of_reference(prepared, id, results, known);
+  keep(results);
+  if (!isolates_programs(backend_)) forget_results(backend_, slot, wide);
+  known.widenings.assign(layout.buffers.size(), 1);
+  known.truths = results.kept();
+  bool confirmed = true;
+  for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+    const bool near = errors[i] && *errors[i] <= farthest_truth;
+    confirmed = confirmed && (near || !errors[i]);
+    if (near)
+      known.widenings[i] = widening_for(*errors[i]);
+    else
+      known.truths.drop(i);
+  }
+  return confirmed;
+}
+
+MTMC_INLINE std::optional<Refusal> Judge::compare(const PreparedTask& prepared, const CaseId& id,
+                                                  const CallResults& results, const ReferenceResult& wanted,
+                                                  const CaseInputs& inputs, const Poison& poison,
+                                                  ComparisonTally& tally) {
+  ResultComparison::Queued queued;
+  if (on_device_) {
+    queued = comparison_.queue(prepared, id, results.slot(), wanted);
+    work_.run();
+  }
+  return comparison_.answer(prepared, id, results, wanted, inputs, queued, poison, tally);
+}
+
+MTMC_INLINE std::optional<Refusal>
+Judge::compare_with_reference(PreparedTask& prepared, const CaseId& id, const CallResults& results,
+                              const CaseInputs& inputs, const Poison& poison, ComparisonTally& tally) {
+  const bool kept = prepared.book.find(id) != nullptr;
+  const auto before = tally;
+  auto wrong = compare(prepared, id, results, *reference(prepared, id, inputs), inputs, poison, tally);
+  if (!wrong || !kept || isolates_programs(backend_)) return wrong;
+  tally = before;
+  const auto certain = certain_reference(prepared, id, inputs);
+  wrong = compare(prepared, id, results, *certain, inputs, poison, tally);
+  if (!wrong) {
+    prepared.book.forget_all();
+    prepared.book.keep(id, certain);
+  }
+  return wrong;
+}
+
+MTMC_INLINE double Judge::launch_limit(const PreparedTask& prepared, std::size_t size) const {
+  return std::max(options_.launch_seconds, options_.launch_factor * prepared.seconds[size]);
+}
+
+MTMC_INLINE void Judge::throw_reference_error(const Task& task, const Refusal& refusal) {
+  const auto& first = refusal.diagnostics.front();
+  auto remedy = first.remedy;
+  if (refusal.verdict == Verdict::timeout)
+    remedy += "; if it is only slow, choose smaller sizes, or raise KernelEvaluatorOptions::start_seconds";
+  if (refusal.verdict == Verdict::crashed || refusal.verdict == Verdict::out_of_bounds)
+    remedy += "; or correct the shapes that the task declares, and give integer inputs that are indices a "
+              "domain such as [\"0\", \"N - 1\"]";
+  throw Error(error_id::task_start_kernel,
+              std::string(task.reference ? "the reference" : "the start kernel") +
+                  " failed: " + first.message,
+              remedy, "task " + task.name);
+}
+
+MTMC_INLINE std::size_t Judge::main_size(const Task& task) {
+  return static_cast<std::size_t>(task.main_size() - task.sizes.data());
+}
+
+MTMC_INLINE void Judge::write_zones(GuardedBuffer& buffer, std::span<const std::uint64_t> keys) {
+  const auto& around = buffer.layout;
+  const std::size_t behind = around.front + around.bytes;
+  for (const auto& [offset, bytes, zone] : {std::tuple{std::size_t{0}, around.front, 2 * buffer.place},
+                                            std::tuple{behind, around.back, 2 * buffer.place + 1}}) {
+    if (on_device_)
+      work_.write_noise(static_cast<std::uint64_t>(buffer.memory.handle()) + offset, bytes, keys[zone], zone);
+    else
+      fill_with_noise(backend_, buffer.memory, offset, bytes, keys[zone], zone);
+  }
+}
+
+MTMC_INLINE std::optional<Refusal> Judge::compare_call(const PreparedTask& prepared, const FinishedCall& call,
+                                                       const ResultComparison::Queued& queued,
+                                                       const Poison& poison, ComparisonTally& tally) {
+  if (call.wanted == nullptr) return std::nullopt;
+  const CallResults results(backend_, *call.slot, prepared.layouts[call.id.size]);
+  return comparison_.answer(prepared, call.id, results, *call.wanted, *call.inputs, queued, poison, tally);
+}
+
+MTMC_INLINE std::vector<std::optional<double>> Judge::errors_of_reference(const PreparedTask& prepared,
+                                                                          const CaseId& id,
+                                                                          const CallResults& truth,
+                                                                          const ReferenceResult& known) {
+  const auto& buffers = prepared.layouts[id.size].buffers;
+  std::vector<std::optional<double>> errors(buffers.size());
+  std::vector<std::optional<std::size_t>> numbers(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].is_written() || buffers[i].type != DataType::f32) continue;
+    const auto tolerance = prepared.tolerance(id, i, known);
+    if (on_device_)
+      if (const auto* masked = known.contents.on_device(i)) {
+        numbers[i] = work_.compare(truth.slot().address(i), DataType::f64, buffers[i].elements,
+                                   masked->address, DataType::f32, masked->key, tolerance);
+        continue;
+      }
+    errors[i] =
+        compare_output(known.contents[i], DataType::f32, truth[i], DataType::f64, tolerance).largest_error;
+  }
+  if (on_device_) work_.run();
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (numbers[i]) errors[i] = work_.found(*numbers[i]).largest_error;
+  return errors;
+}
+
+MTMC_INLINE bool Judge::has_scale(const BufferLayout& buffer) noexcept {
+  return buffer.is_written() && is_floating(buffer.type);
+}
+
+MTMC_INLINE std::vector<std::size_t> Judge::queue_magnitudes(const CallResults& results) {
+  const auto& buffers = results.layout().buffers;
+  std::vector<std::size_t> numbers(buffers.size(), 0);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (has_scale(buffers[i]))
+      numbers[i] = work_.add_magnitudes(results.slot().address(i), buffers[i].type, buffers[i].elements);
+  return numbers;
+}
+
+MTMC_INLINE std::vector<double> Judge::scales_of(const CallResults& results,
+                                                 std::span<const std::size_t> numbers) {
+  const auto& buffers = results.layout().buffers;
+  std::vector<double> scales(buffers.size(), 0);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (has_scale(buffers[i]))
+      scales[i] = numbers.empty() ? output_scale(results[i], buffers[i].type) : work_.scale(numbers[i]);
+  return scales;
+}
+
+} // namespace mtmc

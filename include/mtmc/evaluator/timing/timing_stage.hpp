@@ -1,0 +1,400 @@
+#pragma once
+/// Timing a candidate against the incumbent, in pairs, on inputs neither has seen, with every output checked.
+
+#include <mtmc/core/backend_abilities.hpp>
+#include <mtmc/evaluator/protocol/amounts.hpp>
+#include <mtmc/evaluator/protocol/judge.hpp>
+#include <mtmc/evaluator/protocol/shortage.hpp>
+#include <mtmc/evaluator/timing/timing_statistics.hpp>
+#include <mtmc/support/deadline.hpp>
+#include <mtmc/support/stopwatch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// Times at one size, one entry a round; groups are divided by the number of their calls.
+struct SizeTimes {
+  std::size_t size = 0;
+  double weight = 1;
+  /// Calls in a group.
+  std::size_t group = 1;
+  std::vector<double> candidate;
+  std::vector<double> incumbent;
+
+  /// Logarithms of incumbent / candidate.
+  [[nodiscard]] std::vector<double> logarithms() const {
+    std::vector<double> result;
+    for (std::size_t i = 0; i < candidate.size() && i < incumbent.size(); ++i)
+      result.push_back(std::log(std::max(incumbent[i], 1e-9) / std::max(candidate[i], 1e-9)));
+    return result;
+  }
+};
+
+/// The timing of one evaluation. A round takes one pair at every timed size; pairs alternate in who comes
+/// first.
+class TimingStage {
+public:
+  /// `incumbent` may be null: then the candidate's times are taken alone. `check_seconds` are those of the
+  /// candidate's checked calls, by size.
+  TimingStage(Judge& judge, PreparedTask& prepared, Contestant& candidate, Contestant* incumbent,
+              std::span<const double> check_seconds)
+      : judge_(judge), prepared_(prepared), candidate_(candidate), incumbent_(incumbent),
+        candidate_seconds_(check_seconds.begin(), check_seconds.end()),
+        incumbent_seconds_(prepared.layouts.size(), 0) {
+    for (std::size_t size = 0; size < prepared.task.sizes.size(); ++size)
+      if (prepared.task.sizes[size].weight > 0)
+        times_.push_back({size, prepared.task.sizes[size].weight, 1, {}, {}});
+    if (incumbent_ != nullptr && incumbent_ == prepared.reference.get())
+      incumbent_seconds_ = prepared.seconds;
+  }
+
+  /// Times until the answer is clear or the time is over. A refusal if the candidate fails on the way.
+  [[nodiscard]] std::optional<Refusal> run(Purpose purpose, Deadline until) {
+    const auto start = std::chrono::steady_clock::now();
+    choose_place();
+    if (auto refusal = warm_up(until)) return refusal;
+    const auto& options = judge_.options();
+    const bool promote = purpose == Purpose::promote;
+    const double budget = promote ? options.promote_seconds : options.explore_seconds;
+    const int most = promote ? options.promote_pairs : options.explore_pairs;
+    StoppingRule rule;
+    rule.confidence = options.confidence;
+    rule.precision = options.precision;
+    rule.stop_when_decided = !promote;
+    if (!promote) rule.worthwhile = std::log1p(std::max(options.worthwhile_gain, 0.0));
+    if (promote) rule.overwhelming_pairs = 0;
+    const auto timing = std::chrono::steady_clock::now();
+    kernel_seconds_ = 0;
+    for (int rounds = 1; !times_.empty(); ++rounds) {
+      if (rounds % rounds_in_one_place == 0) choose_place();
+      if (auto refusal = round(until)) return refusal;
+      const double spent = seconds_since(timing);
+      const double beyond_kernels = spent - kernel_seconds_;
+      const bool last =
+          rounds >= most ||
+          (over(rule, rounds, seconds_since(start), spent / rounds, budget) &&
+           !(promote && worth_an_answer(rounds, spent / rounds, rule.confidence, until))) ||
+          (!promote && next_look_exceeds(rule.looks, rounds, beyond_kernels, beyond_kernels / rounds,
+                                         options.explore_overhead_seconds));
+      if (incumbent_ == nullptr) {
+        if (rounds >= absolute_rounds || last) return std::nullopt;
+        continue;
+      }
+      answer_ = assess(combined(), rule, last);
+      if (answer_.decision != TimingDecision::go_on) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether there are pairs to compare.
+  [[nodiscard]] bool compared() const noexcept {
+    return incumbent_ != nullptr && !times_.empty() && !times_.front().incumbent.empty();
+  }
+  /// The decision and the interval of the weighted geometric mean, in logarithms.
+  [[nodiscard]] const TimingAnswer& answer() const noexcept { return answer_; }
+  [[nodiscard]] const std::vector<SizeTimes>& times() const noexcept { return times_; }
+  /// Elements compared at a size while it was timed.
+  [[nodiscard]] ComparisonTally tally(std::size_t size) const {
+    const auto found = tallies_.find(size);
+    return found == tallies_.end() ? ComparisonTally{} : found->second;
+  }
+  /// Why the incumbent could not be timed; empty if it could.
+  [[nodiscard]] const std::string& incumbent_failure() const noexcept { return incumbent_failure_; }
+
+private:
+  /// A place that has become busy is left after this many rounds. Not after each, because a first call in a
+  /// new place varies more: half the width of an interval was 4.5 % then, instead of 3 %.
+  static constexpr int rounds_in_one_place = 7;
+  /// Rounds without an incumbent.
+  static constexpr int absolute_rounds = 5;
+
+  void choose_place() { choose_place_of(judge_.backend()); }
+
+  [[nodiscard]] std::vector<double> combined() const {
+    std::vector<std::vector<double>> logarithms;
+    std::vector<double> weights;
+    for (const auto& times : times_) {
+      logarithms.push_back(times.logarithms());
+      weights.push_back(times.weight);
+    }
+    return combine_rounds(logarithms, weights);
+  }
+
+  /// A difference for whose confirmation more time is spent, in logarithms.
+  static constexpr double worth_waiting = 0.05;
+
+  /// The difference seen so far, in logarithms.
+  [[nodiscard]] double difference() const { return std::abs(median(combined())); }
+
+  /// Whether there is a difference but too few pairs yet for an interval of that confidence, with time for
+  /// one more of `each` seconds: however slow two kernels are, what is clear is not to be lost for want of a
+  /// pair.
+  [[nodiscard]] bool worth_an_answer(int rounds, double each, double confidence, Deadline until) const {
+    const int fewest = 1 + static_cast<int>(std::ceil(-std::log2(1 - confidence)));
+    const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
+    return incumbent_ != nullptr && rounds < fewest && difference() >= worth_waiting &&
+           2 * each < left.count();
+  }
+
+  /// Whether it is time to end without a clear answer: at a look, if the next one lies beyond the budget;
+  /// before the first look, if the budget is spent on a difference too small to wait for, or three budgets on
+  /// any.
+  [[nodiscard]] bool over(const StoppingRule& rule, int rounds, double elapsed, double each,
+                          double budget) const {
+    const auto& looks = rule.looks.pairs;
+    if (!looks.empty() && rounds >= looks.front())
+      return next_look_exceeds(rule.looks, rounds, elapsed, each, budget);
+    const double seen = incumbent_ != nullptr ? difference() : 0;
+    return elapsed > (rounds >= 3 && seen < worth_waiting ? budget : 3 * budget);
+  }
+
+  /// Whether this is a look and the next one, with rounds of `each` seconds, comes after the budget; behind
+  /// the last look, whether the budget is spent.
+  [[nodiscard]] static bool next_look_exceeds(const TimingLooks& looks, int rounds, double elapsed,
+                                              double each, double budget) {
+    const auto& pairs = looks.pairs;
+    const auto next = std::upper_bound(pairs.begin(), pairs.end(), rounds);
+    if (next == pairs.end()) return elapsed > budget;
+    const bool at_look = std::find(pairs.begin(), pairs.end(), rounds) != pairs.end();
+    return at_look && elapsed + (*next - rounds) * each > budget;
+  }
+
+  /// Seconds of one call of the faster of the two, as far as is known; 0 if not known at all.
+  [[nodiscard]] double known_seconds(std::size_t size) const {
+    const double candidate = candidate_seconds_[size];
+    return incumbent_ == nullptr ? candidate : std::min(candidate, incumbent_seconds_[size]);
+  }
+
+  /// A round that does not count where calls are short: it maps and touches all buffers, and tells how many
+  /// calls make a group. Like all others on inputs of its own, and checked.
+  [[nodiscard]] std::optional<Refusal> warm_up(Deadline until) {
+    constexpr double long_enough = 20e-3;
+    for (auto& times : times_) {
+      if (known_seconds(times.size) >= long_enough) continue;
+      if (auto refusal = pair(times, true, until)) return refusal;
+      const double fastest = std::min(
+          times.candidate.back(), times.incumbent.empty() ? times.candidate.back() : times.incumbent.back());
+      times.candidate.clear();
+      times.incumbent.clear();
+      times.group = group_size(times.size, fastest);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::size_t group_size(std::size_t size, double seconds) const {
+    const auto& options = judge_.options();
+    const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
+    const auto allowed = bytes_allowed(options.group_bytes, std::int64_t{16} << 20, judge_.backend(), 64);
+    const double fitting = static_cast<double>(allowed) / std::max(bytes_of_a_call(size), 1.0);
+    const auto buffers = std::max<std::size_t>(1, buffers_of_a_call(size) * times_.size());
+    const double most = std::min({static_cast<double>(options.max_group_size), std::floor(fitting),
+                                  std::floor(options.group_buffers / static_cast<double>(buffers))});
+    return static_cast<std::size_t>(std::clamp(wanted, 1.0, std::max(1.0, most)));
+  }
+
+  /// Bytes of all buffers of one call, those of scratch lines included, of whoever needs more.
+  [[nodiscard]] double bytes_of_a_call(std::size_t size) const {
+    const double scratch = std::max(scratch_bytes(candidate_.plans[size]),
+                                    incumbent_ == nullptr ? 0 : scratch_bytes(incumbent_->plans[size]));
+    return prepared_.layouts[size].bytes() + scratch;
+  }
+  [[nodiscard]] std::size_t buffers_of_a_call(std::size_t size) const {
+    const auto scratch = std::max(candidate_.plans[size].scratch.size(),
+                                  incumbent_ == nullptr ? 0 : incumbent_->plans[size].scratch.size());
+    return prepared_.layouts[size].buffers.size() + scratch;
+  }
+
+  [[nodiscard]] bool incumbent_needs_more(std::size_t size) const {
+    return incumbent_ != nullptr &&
+           scratch_bytes(incumbent_->plans[size]) > scratch_bytes(candidate_.plans[size]);
+  }
+  [[nodiscard]] static Refusal refusal_of_incumbent(const std::exception_ptr& shortage) {
+    return refusal(Verdict::launch_error, refusal_rule::memory,
+                   "there is no memory for it beside the candidate: " + reason_of(shortage).message,
+                   "Compare with a kernel that needs less scratch memory");
+  }
+
+  [[nodiscard]] std::optional<Refusal> round(Deadline until) {
+    ++rounds_;
+    change_places();
+    for (std::size_t i = 0; i < times_.size(); ++i)
+      if (auto refusal = pair(times_[i], (rounds_ + i) % 2 == 0, until)) return refusal;
+    return std::nullopt;
+  }
+
+  /// Where memory lies makes a difference of some percent to short kernels: every other two rounds, candidate
+  /// and incumbent take each other's buffers. Not where programs live in address spaces of their own, which
+  /// are nobody else's.
+  void change_places() {
+    if (isolates_programs(judge_.backend())) return;
+    if (incumbent_ == nullptr || incumbent_ == &candidate_ || rounds_ % 2 != 0) return;
+    for (const auto& times : times_)
+      for (std::size_t i = 0; i < times.group; ++i) {
+        auto* const mine = judge_.known_slot(candidate_, times.size, i);
+        auto* const theirs = judge_.known_slot(*incumbent_, times.size, i);
+        // One that has been freed is new when it is needed again.
+        if (mine != nullptr && theirs != nullptr) swap_buffers(*mine, *theirs, prepared_.layouts[times.size]);
+      }
+  }
+
+  /// One group of calls of each side on the same fresh inputs; a smaller one from now on where memory is
+  /// short. What was timed of a group that did not fit counts for nothing.
+  [[nodiscard]] std::optional<Refusal> pair(SizeTimes& times, bool candidate_first, Deadline until) {
+    const auto pairs = times.candidate.size();
+    const auto tally = tallies_[times.size];
+    for (bool has_room = false;; has_room = true) {
+      std::optional<Refusal> refusal;
+      const auto shortage = shortage_in([&] { refusal = try_pair(times, candidate_first, until); });
+      if (!shortage) return refusal;
+      if (has_room && times.group == 1) {
+        if (!incumbent_needs_more(times.size)) std::rethrow_exception(shortage);
+        drop_incumbent(refusal_of_incumbent(shortage));
+      }
+      times.group = std::max<std::size_t>(1, times.group / 2);
+      times.candidate.resize(pairs);
+      if (incumbent_ != nullptr) times.incumbent.resize(pairs);
+      tallies_[times.size] = tally;
+      judge_.make_room(prepared_, {&candidate_, incumbent_});
+    }
+  }
+
+  [[nodiscard]] std::optional<Refusal> try_pair(SizeTimes& times, bool candidate_first, Deadline until) {
+    judge_.heed_stop();
+    if (std::chrono::steady_clock::now() > until)
+      return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
+                     "the evaluation's time was over while the kernel was timed",
+                     "Make the kernel faster; it is far slower than the kernel it started from");
+    std::vector<CaseId> cases;
+    GroupInputs inputs;
+    wanted_.assign(times.group, nullptr);
+    for (std::size_t i = 0; i < times.group; ++i) {
+      cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
+      inputs.push_back(prepared_.shared_inputs(cases.back()));
+    }
+    const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
+    const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
+    std::optional<Refusal> refusal;
+    if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
+    if (incumbent_ != nullptr && !refusal) time_incumbent(times, cases, inputs, poison, limit);
+    if (!candidate_first && !refusal) refusal = time_candidate(times, inputs, poison, limit);
+    if (!refusal) refusal = check_candidate(times, cases, inputs, poison);
+    return refusal;
+  }
+
+  /// One for each call of a group.
+  using GroupInputs = std::vector<std::shared_ptr<const CaseInputs>>;
+
+  [[nodiscard]] TimedRun time(Contestant& contestant, const SizeTimes& times, const GroupInputs& inputs,
+                              const Poison& poison, double limit) {
+    std::vector<LaunchPlan> group;
+    for (std::size_t i = 0; i < times.group; ++i) {
+      auto& slot = judge_.slot(prepared_, contestant, times.size, i);
+      judge_.begin_loading(slot, prepared_.layouts[times.size], *inputs[i], poison, Refill::all, inputs[i]);
+      group.push_back(slot.plan);
+    }
+    judge_.finish_loading();
+    auto timed =
+        judge_.backend().time(*contestant.program, group, judge_.options().cold, detail::deadline_in(limit));
+    kernel_seconds_ += timed.seconds;
+    return timed;
+  }
+
+  [[nodiscard]] std::optional<Refusal> time_candidate(SizeTimes& times, const GroupInputs& inputs,
+                                                      const Poison& poison, double limit) {
+    const auto timed = time(candidate_, times, inputs, poison, limit);
+    if (!timed.status.finished()) return run_refusal(timed.status, prepared_.layouts[times.size].size, limit);
+    times.candidate.push_back(timed.seconds / static_cast<double>(times.group));
+    candidate_seconds_[times.size] = times.candidate.back();
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
+                                                       const std::vector<CaseId>& cases,
+                                                       const GroupInputs& inputs, const Poison& poison) {
+    std::vector<FinishedCall> calls;
+    for (std::size_t i = 0; i < times.group; ++i) {
+      if (wanted_[i] == nullptr && judge_.defences().timed_results)
+        wanted_[i] = judge_.reference(prepared_, cases[i], *inputs[i]);
+      calls.push_back({cases[i], &judge_.slot(prepared_, candidate_, times.size, i), inputs[i].get(),
+                       inputs[i].get(), judge_.defences().timed_results ? wanted_[i].get() : nullptr});
+    }
+    auto refusal = judge_.look_at(prepared_, calls, poison, tallies_[times.size]);
+    if (refusal && compares(*refusal)) refusal->diagnostics.front().message += " in a timed run";
+    return refusal;
+  }
+  /// Whether a refusal comes from a comparison of results.
+  [[nodiscard]] static bool compares(const Refusal& refusal) noexcept {
+    return refusal.rule == refusal_rule::reference || refusal.rule == refusal_rule::precision;
+  }
+
+  void time_incumbent(SizeTimes& times, const std::vector<CaseId>& cases, const GroupInputs& inputs,
+                      const Poison& poison, double limit) {
+    const auto timed = time(*incumbent_, times, inputs, poison, limit);
+    const auto& layout = prepared_.layouts[times.size];
+    if (!timed.status.finished()) {
+      // Throws if the device was lost.
+      drop_incumbent(run_refusal(timed.status, layout.size, limit));
+      return;
+    }
+    times.incumbent.push_back(timed.seconds / static_cast<double>(times.group));
+    incumbent_seconds_[times.size] = times.incumbent.back();
+    std::vector<FinishedCall> calls;
+    const bool is_reference = incumbent_ == prepared_.reference.get();
+    for (std::size_t i = 0; i < times.group; ++i) {
+      // Of the reference itself, results may be known from an earlier candidate.
+      wanted_[i] =
+          is_reference ? prepared_.book.find(cases[i]) : judge_.reference(prepared_, cases[i], *inputs[i]);
+      // The incumbent has been judged: its inputs are not looked at.
+      calls.push_back({cases[i], &judge_.slot(prepared_, *incumbent_, times.size, i), inputs[i].get(),
+                       nullptr, is_reference ? nullptr : wanted_[i].get()});
+    }
+    ComparisonTally unused;
+    const auto problem = judge_.look_at(prepared_, calls, poison, unused);
+    for (std::size_t i = 0; i < times.group; ++i) {
+      if (!problem && wanted_[i] == nullptr) {
+        CallResults results(judge_.backend(), *calls[i].slot, layout);
+        wanted_[i] = judge_.keep_reference(prepared_, cases[i], results);
+      }
+      // Where programs share an address space, the answer must not lie there while the candidate runs.
+      if (!isolates_programs(judge_.backend())) forget_results(judge_.backend(), *calls[i].slot, layout);
+    }
+    if (problem) drop_incumbent(*problem);
+  }
+
+  /// Goes on without an incumbent that fails: no fault of the candidate.
+  void drop_incumbent(const Refusal& reason) {
+    incumbent_failure_ = reason.diagnostics.front().message;
+    incumbent_ = nullptr;
+    for (auto& times : times_) times.incumbent.clear();
+  }
+
+  Judge& judge_;
+  PreparedTask& prepared_;
+  Contestant& candidate_;
+  Contestant* incumbent_;
+  std::vector<double> candidate_seconds_;
+  std::vector<double> incumbent_seconds_;
+  std::vector<SizeTimes> times_;
+  std::map<std::size_t, ComparisonTally> tallies_;
+  /// Of the pair under way, as far as they are known; the book may not have room for all.
+  std::vector<std::shared_ptr<const ReferenceResult>> wanted_;
+  TimingAnswer answer_;
+  std::size_t rounds_ = 0;
+  /// Of all timed groups since the warm-up.
+  double kernel_seconds_ = 0;
+  std::string incumbent_failure_;
+};
+
+} // namespace mtmc

@@ -1,0 +1,341 @@
+#pragma once
+/// The host's side of one worker: the process, its three streams, and whether what it says is an answer.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/evaluator/worker/worker_protocol.hpp>
+#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/process_session.hpp>
+#include <mtmc/support/spawn.hpp>
+#include <mtmc/support/temporary_folder.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fcntl.h>
+#include <functional>
+#include <optional>
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// What came of asking a worker.
+struct WorkerReply {
+  /// `broken`, `late`, `cancelled` and `closing`: the worker must not be asked again.
+  enum class Kind {
+    answered,
+    /// It ended, or said what is no message.
+    broken,
+    /// There was no answer before the deadline.
+    late,
+    /// It did not stop soon enough when it was asked to.
+    cancelled,
+    /// The evaluator is being destroyed.
+    closing
+  };
+  Kind kind = Kind::broken;
+  /// The answer: of the wanted type, or an error.
+  Json message{};
+  /// Why it is broken, half a sentence that begins with a verb.
+  std::string reason{};
+};
+
+/// What can interrupt the waiting for an answer.
+struct WorkerInterrupts {
+  /// Readable when the request is not wanted any more; -1 = never.
+  int stop = -1;
+  /// Readable when the evaluator is being destroyed.
+  int closing = -1;
+};
+
+/// What every worker of one evaluator is started with.
+struct WorkerSetup {
+  std::vector<std::string> command;
+  std::uint64_t memory_limit = 0;
+  std::string temporary_folder;
+  std::chrono::milliseconds cancel_patience{2000};
+  std::function<void(std::string_view)> log;
+};
+
+/// A running worker. It, and whatever it started, ends with this object at the latest. For one thread at a
+/// time, in which SIGPIPE is blocked.
+class WorkerProcess {
+public:
+  /// Starts the program. Throws ProcessStartError or std::system_error.
+  explicit WorkerProcess(const WorkerSetup& setup)
+      : setup_(setup), token_(random_worker_token()),
+        folder_({.base = setup.temporary_folder, .prefix = "mtmc-worker-", .claimed = true}),
+        child_(start()) {}
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess() { kill(); }
+
+  [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
+  [[nodiscard]] const std::string& token() const noexcept { return token_; }
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_.path(); }
+  /// Whether it said that it ends now.
+  [[nodiscard]] bool leaving() const noexcept { return leaving_; }
+
+  /// Sends a request, whose `request` is set here, and waits for its answer of type `wanted` or an error.
+  [[nodiscard]] WorkerReply ask(std::string_view type, Json message, std::string_view wanted,
+                                Deadline deadline, const WorkerInterrupts& interrupts) {
+    const auto request = next_request_++;
+    words_.clear();
+    message["type"] = type;
+    if (type != worker_message::hello) message["request"] = request;
+    if (type == worker_message::hello) message["token"] = token_;
+    before_request_ = delivered_ + outgoing_.size() - sent_;
+    send(std::move(message));
+    return wait_for(wanted, request, deadline, interrupts);
+  }
+  /// Sends a message that has no answer, with the next thing that is sent or waited for.
+  void send(Json message) { outgoing_ += worker_line(std::move(message)); }
+
+  /// Waits until `wake` or `closing` is readable. What it says meanwhile can only be log; otherwise, or if it
+  /// ends, the answer is why it is broken.
+  [[nodiscard]] std::optional<std::string> idle(int wake, int closing) {
+    for (;;) {
+      if (auto reply = take_lines({}, -1)) return std::move(reply->reason);
+      if (auto broken = ended()) return broken;
+      std::array<pollfd, 6> watched = this->watched(wake, closing);
+      if (::poll(watched.data(), watched.size(), blind_timeout(-1)) < 0) continue;
+      serve(watched);
+      if (watched[4].revents != 0 || watched[5].revents != 0) return std::nullopt;
+    }
+  }
+
+  /// Whether its process has not ended.
+  [[nodiscard]] bool alive() { return child_.alive(); }
+
+  /// Whether it has taken in any of what it was last asked. One that had not when it ended did not end
+  /// because of that.
+  [[nodiscard]] bool has_read_request() const {
+    int unread = 0; // a pipe keeps what its reader left behind
+    if (!input_ || ::ioctl(input_.get(), FIONREAD, &unread) != 0) return true;
+    return delivered_ > before_request_ + static_cast<std::uint64_t>(unread);
+  }
+
+  /// Says bye, and gives it a moment to clean up behind itself.
+  void finish(std::chrono::milliseconds patience) {
+    send({{"type", worker_message::bye}});
+    const auto until = time_after(patience);
+    while (child_.alive() && std::chrono::steady_clock::now() < until) {
+      std::array<pollfd, 6> watched = this->watched(-1, -1);
+      if (::poll(watched.data(), watched.size(), blind_timeout(poll_timeout(until))) <= 0) continue;
+      serve(watched);
+      if (outgoing_.empty()) input_.reset();
+      if (!output_ && !error_) {
+        (void)child_.wait(std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::max(until - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration{})));
+        break;
+      }
+    }
+    kill();
+  }
+
+  /// Kills it and everything it started.
+  void kill() noexcept {
+    if (child_.pid() < 0) return;
+    const auto session = child_.pid();
+    child_.kill_group();
+    kill_session(session);
+    (void)child_.wait(std::chrono::seconds{5});
+  }
+
+  /// The end of what it wrote to standard error since it was last asked for something, and its log.
+  [[nodiscard]] const std::string& last_words() const noexcept { return words_; }
+  static constexpr std::size_t max_words = 8192;
+
+private:
+  ChildProcess start() {
+    FileDescriptor child_input;
+    FileDescriptor child_output;
+    FileDescriptor child_error;
+    open_pipe(child_input, input_);
+    open_pipe(output_, child_output);
+    open_pipe(error_, child_error);
+    for (const auto* end : {&input_, &output_, &error_}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    return ChildProcess{
+        {.arguments = setup_.command,
+         .descriptors = {{child_input.get(), 0}, {child_output.get(), 1}, {child_error.get(), 2}},
+         .memory_limit = setup_.memory_limit,
+         .new_session = true}};
+  }
+  static void open_pipe(FileDescriptor& reading, FileDescriptor& writing) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw ProcessStartError{"cannot make a pipe: " + std::generic_category().message(errno), errno};
+    reading.reset(ends[0]);
+    writing.reset(ends[1]);
+  }
+
+  [[nodiscard]] static WorkerReply broken(std::string reason) {
+    return {WorkerReply::Kind::broken, {}, std::move(reason)};
+  }
+
+  [[nodiscard]] WorkerReply wait_for(std::string_view wanted, std::int64_t request, Deadline deadline,
+                                     WorkerInterrupts interrupts) {
+    bool cancelled = false;
+    for (;;) {
+      if (auto reply = take_lines(wanted, request)) return std::move(*reply);
+      if (auto reason = ended()) return broken(std::move(*reason));
+      const int timeout = poll_timeout(deadline);
+      if (timeout == 0)
+        return {
+            cancelled ? WorkerReply::Kind::cancelled : WorkerReply::Kind::late, {}, "gave no answer in time"};
+      std::array<pollfd, 6> watched = this->watched(interrupts.stop, interrupts.closing);
+      if (::poll(watched.data(), watched.size(), blind_timeout(timeout)) <= 0) continue;
+      serve(watched);
+      if (watched[5].revents != 0) return {WorkerReply::Kind::closing, {}, {}};
+      if (watched[4].revents != 0) {
+        cancelled = true;
+        interrupts.stop = -1;
+        send({{"type", worker_message::cancel}, {"request", request}});
+        deadline = std::min(deadline, time_after(setup_.cancel_patience));
+      }
+    }
+  }
+
+  [[nodiscard]] std::array<pollfd, 6> watched(int wake, int closing) const {
+    return {{{output_.get(), POLLIN, 0},
+             {error_.get(), POLLIN, 0},
+             {outgoing_.empty() ? -1 : input_.get(), POLLOUT, 0},
+             {child_.exit_descriptor(), POLLIN, 0},
+             {wake, POLLIN, 0},
+             {closing, POLLIN, 0}}};
+  }
+  /// Without a descriptor for its end it has to be looked at now and then.
+  [[nodiscard]] int blind_timeout(int timeout) const {
+    constexpr int interval = 50;
+    if (child_.exit_descriptor() >= 0) return timeout;
+    return timeout < 0 ? interval : std::min(timeout, interval);
+  }
+
+  void serve(const std::array<pollfd, 6>& watched) {
+    if (watched[0].revents != 0) read_output();
+    if (watched[1].revents != 0) read_error();
+    if (watched[2].revents != 0) write_input();
+  }
+
+  void read_output() {
+    if (const auto got = read(output_); got > 0) lines_.append({block_.data(), got});
+  }
+  void read_error() {
+    if (const auto got = read(error_); got > 0) keep_words({block_.data(), got});
+  }
+  /// Up to one block; 0 if there is nothing, and then the stream is closed at its end.
+  [[nodiscard]] std::size_t read(FileDescriptor& from) {
+    block_.resize(std::size_t{1} << 16);
+    const ssize_t got = from ? ::read(from.get(), block_.data(), block_.size()) : 0;
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) from.reset();
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  void write_input() {
+    const ssize_t put = ::write(input_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
+    if (put > 0) {
+      sent_ += static_cast<std::size_t>(put);
+      delivered_ += static_cast<std::uint64_t>(put);
+    }
+    // A worker that does not listen any more is about to be seen to end.
+    if (put < 0 && errno != EAGAIN && errno != EINTR) sent_ = outgoing_.size();
+    if (sent_ < outgoing_.size()) return;
+    outgoing_.clear();
+    sent_ = 0;
+  }
+
+  void keep_words(std::string_view text) {
+    words_.append(text);
+    if (words_.size() > 2 * max_words) words_.erase(0, words_.size() - max_words);
+  }
+
+  /// The first complete line that is more than log: an answer, or what breaks the conversation.
+  [[nodiscard]] std::optional<WorkerReply> take_lines(std::string_view wanted, std::int64_t request) {
+    std::string line;
+    while (lines_.next(line)) {
+      if (line.size() > longest_worker_line) return broken("wrote a message of more than 64 MiB");
+      try {
+        auto message = parse_worker_line(line);
+        if (text_of(message, "token") != token_)
+          return broken("wrote a message without the token it was given: " + excerpt(line));
+        const auto type = text_of(message, "type");
+        if (type == worker_message::log) {
+          const auto text = text_of(message, "text");
+          keep_words(text + '\n');
+          if (setup_.log) setup_.log(text);
+          continue;
+        }
+        if (type == worker_message::bye) {
+          leaving_ = true;
+          continue;
+        }
+        if (request < 0 || (type != wanted && type != worker_message::error))
+          return broken("said \"" + type + "\" without being asked: " + excerpt(line));
+        if (integer_of(message, "request") != request)
+          return broken("answered another request than it was asked: " + excerpt(line));
+        return WorkerReply{WorkerReply::Kind::answered, std::move(message), {}};
+      } catch (const Error&) {
+        return broken("wrote what is no message: " + excerpt(line));
+      }
+    }
+    if (lines_.rest() > longest_worker_line) return broken("wrote a message of more than 64 MiB");
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static std::string excerpt(std::string_view line) {
+    constexpr std::size_t longest = 120;
+    // As JSON, so that whatever it is can be shown.
+    return Json(std::string(line.substr(0, longest))).dump(-1, ' ', false, Json::error_handler_t::replace) +
+           (line.size() > longest ? "..." : "");
+  }
+
+  /// How it ended; nothing if it has not, or if there is a line to be taken yet.
+  [[nodiscard]] std::optional<std::string> ended() {
+    if (child_.alive() && output_) return std::nullopt;
+    // It may have closed its output on the way to its end, whose kind says more.
+    constexpr int patience = 200;
+    pollfd exit_of_child{child_.exit_descriptor(), POLLIN, 0};
+    if (child_.alive()) (void)::poll(&exit_of_child, 1, patience);
+    const bool alive = child_.alive();
+    // Before it is reaped, because then its number may become another's.
+    if (!alive) kill_session(child_.pid());
+    const auto exit = child_.wait(std::chrono::milliseconds{0});
+    for (auto got = read(output_); got > 0; got = read(output_)) lines_.append({block_.data(), got});
+    // What it said with its last breath counts.
+    if (lines_.has_line()) return std::nullopt;
+    for (auto got = read(error_); got > 0; got = read(error_)) keep_words({block_.data(), got});
+    std::string text = exit ? exit->text() : "closed its output";
+    if (lines_.rest() > 0) text += " in the middle of a message";
+    return text;
+  }
+
+  FileDescriptor input_;
+  FileDescriptor output_;
+  FileDescriptor error_;
+  const WorkerSetup& setup_;
+  std::string token_;
+  TemporaryFolder folder_;
+  ChildProcess child_;
+  std::string outgoing_;
+  std::size_t sent_ = 0;
+  /// Bytes written into its input so far, and as many as lie before the last request.
+  std::uint64_t delivered_ = 0;
+  std::uint64_t before_request_ = 0;
+  LineBuffer lines_;
+  std::vector<char> block_;
+  std::string words_;
+  std::int64_t next_request_ = 0;
+  bool leaving_ = false;
+};
+
+} // namespace mtmc::detail
