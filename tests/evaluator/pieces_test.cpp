@@ -1,6 +1,8 @@
 #include <mtmc/evaluator/content/case_inputs.hpp>
 #include <mtmc/evaluator/content/guarded_buffer.hpp>
+#include <mtmc/evaluator/content/host_content.hpp>
 #include <mtmc/evaluator/content/poison.hpp>
+#include <mtmc/evaluator/content/slot_content.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 #include <mtmc/evaluator/protocol/case_book.hpp>
 #include <mtmc/evaluator/protocol/check_plan.hpp>
@@ -287,15 +289,21 @@ TEST_CASE("red zones see every single byte on both sides, and how far it is away
   const auto around = guard_layout(100);
   GuardedBuffer buffer{backend.allocate(around.total()), around, 0, 3};
   auto* const data = address_of(buffer.memory);
-  renew_red_zones(backend, buffer, 99);
+  detail::HostContent work(backend);
+  const auto find_damage = [&] {
+    const RedZoneLook look(work, buffer);
+    work.run();
+    return look.damage();
+  };
+  renew_red_zones(work, buffer, 99);
   CHECK(buffer.layout.front % 64 == 0);
   CHECK(buffer.layout.front >= 4096);
   CHECK(buffer.layout.back >= 4096);
-  CHECK_FALSE(find_red_zone_damage(backend, buffer));
+  CHECK_FALSE(find_damage());
   for (std::size_t at = 0; at < buffer.layout.total(); ++at) {
     auto& byte = data[at];
     byte = ~byte;
-    const auto damage = find_red_zone_damage(backend, buffer);
+    const auto damage = find_damage();
     byte = ~byte;
     if (at < buffer.layout.front) {
       REQUIRE(damage);

@@ -201,7 +201,9 @@ TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a record
   REQUIRE(done.code == 0);
   const auto first = json_lines(done.output).at(0);
   CHECK(first["steps"] == 1);
-  CHECK(first["stop_reason"] == "stop_action");
+  // From its last kernel the sequence stops. On a busy machine no gain may be proven, and from the start kernel
+  // it knows nothing more.
+  CHECK(first["stop_reason"] == (first["speedup"] == 1.0 ? "no_legal_action" : "stop_action"));
   CHECK(first["tokens"] == 0);
   const auto again =
       optimize({task, "--replay", tasks.path("runs"), "--json", "--output", tasks.path("again")});

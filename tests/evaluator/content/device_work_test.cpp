@@ -1,7 +1,7 @@
 // The judge's kernel against the host's versions: on an emulated GPU, and on a real one where there is one.
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/core/any.hpp>
-#include <mtmc/evaluator/content/device_slot.hpp>
+#include <mtmc/evaluator/content/device_work.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 
 #include <doctest/doctest.h>

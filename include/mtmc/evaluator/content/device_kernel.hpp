@@ -3,6 +3,7 @@
 /// the buffers lie.
 
 #include <mtmc/core/data_type.hpp>
+#include <mtmc/evaluator/content/content_finding.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
 
 #include <cstddef>
@@ -62,15 +63,7 @@ static_assert(static_cast<int>(DataType::bf16) == 3 && static_cast<int>(DataType
 static_assert(static_cast<int>(Distribution::mostly_zero) == 5);
 
 /// What a block, or all blocks of a job together, found.
-struct DeviceFinding {
-  std::uint64_t checked = 0;
-  std::uint64_t wrong = 0;
-  std::uint64_t first_wrong = ~std::uint64_t{0};
-  std::uint64_t last_wrong = 0;
-  double largest_error = 0;
-  double magnitudes = 0;
-  double finite = 0;
-};
+using DeviceFinding = ContentFinding;
 static_assert(sizeof(DeviceFinding) == 56);
 
 inline constexpr std::int64_t device_kernel_threads = 256;

@@ -81,27 +81,6 @@ inline void round_scalars(const Task& task, LaunchPlan& plan) {
     }
 }
 
-/// The same numbers in f64.
-[[nodiscard]] inline std::vector<std::byte> in_double_precision(std::span<const std::byte> floats) {
-  std::vector<std::byte> result(2 * floats.size());
-  for (std::size_t at = 0; at + sizeof(float) <= floats.size(); at += sizeof(float)) {
-    float narrow = 0;
-    std::memcpy(&narrow, floats.data() + at, sizeof narrow);
-    const auto wide = static_cast<double>(narrow);
-    std::memcpy(result.data() + 2 * at, &wide, sizeof wide);
-  }
-  return result;
-}
-
-/// Contents for the twin: f32 as f64, everything else as it is.
-[[nodiscard]] inline BufferContents in_double_precision(const ProblemLayout& layout,
-                                                        const BufferContents& contents) {
-  BufferContents result(contents.size());
-  for (std::size_t i = 0; i < contents.size(); ++i)
-    result[i] = layout.buffers[i].type == DataType::f32 ? in_double_precision(contents[i]) : contents[i];
-  return result;
-}
-
 /// The twin's buffers at a size, allocated when first needed.
 [[nodiscard]] inline Slot& slot_of(AnyBackend& backend, DoubleTwin& twin, std::size_t size,
                                    std::size_t red_zone_bytes) {

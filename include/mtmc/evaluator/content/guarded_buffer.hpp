@@ -72,36 +72,4 @@ struct RedZoneDamage {
   std::size_t distance = 0;
 };
 
-/// Writes both red zones anew.
-inline void renew_red_zones(AnyBackend& backend, GuardedBuffer& buffer, std::uint64_t key) {
-  const auto& layout = buffer.layout;
-  buffer.key = key;
-  fill_with_noise(backend, buffer.memory, 0, layout.front, key, 2 * buffer.place);
-  fill_with_noise(backend, buffer.memory, layout.front + layout.bytes, layout.back, key,
-                  2 * buffer.place + 1);
-}
-
-/// Looks at every byte of both red zones. Nothing if they are whole.
-[[nodiscard]] inline std::optional<RedZoneDamage> find_red_zone_damage(AnyBackend& backend,
-                                                                       GuardedBuffer& buffer) {
-  const auto& layout = buffer.layout;
-  std::vector<std::uint32_t> wanted;
-  std::vector<std::byte> room;
-  std::span<const std::byte> got;
-  const auto whole = [&](std::size_t offset, std::size_t bytes, std::uint64_t stream) {
-    wanted.resize((bytes + 3) / 4);
-    philox_fill(wanted, buffer.key, 0, stream);
-    got = look_at(backend, buffer.memory, offset, bytes, room);
-    return bytes == 0 || std::memcmp(got.data(), wanted.data(), bytes) == 0;
-  };
-  const auto differs = [&](std::size_t i) { return got[i] != std::as_bytes(std::span(wanted))[i]; };
-  if (!whole(0, layout.front, 2 * buffer.place))
-    for (std::size_t i = layout.front; i-- > 0;)
-      if (differs(i)) return RedZoneDamage{true, layout.front - 1 - i};
-  if (!whole(layout.front + layout.bytes, layout.back, 2 * buffer.place + 1))
-    for (std::size_t i = 0; i < layout.back; ++i)
-      if (differs(i)) return RedZoneDamage{false, i};
-  return std::nullopt;
-}
-
 } // namespace mtmc

@@ -1,9 +1,9 @@
 #pragma once
-/// Comparing the results of a call with the reference's, on the host or on the device.
+/// Comparing the results of a call with the reference's.
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/content/comparison.hpp>
-#include <mtmc/evaluator/content/device_work.hpp>
+#include <mtmc/evaluator/content/content_work.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 #include <mtmc/evaluator/protocol/prepared_task.hpp>
 #include <mtmc/evaluator/protocol/refusal.hpp>
@@ -29,20 +29,20 @@ struct ComparisonTally {
 /// puts into words what is wrong.
 class ResultComparison {
 public:
-  /// Numbers of the jobs that compare on the device, by buffer; nothing where the host compares.
+  /// Numbers of the looks, by buffer; nothing for inputs, and where the task compares by itself.
   using Queued = std::vector<std::optional<std::size_t>>;
 
-  explicit ResultComparison(DeviceWork& work) : work_(work) {}
+  explicit ResultComparison(ContentWork& work) : work_(work) {}
 
-  /// Queues what the device can compare: the answer comes after `work.run()`.
-  [[nodiscard]] Queued queue(const PreparedTask& prepared, const CaseId& id, const Slot& slot,
+  /// Asks for the looks that are needed: the answer comes after `work.run()`. Results and what is wanted live
+  /// until then.
+  [[nodiscard]] Queued queue(const PreparedTask& prepared, const CaseId& id, const CallResults& results,
                              const ReferenceResult& wanted) {
     const auto& buffers = prepared.layouts[id.size].buffers;
     Queued numbers(buffers.size());
     for (std::size_t i = 0; i < buffers.size() && !prepared.task.compare; ++i)
-      if (const auto* masked = wanted.wanted_on_device(i))
-        numbers[i] = work_.compare(slot.address(i), buffers[i].type, buffers[i].elements, masked->address,
-                                   wanted.wanted_type(i, buffers[i].type), masked->key,
+      if (buffers[i].is_written())
+        numbers[i] = work_.compare(results, i, wanted.wanted_kept(i), wanted.wanted_type(i, buffers[i].type),
                                    prepared.tolerance(id, i, wanted));
     return numbers;
   }
@@ -55,8 +55,7 @@ public:
     const auto& buffers = prepared.layouts[id.size].buffers;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       if (!buffers[i].is_written()) continue;
-      const auto number = queued.empty() ? std::nullopt : queued[i];
-      if (auto refusal = compare_buffer(prepared, id, i, results, wanted, inputs, number, poison, tally))
+      if (auto refusal = compare_buffer(prepared, id, i, results, wanted, inputs, queued[i], poison, tally))
         return refusal;
     }
     return std::nullopt;
@@ -94,7 +93,7 @@ private:
                      "Compare with the original kernel");
     }
     const auto tolerance = prepared.tolerance(id, i, wanted);
-    const auto found = compare_results(buffer, i, results, wanted, queued, tolerance);
+    const auto found = comparison(work_.found(*queued), buffer.elements);
     tally.checked += found.checked;
     tally.largest_error = std::max(tally.largest_error, found.largest_error);
     if (found.right()) return std::nullopt;
@@ -119,13 +118,14 @@ private:
     return copied;
   }
 
-  [[nodiscard]] ComparisonResult compare_results(const BufferLayout& buffer, std::size_t i,
-                                                 const CallResults& results, const ReferenceResult& wanted,
-                                                 std::optional<std::size_t> queued,
-                                                 const Tolerance& tolerance) const {
-    if (queued) return work_.comparison(*queued, buffer.elements);
-    const auto right = wanted.wanted(i, buffer.type);
-    return compare_output(results[i], buffer.type, right.content, right.type, tolerance);
+  [[nodiscard]] static ComparisonResult comparison(const ContentFinding& finding, std::int64_t elements) {
+    ComparisonResult result;
+    result.checked = static_cast<std::int64_t>(finding.checked);
+    result.total = elements;
+    result.wrong = static_cast<std::int64_t>(finding.wrong);
+    result.first_wrong = finding.wrong > 0 ? static_cast<std::int64_t>(finding.first_wrong) : -1;
+    result.largest_error = finding.largest_error;
+    return result;
   }
 
   [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
@@ -140,7 +140,7 @@ private:
     }
   }
 
-  DeviceWork& work_;
+  ContentWork& work_;
 };
 
 } // namespace mtmc

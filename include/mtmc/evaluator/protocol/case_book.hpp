@@ -55,18 +55,18 @@ struct ReferenceResult {
   [[nodiscard]] double widening(std::size_t buffer) const noexcept {
     return has_truth(buffer) ? widenings[buffer] : 1;
   }
-  /// The same on the device; null if it is not there.
-  [[nodiscard]] const MaskedContent* wanted_on_device(std::size_t buffer) const noexcept {
-    return (has_truth(buffer) ? truths : contents).on_device(buffer);
+  /// What candidates are compared with, wherever it lies.
+  [[nodiscard]] const KeptContents& wanted_kept(std::size_t buffer) const noexcept {
+    return has_truth(buffer) ? truths : contents;
   }
   /// Type of what candidates are compared with, where `type` is the output's own.
   [[nodiscard]] DataType wanted_type(std::size_t buffer, DataType type) const noexcept {
     return has_truth(buffer) ? DataType::f64 : type;
   }
-  /// What candidates are compared with: the truth where it is known, else what the reference computed in the
+  /// The same in the judge's own memory: the truth where it is known, else what the reference computed in the
   /// output's own type.
   [[nodiscard]] WantedContent wanted(std::size_t buffer, DataType type) const {
-    return {(has_truth(buffer) ? truths : contents)[buffer], wanted_type(buffer, type)};
+    return {wanted_kept(buffer)[buffer], wanted_type(buffer, type)};
   }
 
   [[nodiscard]] std::int64_t bytes() const noexcept { return contents.bytes() + truths.bytes(); }

@@ -4,10 +4,13 @@
 #include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/evaluator/content/call_results.hpp>
+#include <mtmc/evaluator/content/content_work.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
 #include <mtmc/evaluator/content/result_comparison.hpp>
 #include <mtmc/evaluator/content/secret_keys.hpp>
 #include <mtmc/evaluator/content/slot.hpp>
+#include <mtmc/evaluator/content/slot_content.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/protocol/prepared_task.hpp>
 #include <mtmc/task/launch_lines.hpp>
@@ -48,7 +51,7 @@ struct FinishedCall {
 /// caller sees to it that only one judge at a time uses the device.
 class Judge {
 public:
-  Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
+  Judge(AnyBackend& backend, ContentWork& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop);
 
   [[nodiscard]] AnyBackend& backend() noexcept { return backend_; }
@@ -198,13 +201,6 @@ public:
 private:
   [[nodiscard]] static std::size_t main_size(const Task& task);
 
-  /// Writes the zones of one buffer; queued where the judge's kernel does it.
-  void write_zones(GuardedBuffer& buffer, std::span<const std::uint64_t> keys);
-
-  [[nodiscard]] std::optional<Refusal> compare_call(const PreparedTask& prepared, const FinishedCall& call,
-                                                    const ResultComparison::Queued& queued,
-                                                    const Poison& poison, ComparisonTally& tally);
-
   /// By how many tolerances the reference is off by the twin's results, which are not yet kept; nothing for
   /// buffers that are no f32 results.
   [[nodiscard]] std::vector<std::optional<double>> errors_of_reference(const PreparedTask& prepared,
@@ -213,21 +209,19 @@ private:
                                                                        const ReferenceResult& known);
 
   [[nodiscard]] static bool has_scale(const BufferLayout& buffer) noexcept;
-  /// Numbers of the jobs, by buffer.
-  [[nodiscard]] std::vector<std::size_t> queue_magnitudes(const CallResults& results);
-  /// `output_scale` of all results of a call; on the device it has been queued under `numbers`.
+  /// `output_scale` of all results that have one, in two parts: the numbers of the looks, by buffer, and what
+  /// they found.
+  [[nodiscard]] std::vector<std::size_t> queue_scales(const CallResults& results);
   [[nodiscard]] std::vector<double> scales_of(const CallResults& results,
                                               std::span<const std::size_t> numbers);
 
   AnyBackend& backend_;
-  DeviceWork& work_;
+  ContentWork& work_;
   const KernelEvaluatorOptions& options_;
   SecretKeys& keys_;
   std::stop_token stop_;
   std::function<void()> ask_others_;
   ResultComparison comparison_;
-  /// Whether the judge's own kernel does what the host does elsewhere.
-  bool on_device_;
 };
 
 } // namespace mtmc

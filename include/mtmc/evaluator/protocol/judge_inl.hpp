@@ -5,11 +5,11 @@
 #include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/concepts.hpp>
-#include <mtmc/evaluator/content/device_slot.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
 #include <mtmc/evaluator/content/result_comparison.hpp>
 #include <mtmc/evaluator/content/secret_keys.hpp>
 #include <mtmc/evaluator/content/slot.hpp>
+#include <mtmc/evaluator/content/slot_content.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/evaluator/protocol/judge.hpp>
 #include <mtmc/evaluator/protocol/prepared_task.hpp>
@@ -38,10 +38,10 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-MTMC_INLINE Judge::Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options,
+MTMC_INLINE Judge::Judge(AnyBackend& backend, ContentWork& work, const KernelEvaluatorOptions& options,
                          SecretKeys& keys, std::stop_token stop)
     : backend_(backend), work_(work), options_(options), keys_(keys), stop_(std::move(stop)),
-      comparison_(work), on_device_(runs_judge_kernels(backend)) {}
+      comparison_(work) {}
 
 MTMC_INLINE void Judge::heed_stop() const {
   if (stop_.stop_requested())
@@ -102,80 +102,58 @@ MTMC_INLINE void Judge::load(Slot& buffers, const ProblemLayout& layout, const C
 MTMC_INLINE void Judge::begin_loading(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
                                       const Poison& poison, Refill refill,
                                       const std::shared_ptr<const void>& owner) {
-  if (on_device_)
-    queue_loading(backend_, work_, buffers, layout, inputs, poison, keys_, defences(), refill);
-  else
-    load_slot(backend_, buffers, layout, inputs, poison, keys_.next(), defences(), refill, owner);
+  load_slot(work_, buffers, layout, inputs, poison, keys_.next(), defences(), refill, owner);
 }
 
-MTMC_INLINE void Judge::finish_loading() {
-  if (on_device_) work_.run();
-}
+MTMC_INLINE void Judge::finish_loading() { work_.run(); }
 
 MTMC_INLINE std::optional<Refusal> Judge::damage(Slot& buffers, const ProblemLayout& layout,
                                                  const CaseInputs* inputs) {
-  if (on_device_) {
-    DamageLook look(work_, buffers, layout, inputs, defences());
-    work_.run();
-    return look.answer();
-  } else {
-    return find_damage(backend_, buffers, layout, inputs, defences());
-  }
+  const DamageLook look(work_, buffers, layout, inputs, defences());
+  work_.run();
+  return look.answer();
 }
 
 MTMC_INLINE void Judge::keep(CallResults& results) {
-  if (on_device_) {
-    auto kept = queue_keeping(backend_, work_, results.slot(), results.layout(), keys_);
-    work_.run();
-    results.keep(std::move(kept));
-  } else {
-    results.keep(KeptContents(results.take()));
-  }
+  auto kept = work_.keep(results);
+  work_.run();
+  results.keep(std::move(kept));
 }
 
 MTMC_INLINE Judge::Difference Judge::difference(const CallResults& results, const KeptContents& kept,
                                                 std::size_t i) {
   const auto& buffer = results.layout().buffers[i];
   if (!buffer.is_written() || buffer.elements == 0) return {};
-  if (on_device_)
-    if (const auto* masked = kept.on_device(i); masked != nullptr && results.kept().size() == 0) {
-      const auto number = work_.look_for_bits(results.slot().address(i), buffer.type, buffer.elements,
-                                              masked->address, masked->key);
-      work_.run();
-      const auto& found = work_.found(number);
-      if (found.wrong == 0) return {};
-      return {static_cast<std::int64_t>(found.wrong), static_cast<std::int64_t>(found.first_wrong)};
-    }
-  const auto here = results[i];
-  const auto count = count_different(here, kept[i], buffer.type);
-  if (count == 0) return {};
-  return {count, first_different(here, kept[i], buffer.type)};
+  const auto number = work_.look_for_bits(results, i, kept);
+  work_.run();
+  const auto& found = work_.found(number);
+  if (found.wrong == 0) return {};
+  return {static_cast<std::int64_t>(found.wrong), static_cast<std::int64_t>(found.first_wrong)};
 }
 
 MTMC_INLINE std::optional<Refusal> Judge::look_at(const PreparedTask& prepared,
                                                   std::span<const FinishedCall> calls, const Poison& poison,
                                                   ComparisonTally& tally) {
-  if (on_device_) {
-    std::vector<DamageLook> damages;
-    std::vector<ResultComparison::Queued> comparisons;
-    for (const auto& call : calls) {
-      const auto& layout = prepared.layouts[call.id.size];
-      damages.emplace_back(work_, *call.slot, layout, call.changeless, defences());
-      comparisons.push_back(call.wanted == nullptr
-                                ? ResultComparison::Queued{}
-                                : comparison_.queue(prepared, call.id, *call.slot, *call.wanted));
-    }
-    work_.run();
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (auto refusal = damages[i].answer()) return refusal;
-      if (auto refusal = compare_call(prepared, calls[i], comparisons[i], poison, tally)) return refusal;
-    }
-  } else {
-    for (const auto& call : calls) {
-      const auto& layout = prepared.layouts[call.id.size];
-      if (auto refusal = damage(*call.slot, layout, call.changeless)) return refusal;
-      if (auto refusal = compare_call(prepared, call, {}, poison, tally)) return refusal;
-    }
+  std::vector<DamageLook> damages;
+  std::vector<CallResults> results;
+  std::vector<ResultComparison::Queued> comparisons(calls.size());
+  results.reserve(calls.size()); // the looks refer to them
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto& call = calls[i];
+    const auto& layout = prepared.layouts[call.id.size];
+    damages.emplace_back(work_, *call.slot, layout, call.changeless, defences());
+    results.emplace_back(backend_, *call.slot, layout);
+    if (call.wanted != nullptr)
+      comparisons[i] = comparison_.queue(prepared, call.id, results.back(), *call.wanted);
+  }
+  work_.run();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto& call = calls[i];
+    if (auto refusal = damages[i].answer()) return refusal;
+    if (call.wanted == nullptr) continue;
+    if (auto refusal = comparison_.answer(prepared, call.id, results[i], *call.wanted, *call.inputs,
+                                          comparisons[i], poison, tally))
+      return refusal;
   }
   return std::nullopt;
 }
@@ -245,7 +223,8 @@ MTMC_INLINE std::optional<CallResults> Judge::call_within(const PreparedTask& pr
   auto& buffers = slot(prepared, contestant, size);
   load(buffers, layout, inputs, poison);
   for (auto* guarded : {&buffers.buffers, &buffers.scratch})
-    for (auto& buffer : *guarded) write_zones(buffer, zone_keys);
+    for (auto& buffer : *guarded)
+      write_zones(work_, buffer, zone_keys[2 * buffer.place], zone_keys[2 * buffer.place + 1]);
   finish_loading();
   if (!backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit)).finished())
     return std::nullopt;
@@ -284,10 +263,9 @@ MTMC_INLINE std::shared_ptr<const ReferenceResult> Judge::keep_reference(Prepare
                                                                          CallResults& results,
                                                                          const CaseInputs* inputs) {
   auto result = std::make_shared<ReferenceResult>();
-  std::vector<std::size_t> magnitudes;
-  if (on_device_) magnitudes = queue_magnitudes(results);
+  const auto scales = queue_scales(results);
   keep(results);
-  result->scales = scales_of(results, magnitudes);
+  result->scales = scales_of(results, scales);
   result->contents = results.kept();
   if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
     (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
@@ -301,10 +279,7 @@ MTMC_INLINE bool Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin
   const auto& layout = prepared.layouts[id.size];
   const auto& wide = twin.layouts[id.size];
   auto& slot = slot_of(backend_, twin, id.size, options_.red_zone_bytes);
-  if (on_device_)
-    load(slot, wide, inputs, Poison{});
-  else
-    load(slot, wide, CaseInputs(in_double_precision(layout, inputs.host())), Poison{});
+  load(slot, wide, inputs, Poison{});
   const auto status = backend_.run(*twin.program, slot.plan, detail::deadline_in(options_.start_seconds));
   if (!status.finished() || damage(slot, wide, nullptr)) return false;
   CallResults results(backend_, slot, wide);
@@ -329,11 +304,8 @@ MTMC_INLINE std::optional<Refusal> Judge::compare(const PreparedTask& prepared, 
                                                   const CallResults& results, const ReferenceResult& wanted,
                                                   const CaseInputs& inputs, const Poison& poison,
                                                   ComparisonTally& tally) {
-  ResultComparison::Queued queued;
-  if (on_device_) {
-    queued = comparison_.queue(prepared, id, results.slot(), wanted);
-    work_.run();
-  }
+  const auto queued = comparison_.queue(prepared, id, results, wanted);
+  work_.run();
   return comparison_.answer(prepared, id, results, wanted, inputs, queued, poison, tally);
 }
 
@@ -376,26 +348,6 @@ MTMC_INLINE std::size_t Judge::main_size(const Task& task) {
   return static_cast<std::size_t>(task.main_size() - task.sizes.data());
 }
 
-MTMC_INLINE void Judge::write_zones(GuardedBuffer& buffer, std::span<const std::uint64_t> keys) {
-  const auto& around = buffer.layout;
-  const std::size_t behind = around.front + around.bytes;
-  for (const auto& [offset, bytes, zone] : {std::tuple{std::size_t{0}, around.front, 2 * buffer.place},
-                                            std::tuple{behind, around.back, 2 * buffer.place + 1}}) {
-    if (on_device_)
-      work_.write_noise(static_cast<std::uint64_t>(buffer.memory.handle()) + offset, bytes, keys[zone], zone);
-    else
-      fill_with_noise(backend_, buffer.memory, offset, bytes, keys[zone], zone);
-  }
-}
-
-MTMC_INLINE std::optional<Refusal> Judge::compare_call(const PreparedTask& prepared, const FinishedCall& call,
-                                                       const ResultComparison::Queued& queued,
-                                                       const Poison& poison, ComparisonTally& tally) {
-  if (call.wanted == nullptr) return std::nullopt;
-  const CallResults results(backend_, *call.slot, prepared.layouts[call.id.size]);
-  return comparison_.answer(prepared, call.id, results, *call.wanted, *call.inputs, queued, poison, tally);
-}
-
 MTMC_INLINE std::vector<std::optional<double>> Judge::errors_of_reference(const PreparedTask& prepared,
                                                                           const CaseId& id,
                                                                           const CallResults& truth,
@@ -405,17 +357,9 @@ MTMC_INLINE std::vector<std::optional<double>> Judge::errors_of_reference(const 
   std::vector<std::optional<std::size_t>> numbers(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i].is_written() || buffers[i].type != DataType::f32) continue;
-    const auto tolerance = prepared.tolerance(id, i, known);
-    if (on_device_)
-      if (const auto* masked = known.contents.on_device(i)) {
-        numbers[i] = work_.compare(truth.slot().address(i), DataType::f64, buffers[i].elements,
-                                   masked->address, DataType::f32, masked->key, tolerance);
-        continue;
-      }
-    errors[i] =
-        compare_output(known.contents[i], DataType::f32, truth[i], DataType::f64, tolerance).largest_error;
+    numbers[i] = work_.compare(truth, i, known.contents, DataType::f32, prepared.tolerance(id, i, known));
   }
-  if (on_device_) work_.run();
+  work_.run();
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (numbers[i]) errors[i] = work_.found(*numbers[i]).largest_error;
   return errors;
@@ -425,12 +369,11 @@ MTMC_INLINE bool Judge::has_scale(const BufferLayout& buffer) noexcept {
   return buffer.is_written() && is_floating(buffer.type);
 }
 
-MTMC_INLINE std::vector<std::size_t> Judge::queue_magnitudes(const CallResults& results) {
+MTMC_INLINE std::vector<std::size_t> Judge::queue_scales(const CallResults& results) {
   const auto& buffers = results.layout().buffers;
   std::vector<std::size_t> numbers(buffers.size(), 0);
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (has_scale(buffers[i]))
-      numbers[i] = work_.add_magnitudes(results.slot().address(i), buffers[i].type, buffers[i].elements);
+    if (has_scale(buffers[i])) numbers[i] = work_.look_for_scale(results, i);
   return numbers;
 }
 
@@ -439,8 +382,7 @@ MTMC_INLINE std::vector<double> Judge::scales_of(const CallResults& results,
   const auto& buffers = results.layout().buffers;
   std::vector<double> scales(buffers.size(), 0);
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (has_scale(buffers[i]))
-      scales[i] = numbers.empty() ? output_scale(results[i], buffers[i].type) : work_.scale(numbers[i]);
+    if (has_scale(buffers[i])) scales[i] = work_.found(numbers[i]).scale();
   return scales;
 }
 
