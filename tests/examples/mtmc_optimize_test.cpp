@@ -179,7 +179,9 @@ TEST_CASE("mtmc-optimize: a disk that becomes full does not lose the best kernel
   ::umount2(disk.path().c_str(), MNT_DETACH);
   CHECK(done.code == 3);
   CHECK(shown(done.error) == Contains("No space left on device"));
-  CHECK(shown(done.output) == Contains("//@ launch columns(in, out, M, N)"));
+  // On a busy machine no gain may be proven: then there is nothing to lose.
+  const bool proven = done.error.find("nothing faster was proven") == std::string::npos;
+  CHECK((done.output.find("//@ launch columns(in, out, M, N)") != std::string::npos) == proven);
 }
 
 TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a recorded run") {
@@ -201,8 +203,8 @@ TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a record
   REQUIRE(done.code == 0);
   const auto first = json_lines(done.output).at(0);
   CHECK(first["steps"] == 1);
-  // From its last kernel the sequence stops. On a busy machine no gain may be proven, and from the start kernel
-  // it knows nothing more.
+  // From its last kernel the sequence stops. On a busy machine no gain may be proven, and from the start
+  // kernel it knows nothing more.
   CHECK(first["stop_reason"] == (first["speedup"] == 1.0 ? "no_legal_action" : "stop_action"));
   CHECK(first["tokens"] == 0);
   const auto again =

@@ -2,6 +2,7 @@
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/content/device_work.hpp>
+#include <mtmc/evaluator/content/double_precision_content.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 
 #include <doctest/doctest.h>

@@ -3,6 +3,7 @@
 #include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
 #include <mtmc/evaluator/content/half_precision.hpp>
+#include <mtmc/evaluator/content/host_content.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/protocol/task_check.hpp>
 
@@ -142,13 +143,21 @@ TEST_CASE("f32 results are compared with f64 ones in f64") {
 TEST_CASE_TEMPLATE(
     "inputs become doubles of the same value, integers and scalars stay what the f32 kernel gets", B,
     fake::Backend, fake::Gpu) {
-  ProblemLayout layout;
-  layout.buffers.resize(2);
-  layout.buffers[1].type = DataType::i32;
   const BufferContents contents{bytes<float>({0.1f, -3, 1e-40f}), bytes<std::int32_t>({7})};
-  const auto wide = in_double_precision(layout, contents);
-  CHECK(wide[0] == bytes<double>({double{0.1f}, -3, double{1e-40f}}));
-  CHECK(wide[1] == contents[1]);
+  const CaseInputs inputs(contents);
+  AnyBackend backend{fake::Backend(std::make_shared<fake::World>())};
+  detail::HostContent work(backend);
+  const auto written = [&](std::size_t i, DataType type, std::size_t size) {
+    auto buffer = backend.allocate(size);
+    work.write_input({buffer, 0, size}, inputs, i, type, {});
+    work.run();
+    std::vector<std::byte> content(size);
+    backend.download(buffer, 0, content);
+    return content;
+  };
+  CHECK(written(0, DataType::f64, 24) == bytes<double>({double{0.1f}, -3, double{1e-40f}}));
+  CHECK(written(0, DataType::f32, 12) == contents[0]);
+  CHECK(written(1, DataType::i32, 4) == contents[1]);
 
   Bench<B> bench(0);
   const auto twin = in_double_precision(bench.task);
