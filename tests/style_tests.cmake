@@ -4,3 +4,12 @@ file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/all_headers.cpp CONTENT "${incl
 add_test(NAME tidy COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_CURRENT_BINARY_DIR}/all_headers.cpp
   -P ${CMAKE_CURRENT_SOURCE_DIR}/style/tidy.cmake)
 set_tests_properties(format tidy PROPERTIES LABELS style SKIP_REGULAR_EXPRESSION "SKIPPED: " TIMEOUT 900)
+
+# The reference of the headers: no public name without documentation, no reference to what is not there.
+add_test(NAME reference COMMAND ${CMAKE_COMMAND} -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/reference -DSTRICT=ON
+  -P ${PROJECT_SOURCE_DIR}/cmake/reference.cmake)
+# The pages: every link leads somewhere, and the page of errors has every id.
+add_test(NAME links COMMAND ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_SOURCE_DIR}/style/links.cmake ${PROJECT_SOURCE_DIR})
+add_test(NAME errors_page COMMAND ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_SOURCE_DIR}/style/errors_page.cmake
+  ${PROJECT_SOURCE_DIR})
+set_tests_properties(reference links errors_page PROPERTIES LABELS style SKIP_REGULAR_EXPRESSION "SKIPPED: " TIMEOUT 300)

@@ -75,7 +75,7 @@ private:
 };
 
 /// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) with that remedy if the lock
-/// across processes cannot be had.
+/// across processes could not be taken.
 template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* remedy, const Take& take) {
   try {
     return take();

@@ -56,7 +56,9 @@ inline constexpr const char* throttled = "throttled";
 inline constexpr const char* clock = "clock_mhz";
 /// Of a GPU at the end of the timing: clock of its memory, temperature, power.
 inline constexpr const char* memory_clock = "memory_clock_mhz";
+/// Degrees Celsius.
 inline constexpr const char* temperature = "temperature_celsius";
+/// Watts.
 inline constexpr const char* power = "power_watts";
 /// Other processes that computed on the GPU within about the last second. No reason for a warning: those of a
 /// pool of workers take turns.

@@ -44,6 +44,7 @@ public:
   [[nodiscard]] const Device& device() { return judge_.device(); }
   /// The backend, for what only it can tell.
   [[nodiscard]] B& backend() noexcept { return *backend_; }
+  /// The settings it was made with.
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
 
   /// Seconds that one call of a task's own kernel may take while the task is prepared.
@@ -51,6 +52,7 @@ public:
 
   /// For cache keys: protocol version, defences that are off, and what the backend says of itself.
   [[nodiscard]] std::string identity() const { return judge_.identity(); }
+  /// Most calls that may run at once.
   [[nodiscard]] int concurrency_limit() const { return judge_.concurrency_limit(); }
 
   /// Gets a task ready: compiles, tries and measures its own kernel and makes sure that the task can tell

@@ -101,7 +101,7 @@ public:
       const auto found = requests_.find(id.id(choice));
       if (found == requests_.end() || found->second.hash == id.hash) return id.id(choice);
     }
-    // Eight bodies whose hashes are the same in turn cannot be had.
+    // Nobody can make eight bodies whose hashes are the same in turn.
     return id.id(0);
   }
   [[nodiscard]] bool asked(const std::string& id) const { return requests_.contains(id); }

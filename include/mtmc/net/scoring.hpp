@@ -24,7 +24,9 @@ public:
   /// that was tried, and (`mtmc.net.001`) for options that contradict each other.
   explicit ContinuationScorer(Endpoint endpoint, ScoringOptions options = {}, std::stop_token stop = {});
 
+  /// What was found out about the endpoint.
   [[nodiscard]] const ScoringReport& report() const noexcept { return report_; }
+  /// The settings it was made with.
   [[nodiscard]] const ScoringOptions& options() const noexcept { return options_; }
 
   /// Scores each continuation after `context`, which should not end with a blank while each continuation

@@ -24,7 +24,7 @@ public:
       : max_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(max_bytes, 0))) {}
 
   /// Memory that is all zeros. Comes back by itself when nobody holds it any more. Throws `Error`
-  /// (`mtmc.backend.002`) if it cannot be had.
+  /// (`mtmc.backend.002`) if it could not be allocated.
   [[nodiscard]] std::shared_ptr<const SharedMemory> allocate(std::size_t bytes) {
     auto memory = find(bytes);
     if (memory == nullptr) {

@@ -88,6 +88,7 @@ inline void queue_loading(AnyBackend& backend, DeviceWork& work, Slot& slot, con
 /// after it.
 class DamageLook {
 public:
+  /// Queues the look at one slot.
   DamageLook(DeviceWork& work, Slot& slot, const ProblemLayout& layout, const CaseInputs* inputs,
              const EvaluatorDefences& defences)
       : work_(work), slot_(slot), layout_(layout), inputs_(defences.inputs_unchanged ? inputs : nullptr) {
@@ -113,6 +114,7 @@ public:
     }
   }
 
+  /// What was damaged; nothing if all is whole. After `work.run()`.
   [[nodiscard]] std::optional<Refusal> answer() const {
     for (std::size_t i = 0; i < before_.size(); ++i)
       if (const auto damage = red_zone_damage(i)) return red_zone_refusal(name(i), *damage, layout_.size);

@@ -20,9 +20,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// What a comparison with the reference adds up to.
 struct ComparisonTally {
-  std::int64_t checked = 0;
-  std::int64_t total = 0;
-  double largest_error = 0;
+  std::int64_t checked = 0; ///< elements compared
+  std::int64_t total = 0;   ///< elements there were
+  double largest_error = 0; ///< in units of the tolerance
 };
 
 /// Compares what calls wrote with what the reference did, by the task's hook or within its tolerance, and
@@ -32,6 +32,7 @@ public:
   /// Numbers of the jobs that compare on the device, by buffer; nothing where the host compares.
   using Queued = std::vector<std::optional<std::size_t>>;
 
+  /// Compares where `work` does its work.
   explicit ResultComparison(DeviceWork& work) : work_(work) {}
 
   /// Queues what the device can compare: the answer comes after `work.run()`.

@@ -11,6 +11,7 @@ namespace mtmc::inline MTMC_ABI {
 /// threads.
 class SecretKeys {
 public:
+  /// The sequence that belongs to a first key.
   explicit SecretKeys(std::uint64_t master) noexcept : master_(master) {}
 
   /// The next key; no key comes twice, but for a chance of one in 2^64.

@@ -29,9 +29,9 @@ namespace mtmc::inline MTMC_ABI {
 /// Buffers for one call: those of the arguments, in the order of the layout, those of the scratch lines, and
 /// the plan that names them.
 struct Slot {
-  std::vector<GuardedBuffer> buffers;
-  std::vector<GuardedBuffer> scratch;
-  LaunchPlan plan;
+  std::vector<GuardedBuffer> buffers; ///< of the arguments
+  std::vector<GuardedBuffer> scratch; ///< of the scratch lines
+  LaunchPlan plan;                    ///< names them in its arguments
 
   /// Address of the content of a buffer, on backends whose handles are addresses.
   [[nodiscard]] std::uint64_t address(std::size_t i) const {
@@ -134,17 +134,21 @@ inline void load_slot(AnyBackend& backend, Slot& slot, const ProblemLayout& layo
 class CallResults {
 public:
   CallResults() = default;
+  /// Results that lie in a slot. Backend, slot and layout must outlive them.
   CallResults(AnyBackend& backend, Slot& slot, const ProblemLayout& layout)
       : backend_(&backend), slot_(&slot), layout_(&layout) {
     contents_.resize(slot.buffers.size());
     shown_.resize(slot.buffers.size());
   }
+  /// Movable.
   CallResults(CallResults&&) noexcept = default;
+  /// Takes over what the other holds.
   CallResults& operator=(CallResults&&) noexcept = default;
   CallResults(const CallResults&) = delete;
   CallResults& operator=(const CallResults&) = delete;
   ~CallResults() = default;
 
+  /// Number of contents.
   [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
   /// One content, looked at where it lies if the backend shows it; else brought here.
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
@@ -157,6 +161,7 @@ public:
 
   /// Where they lie, and what is where.
   [[nodiscard]] Slot& slot() const noexcept { return *slot_; }
+  /// What is where in the slot.
   [[nodiscard]] const ProblemLayout& layout() const noexcept { return *layout_; }
   /// What has been kept; nothing before `keep`.
   [[nodiscard]] const KeptContents& kept() const noexcept { return kept_; }
@@ -210,8 +215,8 @@ namespace detail {
 
 } // namespace detail
 
-/// Looks for writes where none are allowed, as far as `defences` say so: all red zones, and, where `inputs` are
-/// given, every byte of every input.
+/// Looks for writes where none are allowed, as far as `defences` say so: all red zones, and, where `inputs`
+/// are given, every byte of every input.
 [[nodiscard]] inline std::optional<Refusal> find_damage(AnyBackend& backend, Slot& slot,
                                                         const ProblemLayout& layout, const CaseInputs* inputs,
                                                         const EvaluatorDefences& defences) {

@@ -34,7 +34,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A call that has ended, and what is to be looked at.
 struct FinishedCall {
+  /// The inputs it was given.
   CaseId id;
+  /// The buffers it ran on.
   Slot* slot = nullptr;
   /// Contents before the call, for the explanation of what is wrong.
   const CaseInputs* inputs = nullptr;
@@ -48,11 +50,15 @@ struct FinishedCall {
 /// caller sees to it that only one judge at a time uses the device.
 class Judge {
 public:
+  /// All that is passed by reference must outlive the judge.
   Judge(AnyBackend& backend, DeviceWork& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop);
 
+  /// What the kernels run on.
   [[nodiscard]] AnyBackend& backend() noexcept { return backend_; }
+  /// The evaluator's settings.
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
+  /// The defences of these settings.
   [[nodiscard]] const EvaluatorDefences& defences() const noexcept { return options_.defences; }
 
   /// Random bytes that no earlier buffer held.
@@ -74,7 +80,7 @@ public:
   /// Who else has buffers to spare, asked by `make_room`.
   void when_short(std::function<void()> ask_others) { ask_others_ = std::move(ask_others); }
 
-  /// Gives back all memory that can be had again: of these contestants (null ones count for nothing), of
+  /// Frees all memory that can be allocated again: of these contestants (null ones count for nothing), of
   /// everything that is kept of the task, and of others. No slot, result or queued job from before may be
   /// used any more.
   void make_room(PreparedTask& prepared, std::initializer_list<Contestant*> contestants);
@@ -102,10 +108,12 @@ public:
 
   /// Elements of two results of one buffer that have other bits.
   struct Difference {
+    /// How many.
     std::int64_t count = 0;
     /// Place of the first; nothing where there is none.
     std::optional<std::int64_t> first{};
   };
+  /// Compares the results in buffer `i` bit by bit.
   [[nodiscard]] Difference difference(const CallResults& results, const KeptContents& kept, std::size_t i);
 
   /// Looks at finished calls of one size, the first one's damage and results first, and stops at what is
@@ -126,13 +134,14 @@ public:
 
   /// Launch plans of a kernel for all sizes of a task. Throws `Error` of the launch lines.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const Kernel& kernel);
+  /// The same of launch lines that were read already.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const LaunchLines& lines);
 
   /// Outcome of one call.
   struct Call {
-    std::optional<Refusal> refusal{};
-    CallResults results{};
-    double seconds = 0;
+    std::optional<Refusal> refusal{}; ///< why the candidate is refused; nothing if the call went well
+    CallResults results{};            ///< what it computed
+    double seconds = 0;               ///< wall-clock time of the call
   };
 
   /// One call on given inputs, from the loading to a look at everything it may have touched. A crash next to

@@ -131,7 +131,7 @@ private:
   };
   using Program = AnyBackend::Program;
 
-  /// The device to ourselves, with no jobs of whoever gave up before.
+  /// The device to ourselves, without the jobs of a request that ended early.
   [[nodiscard]] std::unique_lock<std::mutex> take_device() {
     std::unique_lock device(state_->device_lock);
     state_->work.forget();
