@@ -647,7 +647,8 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
   };
   const auto check = [&](Verdict right, auto besides, auto lock) {
     CHECK(verdict(besides, [](EvaluatorDefences&) {}) == right);
-    CHECK(verdict(besides, [lock](EvaluatorDefences& defences) { defences.*lock = false; }) == Verdict::correct);
+    CHECK(verdict(besides, [lock](EvaluatorDefences& defences) { defences.*lock = false; }) ==
+          Verdict::correct);
   };
   SUBCASE("red zones") {
     check(
