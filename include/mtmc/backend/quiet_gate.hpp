@@ -39,9 +39,9 @@ public:
     DeviceLock::Hold across_;
   };
 
-  /// Waits until nobody times. Throws as `DeviceLock` does.
+  /// Waits until no timing is under way. Throws as `DeviceLock` does.
   [[nodiscard]] Hold work() { return Hold{*this, false}; }
-  /// Waits until nobody works or times. Throws as `DeviceLock` does.
+  /// Waits until neither work nor timing is under way. Throws as `DeviceLock` does.
   [[nodiscard]] Hold time() { return Hold{*this, true}; }
 
 private:

@@ -27,7 +27,7 @@ struct Conditions {
   std::optional<double> stolen_seconds{};
   /// Grows: variance, in seconds squared, that the counters' coarseness gives each of the two above.
   double counter_variance = 0;
-  /// Grows: how often the clock was lowered for heat or power, by what was in want or why: "core", "package",
+  /// Grows: how often the clock was lowered for heat or power, by the part or the reason: "core", "package",
   /// "sw_power_cap", ...
   std::map<std::string, std::int64_t> throttle_events{};
   /// The clock at the moment of the reading.

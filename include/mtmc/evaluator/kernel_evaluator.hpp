@@ -65,7 +65,7 @@ public:
   }
 
 private:
-  /// Before the judge, which uses it to its end.
+  /// Declared before the judge, which uses it until it is destroyed.
   std::unique_ptr<B> backend_;
   KernelEvaluatorOptions options_;
   AnyEvaluator judge_;

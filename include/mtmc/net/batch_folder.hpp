@@ -271,7 +271,7 @@ private:
       problems_.push_back(path + ": " + std::to_string(told - max_told) + " more lines of this kind");
   }
 
-  /// What is wrong with an answer whose id nobody gave.
+  /// What is wrong with an answer whose id belongs to no request.
   [[nodiscard]] std::string stranger(const std::string& id) const {
     const auto stem = parts_of_batch_id(id).stem;
     for (auto near = requests_.lower_bound(std::string(stem)); !stem.empty() && near != requests_.end();

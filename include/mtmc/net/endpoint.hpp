@@ -75,7 +75,7 @@ public:
   };
   /// Sends to a path below the base URL ("/chat/completions") or, with a path that begins with "//", below
   /// the server's root ("//tokenize"). `body`: JSON, or empty for GET. Does not throw for what may happen on
-  /// a network. An address at which nobody was ever reached is tried three times at most.
+  /// a network. An address that was never reached is tried three times at most.
   [[nodiscard]] Outcome send(std::string_view path, std::string body, Deadline deadline, std::stop_token stop,
                              const AnswerReader& reader = {}, std::string label = {});
 

@@ -60,8 +60,8 @@ struct CpuBackendOptions {
   /// nowhere. Only what the host trusts may be able to write there.
   std::string cache_folder{};
   /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes undisturbed by each
-  /// other's compilations, runs and timings (see `DeviceLock`); empty = each process minds itself only. Time
-  /// spent waiting for the lock counts for no deadline of a run.
+  /// other's compilations, runs and timings (see `DeviceLock`); empty = processes do not wait for each other.
+  /// Time spent waiting for the lock counts for no deadline of a run.
   std::string device_lock_folder{};
   /// Headers a kernel may include besides those of the C++ library that compute, as in `#include <name>`.
   std::vector<std::string> allowed_headers{};

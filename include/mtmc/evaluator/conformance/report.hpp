@@ -17,7 +17,8 @@ namespace mtmc::inline MTMC_ABI::test {
 enum class ConformanceOutcome {
   passed,
   failed,
-  /// Not tried: the probe has no text for it, or a check that it builds on did not pass. A gap: nobody knows.
+  /// Not tried: the probe has no text for it, or a check that it builds on did not pass. A gap: the answer is
+  /// not known.
   skipped
 };
 

@@ -7,7 +7,7 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// An endless sequence of keys that nobody can foresee who does not know the first. May be used from several
+/// An endless sequence of keys that cannot be predicted without the first. May be used from several
 /// threads.
 class SecretKeys {
 public:

@@ -205,7 +205,8 @@ private:
     return std::max(static_cast<double>(state_->backend.device().memory_bytes) / share, least);
   }
 
-  /// Frees the buffers of tasks other than `own` that nobody is preparing. With the device to ourselves.
+  /// Frees the buffers of tasks other than `own` that are not being prepared. The caller holds the device
+  /// alone.
   void release_others(const PreparedTask* own) {
     const std::scoped_lock tasks(state_->tasks_lock);
     for (const auto& task : state_->tasks) {

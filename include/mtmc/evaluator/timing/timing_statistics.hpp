@@ -60,7 +60,8 @@ struct TimingLooks {
 
   /// Error probability that the look after `pairs[look]` pairs may spend.
   [[nodiscard]] double error_of(std::size_t look, double confidence) const;
-  /// What the looks before `count` pairs have left over, for a timing that ends there for want of time.
+  /// What the looks before `count` pairs have left over, for a timing that ends there because its time is
+  /// over.
   [[nodiscard]] double error_left(int count, double confidence) const;
 };
 

@@ -541,7 +541,7 @@ private:
                      setup_.command.front());
     awake_ = false;
   }
-  /// There is no sense in further workers until somebody asks again.
+  /// Further workers are of no use until the next request.
   void fail(const Error& error) {
     const std::scoped_lock lock(mutex_);
     failures_ = max_failures;
