@@ -33,6 +33,7 @@ template <class B> class KernelEvaluator {
   static_assert(check_backend<B>());
 
 public:
+  /// With a backend made by its default constructor.
   KernelEvaluator() requires std::default_initializable<B> : KernelEvaluator(B{}) {}
   /// Takes the backend over.
   explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
