@@ -1,4 +1,4 @@
-# links.cmake and errors_page.cmake must accept what is right and name each way of breaking it.
+# links.cmake, errors_page.cmake and headers_page.cmake must accept what is right and name each way of breaking it.
 cmake_minimum_required(VERSION 3.25)
 
 string(RANDOM suffix)
@@ -35,3 +35,14 @@ check(errors_page "mtmc.a.001 has no row" ${header} ${page} "# Errors")
 check(errors_page "mtmc.a.002 is no id" ${header} ${page} "${row}\n| `mtmc.a.002` | meaning | who | what |")
 check(errors_page "mtmc.a.001 has two rows" ${header} ${page} "${row}\n${row}")
 check(errors_page "mtmc.a.001 has not four cells" ${header} ${page} "| `mtmc.a.001` | meaning | who | |")
+
+set(headers include/mtmc/core/a.hpp "// nothing" include/mtmc/old/a.hpp
+  "#pragma message(\"mtmc/old/a.hpp is mtmc/core/a.hpp now: until 0.3\")")
+set(page examples/contracts/headers.md)
+set(row "| `core` | `a` | nothing |")
+set(old "| `old/a.hpp` | `core/a.hpp` |")
+check(headers_page "the headers of 1 folders are there" ${headers} ${page} "${row}\n${old}")
+check(headers_page "core/b.hpp does not exist" ${headers} ${page} "| `core` | `a`, `b` | nothing |\n${old}")
+check(headers_page "core/c.hpp does not exist" ${headers} ${page} "${row}\n${old}\n`core/c.hpp`")
+check(headers_page "old/a.hpp is an old place and is not named" ${headers} ${page} "${row}")
+check(headers_page "no table of public headers" ${headers} ${page} "${old}")
