@@ -9,7 +9,7 @@
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
-#   --style    also clang-format and clang-tidy, version 14
+#   --style    also clang-format and clang-tidy, version 14, and Doxygen
 #   --all      all of that
 set -eu
 
@@ -81,6 +81,7 @@ missing_packages() {
   if [ "$style" ]; then
     have clang-format-14 || echo clang-format-14
     have clang-tidy-14 || echo clang-tidy-14
+    have doxygen || echo doxygen
   fi
 }
 

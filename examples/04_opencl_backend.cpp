@@ -188,7 +188,8 @@ public:
                         cl_->release_memory);
     if (code == 0) return {std::move(memory), bytes};
     throw mtmc::Error(mtmc::error_id::backend_memory,
-                      std::to_string(bytes) + " bytes cannot be had: OpenCL error " + std::to_string(code),
+                      std::to_string(bytes) + " bytes could not be allocated: OpenCL error " +
+                          std::to_string(code),
                       "Choose smaller sizes");
   }
   void upload(Buffer& buffer, Size offset, std::span<const std::byte> content) {

@@ -17,6 +17,7 @@ namespace mtmc::inline MTMC_ABI {
 /// `KernelEvaluator` and `CpuBackend` do.
 class CpuEvaluator {
 public:
+  /// Finds the processor and the compiler; nothing is compiled yet.
   explicit CpuEvaluator(CpuBackendOptions backend = {}, KernelEvaluatorOptions options = {});
 
   /// What kernels run on.
@@ -30,6 +31,7 @@ public:
   }
   /// Protocol version, compiler and flags, for cache keys.
   [[nodiscard]] std::string identity() const { return evaluator_.identity(); }
+  /// Most calls that may run at once.
   [[nodiscard]] int concurrency_limit() const { return evaluator_.concurrency_limit(); }
 
   /// Seconds that one call of a task's own kernel may take while the task is prepared.

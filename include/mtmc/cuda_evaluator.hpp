@@ -35,6 +35,7 @@ public:
   }
   /// Protocol version, device, driver, compiler and flags, for cache keys.
   [[nodiscard]] std::string identity() const { return evaluator_.identity(); }
+  /// Most calls that may run at once.
   [[nodiscard]] int concurrency_limit() const { return evaluator_.concurrency_limit(); }
   /// Seconds that one call of a task's own kernel may take while the task is prepared.
   [[nodiscard]] double start_seconds() const { return evaluator_.start_seconds(); }

@@ -3,9 +3,9 @@
 
 // The only place that states the version: CMake and the packages read these three lines. They are macros so
 // that a host can also ask in an #if.
-#define MTMC_VERSION_MAJOR 0
-#define MTMC_VERSION_MINOR 1
-#define MTMC_VERSION_PATCH 0
+#define MTMC_VERSION_MAJOR 0 ///< `mtmc::version_major` for the preprocessor.
+#define MTMC_VERSION_MINOR 1 ///< `mtmc::version_minor` for the preprocessor.
+#define MTMC_VERSION_PATCH 0 ///< `mtmc::version_patch` for the preprocessor.
 
 // `MTMC_COMPILED` is the name that `MTMC_SEPARATE_COMPILATION` had before 0.2.
 #if defined(MTMC_COMPILED) && !defined(MTMC_SEPARATE_COMPILATION)
@@ -17,6 +17,7 @@
 // link: the names that the linker misses say which version and form want them.
 #define MTMC_DETAIL_PASTE(major, minor, patch, form) v##major##_##minor##_##patch##_##form
 #define MTMC_DETAIL_ABI(major, minor, patch, form) MTMC_DETAIL_PASTE(major, minor, patch, form)
+/// The name of the inline namespace: version and form.
 #ifdef MTMC_SEPARATE_COMPILATION
 #define MTMC_ABI MTMC_DETAIL_ABI(MTMC_VERSION_MAJOR, MTMC_VERSION_MINOR, MTMC_VERSION_PATCH, separate)
 #else
@@ -24,6 +25,8 @@
 #endif
 
 // Can be read by any C++17.
+
+/// All of the SDK. What lies in a namespace `detail` within may change with any version.
 namespace mtmc {
 inline namespace MTMC_ABI {
 

@@ -90,7 +90,7 @@ struct World {
   int profiles = 0;
   /// As on a device, every kernel could write anywhere.
   std::shared_ptr<Memory> memory = std::make_shared<Memory>();
-  /// Most bytes and buffers that can be had at a time.
+  /// Most bytes and buffers that can be allocated at a time.
   std::size_t memory_limit = std::numeric_limits<std::size_t>::max();
   std::size_t buffer_limit = std::numeric_limits<std::size_t>::max();
   /// Called with what is compiled; may throw.

@@ -231,7 +231,7 @@ TEST_CASE("minimum_gain decides what is worth going on from") {
     const auto result = stage.run();
     CHECK(toy::deeds(result.best) == Deeds{"beta#0"});
   }
-  SUBCASE("below 1 it is gone on from, and the best stays the best until something is faster") {
+  SUBCASE("below 1 the search continues from it, and the best stays the best until something is faster") {
     stage.options.minimum_gain = 0.97;
     stage.wants({"alpha", "beta"});
     const auto result = stage.run();
@@ -401,8 +401,9 @@ TEST_CASE("a beam stands on several kernels and tries several actions from each"
   CHECK(result.trajectory[4].parent_index == 1);
   // each kernel's history is that of its own way
   REQUIRE(stage.policy.seen[2].history.size() == 2);
-  CHECK(stage.policy.seen[2].history[0].kept);       // alpha is on its way,
-  CHECK_FALSE(stage.policy.seen[2].history[1].kept); // beta, though also gone on from, is not
+  CHECK(stage.policy.seen[2].history[0].kept); // alpha is on its way,
+  CHECK_FALSE(
+      stage.policy.seen[2].history[1].kept); // beta, although the search also continues from it, is not
   CHECK(result.history.size() == 6);
   CHECK(result.history[1].kept);
   for (const auto& entry : result.history)

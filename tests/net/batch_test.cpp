@@ -476,7 +476,7 @@ TEST_CASE("a batch takes nothing that it cannot hand on") {
   const auto tokenize = send(transport, request);
   CHECK(tokenize.failure == TransportFailure::unavailable);
   CHECK(tokenize.message ==
-        "a batch takes no POST /tokenize?key=[redacted]: what needs it cannot be had without a network");
+        "a batch takes no POST /tokenize?key=[redacted]: what needs it is not available without a network");
   request = chat_request("");
   request.method = "GET";
   CHECK(send(transport, request).failure == TransportFailure::unavailable);

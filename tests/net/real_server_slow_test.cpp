@@ -163,7 +163,7 @@ TEST_CASE("llama.cpp's own server understands all that its profile says") {
   CHECK(client.endpoint().profile() == profile);
 }
 
-TEST_CASE("a cut answer of llama.cpp's own server is gone on with, and joined without a seam") {
+TEST_CASE("a cut answer of llama.cpp's own server is continued, and joined without a seam") {
   const auto server = Server::start({"--own-server"});
   if (!server) return;
   ChatClient client(real_server::endpoint(*server, "llama.cpp"));

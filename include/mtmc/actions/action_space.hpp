@@ -26,6 +26,7 @@ struct OptimizationType {
   std::string intent;
   /// How it is done, in one or two sentences a coder can act on.
   std::string principle;
+  /// Where it may be applied to a loop, a nest or a sequence.
   ApplicabilityPredicate applies;
   /// The same for a region that the threads of a launch execute; empty = no different.
   std::string grid_principle{};

@@ -29,14 +29,14 @@ struct ReplayStep {
   int sample = 0;
   /// It answers a request to mend `parent`.
   bool repair = false;
-  Draft draft{};
+  Draft draft{}; ///< the answer itself
 
-  friend bool operator==(const ReplayStep&, const ReplayStep&) = default;
+  friend bool operator==(const ReplayStep&, const ReplayStep&) = default; ///< member by member
 };
 
 /// Steps in the order in which they are wanted. Several may start from one kernel.
 struct ReplaySequence {
-  std::vector<ReplayStep> steps{};
+  std::vector<ReplayStep> steps{}; ///< the recorded steps
 
   /// Takes another sequence's steps behind its own.
   void append(ReplaySequence other) {
@@ -44,7 +44,7 @@ struct ReplaySequence {
                  std::make_move_iterator(other.steps.end()));
   }
 
-  friend bool operator==(const ReplaySequence&, const ReplaySequence&) = default;
+  friend bool operator==(const ReplaySequence&, const ReplaySequence&) = default; ///< member by member
 };
 
 /// Whether a step starts from a kernel of a task. `kernel_id` is the kernel's id.

@@ -17,8 +17,8 @@ namespace mtmc::inline MTMC_ABI {
 struct ReadKernel {
   /// "kernel" or "reference", for messages.
   std::string_view which;
-  const std::vector<Signature>& signatures;
-  const LaunchLines& lines;
+  const std::vector<Signature>& signatures; ///< its functions
+  const LaunchLines& lines;                 ///< its launch and scratch lines
 };
 
 namespace detail {
@@ -97,8 +97,7 @@ private:
 };
 
 /// The function that a launch names; null if it is not in the text, or more than once, as in two branches of
-/// an
-/// `#if`.
+/// an `#if`.
 [[nodiscard]] inline const Signature* certain_signature(const std::vector<Signature>& signatures,
                                                         std::string_view entry) {
   const Signature* found = nullptr;

@@ -115,6 +115,7 @@ namespace detail {
 class TypeNames {
 public:
   TypeNames() = default;
+  /// Collects the names that a text gives to types.
   explicit TypeNames(const SyntaxNode& tree) { collect(tree); }
 
   /// What the name stands for, as written; null if the text does not say.
@@ -191,6 +192,7 @@ private:
 struct DeclaredType {
   /// Of what a pointer or array points to, or of the value; nothing for what the library has no type for.
   std::optional<DataType> type;
+  /// A pointer or an array.
   bool pointer = false;
   /// What it points to may not be written.
   bool points_to_const = false;

@@ -44,6 +44,7 @@ public:
   /// What is left to spend on further questions; they spend it themselves.
   [[nodiscard]] WorkBudget& budget() const noexcept { return *budget_; }
 
+  /// All functions in the order of the text.
   [[nodiscard]] std::span<const std::unique_ptr<FunctionAnalysis>> functions() const noexcept;
   /// The first function of that name, or null.
   [[nodiscard]] const FunctionAnalysis* find_function(std::string_view name) const noexcept;

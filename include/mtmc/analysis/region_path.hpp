@@ -27,6 +27,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A node found by its path.
 template <detail::AnySyntaxNode Node> struct LocatedNode {
+  /// Null where the path leads nowhere.
   Node* node = nullptr;
   /// Child indices from the tree's root to the node.
   std::vector<std::size_t> indices{};

@@ -15,10 +15,12 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A parameter as its function declares it.
 struct SignatureParameter {
+  /// Empty for a parameter without a name.
   std::string name;
   /// The element type of a pointer or array, the type of a scalar; nothing if it is not one of the library's
   /// data types.
   std::optional<DataType> type;
+  /// A pointer or an array.
   bool pointer = false;
   /// What it points to may not be written.
   bool points_to_const = false;
@@ -34,9 +36,9 @@ struct SignatureParameter {
 
 /// A function a launch line may name.
 struct Signature {
-  std::string name;
-  std::vector<SignatureParameter> parameters;
-  int line = 0;
+  std::string name;                           ///< the function's name
+  std::vector<SignatureParameter> parameters; ///< in the order of the declaration
+  int line = 0;                               ///< 1-based line of the definition
 };
 
 namespace detail {

@@ -19,6 +19,7 @@ namespace mtmc::inline MTMC_ABI {
 ///                     17}}).build();
 class TaskBuilder {
 public:
+  /// Starts a task of this name.
   explicit TaskBuilder(std::string name) { task_.name = std::move(name); }
 
   /// One sentence for people and prompts.
@@ -91,6 +92,7 @@ public:
     task_.flops = std::move(expression);
     return *this;
   }
+  /// The least bytes one call must move, as an expression over the symbols.
   TaskBuilder& bytes(std::string expression) {
     task_.bytes = std::move(expression);
     return *this;
@@ -100,6 +102,7 @@ public:
     task_.generate = std::move(hook);
     return *this;
   }
+  /// A hook that the judge runs in place of the built-in comparison.
   TaskBuilder& compare(CompareHook hook) {
     task_.compare = std::move(hook);
     return *this;

@@ -39,9 +39,9 @@ public:
     DeviceLock::Hold across_;
   };
 
-  /// Waits until nobody times. Throws as `DeviceLock` does.
+  /// Waits until no timing is under way. Throws as `DeviceLock` does.
   [[nodiscard]] Hold work() { return Hold{*this, false}; }
-  /// Waits until nobody works or times. Throws as `DeviceLock` does.
+  /// Waits until neither work nor timing is under way. Throws as `DeviceLock` does.
   [[nodiscard]] Hold time() { return Hold{*this, true}; }
 
 private:
@@ -75,7 +75,7 @@ private:
 };
 
 /// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) with that remedy if the lock
-/// across processes cannot be had.
+/// across processes could not be taken.
 template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* remedy, const Take& take) {
   try {
     return take();

@@ -76,6 +76,7 @@ struct AnswerOptions {
 struct ExtractedAnswer {
   /// As `normalize_text` leaves it, without blank lines before; set exactly if `failure` is `none`.
   std::optional<Kernel> kernel{};
+  /// Why there is no kernel; `none` if there is one.
   AnswerFailure failure = AnswerFailure::none;
   /// On a failure: what was wrong and what to send instead, for the model that tries again.
   std::string message{};

@@ -25,6 +25,7 @@ struct Example {
   std::string action{};
   /// The kernel as it was and after that step, with their launch lines; normalised (`normalize_text`).
   std::string before{};
+  /// The kernel after the step.
   std::string after{};
   /// What changed, why it is faster, and why it is still right, in two or three sentences.
   std::string why{};
@@ -32,7 +33,7 @@ struct Example {
   /// Empty = it cannot be judged.
   std::string task{};
 
-  friend bool operator==(const Example&, const Example&) = default;
+  friend bool operator==(const Example&, const Example&) = default; ///< member by member
 };
 
 /// The JSON text of the task whose start kernel is `before`, which `parse_task` reads; `after` must be right

@@ -16,20 +16,27 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// Settings of an `OpenAiCoder`.
 struct OpenAiCoderOptions {
+  /// How the prompt is written.
   PromptOptions prompt{};
   /// Where examples come from, and how many of them a prompt shows; an empty library shows none.
   ExampleLibrary examples = ExampleLibrary::built_in();
+  /// How many examples a prompt shows at most.
   std::size_t shown_examples = 1;
   /// Largest answer, reasoning included.
   std::int64_t max_tokens = 16384;
+  /// Nothing = the endpoint's default.
   std::optional<double> temperature = 0.7;
+  /// Nothing = the endpoint's default.
   std::optional<double> top_p{};
   /// Of the first sample; each further one has the next. Endpoints promise no more than to try.
   std::optional<std::int64_t> seed{};
+  /// "low", "medium", "high", ... as the endpoint names it; empty = its default.
   std::string reasoning_effort{};
   /// As `ChatRequest::extra`.
   std::string extra{};
+  /// Asks for the answer in pieces as they are written.
   bool stream = false;
   /// Longest time of one draft, with all that is asked for it, in seconds.
   double seconds = 1800;
@@ -51,8 +58,10 @@ struct OpenAiCoderOptions {
 /// or `pending`.
 class OpenAiCoder {
 public:
+  /// Takes over the client, and with it the endpoint.
   explicit OpenAiCoder(ChatClient client, OpenAiCoderOptions options = {});
 
+  /// Asks for one draft. See above for what is thrown and what stands in the draft.
   [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop);
 
   /// What would be sent first for a request.
@@ -64,6 +73,7 @@ public:
   [[nodiscard]] Usage most_of_draft(const CodingRequest& request) const;
   /// Model and settings, for cache keys and reports.
   [[nodiscard]] std::string identity() const;
+  /// The client that is asked.
   [[nodiscard]] const ChatClient& client() const noexcept { return client_; }
 
 private:

@@ -95,7 +95,7 @@ private:
   return answer.failure == ChatFailure::none && answer.choices.front().finish == FinishReason::length;
 }
 
-/// The same question with the answer so far, to be gone on with.
+/// The same question with the answer so far, to be continued.
 [[nodiscard]] inline ChatRequest continuation_of(ChatRequest request, const std::string& content,
                                                  const EndpointProfile& profile) {
   request.messages.push_back({"assistant", content});

@@ -31,29 +31,29 @@ struct PromptPart {
   /// Rank among those that may be dropped for length, the first to go being 1; 0 = never dropped.
   int drop = 0;
 
-  friend bool operator==(const PromptPart&, const PromptPart&) = default;
+  friend bool operator==(const PromptPart&, const PromptPart&) = default; ///< member by member
 };
 
 /// Ids of the pieces, in the order in which they stand: what is the same for all steps of a task comes first,
 /// so that a provider's cache can serve it.
 namespace prompt_part {
-inline constexpr std::string_view role = "role";
-inline constexpr std::string_view rules = "rules";
-inline constexpr std::string_view format = "format";
-inline constexpr std::string_view hardware = "hardware";
-inline constexpr std::string_view task = "task";
-inline constexpr std::string_view examples = "examples";
-inline constexpr std::string_view history = "history";
-inline constexpr std::string_view kernel = "kernel";
-inline constexpr std::string_view speed = "speed";
-inline constexpr std::string_view region = "region";
-inline constexpr std::string_view action = "action";
-inline constexpr std::string_view failure = "failure";
+inline constexpr std::string_view role = "role";         ///< who the model is
+inline constexpr std::string_view rules = "rules";       ///< what every answer must keep to
+inline constexpr std::string_view format = "format";     ///< how an answer is written
+inline constexpr std::string_view hardware = "hardware"; ///< the device
+inline constexpr std::string_view task = "task";         ///< the task
+inline constexpr std::string_view examples = "examples"; ///< examples of the same optimisation
+inline constexpr std::string_view history = "history";   ///< steps that were tried before
+inline constexpr std::string_view kernel = "kernel";     ///< the kernel the step starts from
+inline constexpr std::string_view speed = "speed";       ///< what is known of its speed
+inline constexpr std::string_view region = "region";     ///< the region the action is for
+inline constexpr std::string_view action = "action";     ///< the action
+inline constexpr std::string_view failure = "failure";   ///< what was wrong with the last draft
 } // namespace prompt_part
 
 /// A whole prompt.
 struct Prompt {
-  std::vector<PromptPart> parts;
+  std::vector<PromptPart> parts; ///< the pieces, in order
 
   /// The first piece of that id; null if there is none.
   [[nodiscard]] PromptPart* find(std::string_view id) noexcept {
@@ -75,9 +75,10 @@ struct Prompt {
   /// For people: exactly what is sent, each message under its role.
   [[nodiscard]] std::string text() const;
 
-  friend bool operator==(const Prompt&, const Prompt&) = default;
+  friend bool operator==(const Prompt&, const Prompt&) = default; ///< member by member
 };
 
+/// Settings of a prompt.
 struct PromptOptions {
   /// Largest prompt in bytes (about three a token).
   std::size_t max_bytes = std::size_t{96} << 10;

@@ -16,6 +16,7 @@ namespace mtmc::inline MTMC_ABI {
 /// what it does have. A draft that was recorded as a failure is that failure again. Calls may run at once.
 class ReplayCoder {
 public:
+  /// Answers from this sequence.
   explicit ReplayCoder(ReplaySequence sequence) : sequence_(std::move(sequence)) {}
 
   /// The recorded draft of the request, or why there is none.

@@ -24,6 +24,7 @@ struct TransformationEntry;
 /// buffer.
 class TransformCoder {
 public:
+  /// With the built-in table.
   TransformCoder();
   /// With the host's own table (coder/transform/table.hpp); the first entry of an optimisation counts.
   explicit TransformCoder(std::vector<TransformationEntry> transformations);

@@ -12,7 +12,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// What a policy can decide: apply one optimisation to one region, stop, or (ablation) say it in free text.
 struct Action {
+  /// What is decided.
   enum class Kind { optimize, stop, free_text };
+  /// What is decided.
   Kind kind = Kind::stop;
   /// Id of the optimisation type: "tiling".
   std::string optimization{};
@@ -20,12 +22,15 @@ struct Action {
   std::string verb{};
   /// Stable path, label and lines of the region.
   std::string region{};
+  /// The region's label: "the k loop of gemm".
   std::string label{};
+  /// 1-based first line of the region.
   int first_line = 0;
+  /// 1-based last line of the region.
   int last_line = 0;
   /// The text of a free-text action.
   std::string free_text{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// The action that ends the search.
   [[nodiscard]] static Action stop() { return {}; }
@@ -36,7 +41,7 @@ struct Action {
   /// Identity that survives shifting lines: "tiling|gemm/i/j/k"; "stop"; "free|" and the text.
   [[nodiscard]] std::string key() const;
 
-  friend bool operator==(const Action&, const Action&) = default;
+  friend bool operator==(const Action&, const Action&) = default; ///< member by member
 };
 
 namespace detail {

@@ -26,6 +26,7 @@ public:
     AnyPolicy(T&& policy) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::erase(std::forward<T>(policy))), table_(&table<detail::Held<T>>) {}
 
+    /// `Policy::distribution` of what is held.
     [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                   std::stop_token stop) {
       return table_->distribution(held(), seen, legal, std::move(stop));
@@ -37,7 +38,9 @@ public:
                                               std::stop_token stop) {
       return table_->propose(held(), seen, legal, std::move(stop));
     }
+    /// Name and settings, for cache keys.
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
+    /// Most calls that may run at once.
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
 
   private:
@@ -85,10 +88,13 @@ public:
     AnyCoder(T&& coder) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::erase(std::forward<T>(coder))), table_(&table<detail::Held<T>>) {}
 
+    /// `Coder::implement` of what is held.
     [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop) {
       return table_->implement(held(), request, std::move(stop));
     }
+    /// Name and settings, for cache keys.
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
+    /// Most calls that may run at once.
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
 
   private:
@@ -118,10 +124,13 @@ public:
     AnyRegionFinder(T&& finder) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::erase(std::forward<T>(finder))), table_(&table<detail::Held<T>>) {}
 
+    /// `RegionFinder::find` of what is held.
     [[nodiscard]] Structure find(const Task& task, const Kernel& kernel) const {
       return table_->find(held(), task, kernel);
     }
+    /// Name and settings, for cache keys.
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
+    /// Most calls that may run at once.
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
 
   private:
@@ -150,7 +159,9 @@ public:
     AnyEvaluator(T&& evaluator) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
         : held_(detail::erase(std::forward<T>(evaluator))), table_(&table<detail::Held<T>>) {}
 
+    /// `Evaluator::device` of what is held.
     [[nodiscard]] const Device& device() { return table_->device(held()); }
+    /// `Evaluator::evaluate` of what is held.
     [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop) {
       return table_->evaluate(held(), request, std::move(stop));
     }
@@ -158,7 +169,9 @@ public:
     void prepare(const Task& task, std::stop_token stop) { table_->prepare(held(), task, std::move(stop)); }
     /// 0 if what it holds does not say.
     [[nodiscard]] double start_seconds() const { return table_->start_seconds(held()); }
+    /// Name and settings, for cache keys.
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
+    /// Most calls that may run at once.
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
 
   private:

@@ -45,6 +45,7 @@ public:
   /// A buffer of the backend that is held.
   class Buffer {
   public:
+    /// What names the buffer in `BoundBuffer::handle`.
     [[nodiscard]] std::uint64_t handle() const {
       return handle_(detail::held_or_throw(held_, "AnyBackend::Buffer"));
     }
@@ -70,24 +71,32 @@ public:
       return AnyBackend({new B(make()), [](void* held) { delete static_cast<B*>(held); }}, &table<B>);
     }
 
+    /// `Backend::device` of what is held.
     [[nodiscard]] const Device& device() { return table_->device(held()); }
+    /// `Backend::screen` of what is held.
     [[nodiscard]] std::vector<Diagnostic> screen(const Kernel& kernel) {
       return table_->screen(held(), kernel);
     }
+    /// `Backend::compile` of what is held.
     [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                  std::stop_token stop) {
       return table_->compile(held(), kernel, options, std::move(stop));
     }
+    /// `Backend::allocate` of what is held.
     [[nodiscard]] Buffer allocate(std::size_t bytes) { return table_->allocate(held(), bytes); }
+    /// `Backend::upload` of what is held.
     void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
       table_->upload(held(), buffer, offset, content);
     }
+    /// `Backend::download` of what is held.
     void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
       table_->download(held(), buffer, offset, target);
     }
+    /// `Backend::run` of what is held.
     [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline) {
       return table_->run(held(), program, plan, deadline);
     }
+    /// `Backend::time` of what is held.
     [[nodiscard]] TimedRun time(Program& program, std::span<const LaunchPlan> group, bool cold,
                                 Deadline deadline) {
       return table_->time(held(), program, group, cold, deadline);
@@ -99,36 +108,48 @@ public:
     // The optional abilities. Each does what core/backend_abilities.hpp says of it or, where what is held
     // lacks it, what is right without it.
 
+    /// Name and settings, for cache keys.
     [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
+    /// Most calls that may run at once.
     [[nodiscard]] int concurrency_limit() const { return table_->common->concurrency_limit(held()); }
+    /// `BackendAbility::resources`; without it empty.
     [[nodiscard]] std::map<std::string, double> resources(Program& program) {
       return table_->resources(held(), program);
     }
+    /// `BackendAbility::guard_page_bytes`; without it 0.
     [[nodiscard]] std::size_t guard_page_bytes() const { return table_->guard_page_bytes(held()); }
+    /// `BackendAbility::view`; without it empty.
     [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
       return table_->view(held(), buffer, offset, bytes);
     }
+    /// `BackendAbility::shared_upload`; without it a plain upload.
     void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
                 const std::shared_ptr<const void>& owner) {
       table_->upload_shared(held(), buffer, offset, content, owner);
     }
+    /// `BackendAbility::fill`; without it an upload.
     void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
       table_->fill(held(), buffer, offset, bytes, value);
     }
+    /// `BackendAbility::choose_place`; without it nothing happens.
     void choose_place() { table_->choose_place(held()); }
+    /// `BackendAbility::conditions`; without it nothing is known.
     [[nodiscard]] Conditions conditions() { return table_->conditions(held()); }
     /// Empty where what is held has none to give.
     [[nodiscard]] Profile profile(Program& program, const LaunchPlan& plan) {
       return table_->profile(held(), program, plan).value_or(Profile{});
     }
+    /// `BackendAbility::in_double_precision`; without it nothing.
     [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
       return table_->in_double_precision(held(), kernel);
     }
+    /// `BackendAbility::measure_ceilings`; without it nothing happens.
     void measure_ceilings() { table_->measure_ceilings(held()); }
     /// Bytes per second; 0 where what is held cannot measure it.
     [[nodiscard]] double measure_read_bandwidth() {
       return table_->read_bandwidth_again(held()).value_or(0.0);
     }
+    /// `BackendAbility::spent`; without it false.
     [[nodiscard]] bool spent() const { return table_->spent(held()); }
 
   private:

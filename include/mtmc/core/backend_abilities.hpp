@@ -165,8 +165,7 @@ enum class BackendAbility {
   /// `static constexpr bool runs_judge_kernels = true`: the backend compiles CUDA C++, and the handle of a
   /// buffer is an address on the device. Inputs, poisons and red zones are then made there, results are
   /// compared there, and references stay there under a mask (evaluator/content/device_kernel.hpp). Without it
-  /// the
-  /// host does all that.
+  /// the host does all that.
   runs_judge_kernels
 };
 
@@ -241,13 +240,16 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
 /// A set of abilities.
 class BackendAbilities {
 public:
+  /// Whether an ability is in the set.
   [[nodiscard]] constexpr bool has(BackendAbility ability) const noexcept {
     return (bits_ & bit(ability)) != 0;
   }
+  /// Puts an ability into the set, or takes it out.
   constexpr void set(BackendAbility ability, bool there = true) noexcept {
     bits_ = there ? bits_ | bit(ability) : bits_ & ~bit(ability);
   }
 
+  /// Member by member.
   friend constexpr bool operator==(const BackendAbilities&, const BackendAbilities&) = default;
 
 private:

@@ -71,8 +71,7 @@ concept GivesDevice = requires(T& part) {
 ///   the ratio of the `seconds` counts, and reports and records show no interval. Without either the
 ///   candidate is never taken for faster.
 /// - `comparison`: what that proves. Without it (`not_timed`) the interval decides or, where there is none,
-/// the
-///   ratio alone.
+///   the ratio alone.
 /// - `diagnostics` and `rule` (candidates that are not correct): the first error is the reason in history and
 ///   report; all of them are what a coder repairs by.
 /// - `sizes`: their `size`s are those that the result calls verified, their `incumbent_seconds` the times of
@@ -93,6 +92,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 struct CompileOptions {
   /// The launches, with the types of their arguments, that the program must be able to run (any size's plan).
   LaunchPlan plan;
+  /// When the compiler is stopped.
   Deadline deadline = Deadline::max();
   /// Bytes the compiler may use; 0 = the backend's default.
   std::int64_t memory_limit = 0;
@@ -103,6 +103,7 @@ struct CompileOptions {
 template <class Program> struct CompileResult {
   /// The program, shared by everyone who runs it; null if there is none.
   std::shared_ptr<Program> program{};
+  /// The deadline passed before there was a program.
   bool timed_out = false;
   /// What was built holds or uses something that a candidate must not; there is no program, and the
   /// diagnostics say what and what to do instead.
@@ -143,14 +144,16 @@ inline constexpr EnumName<RunOutcome> run_outcome_names[] = {
 
 /// Outcome of one call, with a sentence where it is not `finished`.
 struct RunStatus {
-  RunOutcome outcome = RunOutcome::finished;
-  std::string message{};
+  RunOutcome outcome = RunOutcome::finished; ///< how the call ended
+  std::string message{};                     ///< a sentence where it is not `finished`
 
+  /// Whether the call ran to its end.
   [[nodiscard]] bool finished() const noexcept { return outcome == RunOutcome::finished; }
 };
 
 /// Outcome of a timed group, by a clock the candidate cannot reach.
 struct TimedRun {
+  /// How the group ended.
   RunStatus status{};
   /// Wall-clock seconds of the whole group from its first launch to its last completion.
   double seconds = 0;

@@ -27,7 +27,7 @@ struct Conditions {
   std::optional<double> stolen_seconds{};
   /// Grows: variance, in seconds squared, that the counters' coarseness gives each of the two above.
   double counter_variance = 0;
-  /// Grows: how often the clock was lowered for heat or power, by what was in want or why: "core", "package",
+  /// Grows: how often the clock was lowered for heat or power, by the part or the reason: "core", "package",
   /// "sw_power_cap", ...
   std::map<std::string, std::int64_t> throttle_events{};
   /// The clock at the moment of the reading.
@@ -56,7 +56,9 @@ inline constexpr const char* throttled = "throttled";
 inline constexpr const char* clock = "clock_mhz";
 /// Of a GPU at the end of the timing: clock of its memory, temperature, power.
 inline constexpr const char* memory_clock = "memory_clock_mhz";
+/// Degrees Celsius.
 inline constexpr const char* temperature = "temperature_celsius";
+/// Watts.
 inline constexpr const char* power = "power_watts";
 /// Other processes that computed on the GPU within about the last second. No reason for a warning: those of a
 /// pool of workers take turns.

@@ -12,8 +12,8 @@ namespace mtmc::inline MTMC_ABI {
 
 /// One value of an enumeration and its stable name.
 template <class Enum> struct EnumName {
-  Enum value;
-  std::string_view name;
+  Enum value;            ///< the value
+  std::string_view name; ///< its name in JSON and texts
 };
 
 /// An enumeration whose values and names `enum_names(Enum)`, found by its namespace, lists.

@@ -9,8 +9,8 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Every id an `Error` of this library can carry, `mtmc.<area>.<nnn>`. Ids are stable: a meaning is never
-/// reused. A host's own parts may throw `Error` with ids outside the `mtmc.` prefix.
+/// Every id an `Error` of this library can carry: "mtmc", the area and three digits. Ids are stable: a
+/// meaning is never reused. A host's own parts may throw `Error` with ids outside the `mtmc.` prefix.
 namespace error_id {
 /// A JSON text is not JSON, or a field has the wrong type, or a value is not one of its closed list.
 inline constexpr std::string_view json_malformed = "mtmc.json.001";
@@ -35,13 +35,13 @@ inline constexpr std::string_view launch_malformed = "mtmc.launch.001";
 inline constexpr std::string_view empty_part = "mtmc.core.001";
 /// The compiler cannot be started or is too old.
 inline constexpr std::string_view backend_compiler = "mtmc.backend.001";
-/// Memory for buffers cannot be had.
+/// Memory for buffers could not be allocated.
 inline constexpr std::string_view backend_memory = "mtmc.backend.002";
 /// The runner process cannot be built, started or spoken to.
 inline constexpr std::string_view backend_runner = "mtmc.backend.003";
 /// The device does not exist or was lost.
 inline constexpr std::string_view backend_device = "mtmc.backend.004";
-/// The lock that keeps a device to one process at a time cannot be had.
+/// The lock that keeps a device to one process at a time could not be taken.
 inline constexpr std::string_view backend_lock = "mtmc.backend.005";
 /// The evaluator cannot judge this task: unsupported language, data type or argument.
 inline constexpr std::string_view evaluator_unsupported = "mtmc.evaluator.001";

@@ -37,14 +37,16 @@ inline constexpr EnumName<Purpose> purpose_names[] = {
 
 /// One question to an evaluator.
 struct EvaluationRequest {
+  /// What is to be computed.
   Task task;
+  /// The kernel that is judged.
   Kernel candidate;
   /// The best so far, which the candidate is timed against; without one only absolute times are taken.
   std::optional<Kernel> incumbent{};
-  Purpose purpose = Purpose::explore;
-  UnknownFields unknown{};
+  Purpose purpose = Purpose::explore; ///< a first look, or the confirmation of a new best
+  UnknownFields unknown{};            ///< fields of a newer form
 
-  friend bool operator==(const EvaluationRequest&, const EvaluationRequest&) = default;
+  friend bool operator==(const EvaluationRequest&, const EvaluationRequest&) = default; ///< member by member
 };
 
 /// Judgement of a candidate. The list is closed.
@@ -109,27 +111,32 @@ inline constexpr EnumName<Comparison> comparison_names[] = {
 
 /// Ratio old time / new time with its confidence interval, where one is known.
 struct SpeedUp {
+  /// The ratio; above 1 = faster.
   double value = 1;
+  /// Lower end of the interval.
   double low = 1;
+  /// Upper end of the interval.
   double high = 1;
   /// Probability with which the interval covers the true ratio. 0 = there is no interval: `low` and `high`
   /// are `value`, and JSON leaves them out.
   double confidence = 0.95;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// A ratio of which nothing but its value is known.
   [[nodiscard]] static SpeedUp without_interval(double ratio) { return {ratio, ratio, ratio, 0, {}}; }
   /// Whether there is an interval to show. A kernel against itself, exactly 1, has none.
   [[nodiscard]] bool has_interval() const noexcept { return confidence > 0 && low < high; }
 
-  friend bool operator==(const SpeedUp&, const SpeedUp&) = default;
+  friend bool operator==(const SpeedUp&, const SpeedUp&) = default; ///< member by member
 };
 
 /// What was seen at one size.
 struct SizeEvaluation {
+  /// The size.
   ProblemSize size;
   /// Median seconds of one call; 0 if not timed.
   double seconds = 0;
+  /// The same of the incumbent.
   double incumbent_seconds = 0;
   /// Against the incumbent, where both were timed.
   std::optional<SpeedUp> speed_up{};
@@ -137,23 +144,24 @@ struct SizeEvaluation {
   int samples = 0;
   /// Elements compared over all runs at this size, and how many there were to compare.
   std::int64_t checked_elements = 0;
+  /// Elements there were to compare.
   std::int64_t total_elements = 0;
   /// Largest error seen, in units of the tolerance; above 1 the result is wrong.
   double largest_error = 0;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const SizeEvaluation&, const SizeEvaluation&) = default;
+  friend bool operator==(const SizeEvaluation&, const SizeEvaluation&) = default; ///< member by member
 };
 
 /// Wall-clock seconds an evaluation took, by phase.
 struct EvaluationCost {
-  double compile = 0;
-  double check = 0;
-  double time = 0;
-  double total = 0;
-  UnknownFields unknown{};
+  double compile = 0;      ///< in the compiler
+  double check = 0;        ///< in checks of correctness
+  double time = 0;         ///< in timing
+  double total = 0;        ///< from the request to the answer
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const EvaluationCost&, const EvaluationCost&) = default;
+  friend bool operator==(const EvaluationCost&, const EvaluationCost&) = default; ///< member by member
 };
 
 /// The answer of an evaluator: verdict, reasons, times, and the record of what it was taken with. What a loop
@@ -165,11 +173,13 @@ struct Evaluation {
   std::string rule{};
   /// Reasons and remedies, fit for a coder.
   std::vector<Diagnostic> diagnostics{};
+  /// One entry for each size that was run.
   std::vector<SizeEvaluation> sizes{};
   /// Weighted mean of the sizes' median seconds; 0 if not timed.
   double seconds = 0;
   /// Weighted geometric mean over the sizes, against the incumbent.
   std::optional<SpeedUp> speed_up{};
+  /// The answer of the timing.
   Comparison comparison = Comparison::not_timed;
   /// Registers, spills, shared memory, ... as the backend reports them.
   std::map<std::string, double> resources{};
@@ -178,12 +188,13 @@ struct Evaluation {
   std::optional<Profile> profile{};
   /// Compiler, driver, host, clocks, protocol version, ...: what the numbers were taken with.
   std::map<std::string, std::string> environment{};
-  EvaluationCost cost{};
-  UnknownFields unknown{};
+  EvaluationCost cost{};   ///< what the evaluation took
+  UnknownFields unknown{}; ///< fields of a newer form
 
+  /// Whether the candidate broke no rule.
   [[nodiscard]] bool correct() const noexcept { return verdict == Verdict::correct; }
 
-  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+  friend bool operator==(const Evaluation&, const Evaluation&) = default; ///< member by member
 };
 
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.

@@ -28,8 +28,8 @@ inline constexpr EnumName<Syntax> syntax_names[] = {
 struct Language {
   /// Stable name, as in task files: "cpp", "cuda", ...
   std::string name;
-  Syntax syntax = Syntax::c_family;
-  UnknownFields unknown{};
+  Syntax syntax = Syntax::c_family; ///< decides the comment marker of launch lines
+  UnknownFields unknown{};          ///< fields of a newer form
 
   /// Of a file that holds a kernel: ".cu". ".txt", or ".py" by its syntax, for a host's own language.
   [[nodiscard]] std::string file_extension() const {
@@ -39,7 +39,7 @@ struct Language {
     return syntax == Syntax::python ? ".py" : ".txt";
   }
 
-  friend bool operator==(const Language&, const Language&) = default;
+  friend bool operator==(const Language&, const Language&) = default; ///< member by member
 };
 
 /// Marker that starts a launch line: `//@` in C-family text, `#@` in Python-family text.
@@ -49,11 +49,11 @@ struct Language {
 
 /// The languages this library knows by name.
 namespace languages {
-inline const Language cpp{"cpp", Syntax::c_family};
-inline const Language cuda{"cuda", Syntax::c_family};
-inline const Language opencl{"opencl", Syntax::c_family};
-inline const Language triton{"triton", Syntax::python};
-inline const Language pytorch{"pytorch", Syntax::python};
+inline const Language cpp{"cpp", Syntax::c_family};       ///< C++ on the host's processor
+inline const Language cuda{"cuda", Syntax::c_family};     ///< CUDA C++
+inline const Language opencl{"opencl", Syntax::c_family}; ///< OpenCL C
+inline const Language triton{"triton", Syntax::python};   ///< Triton
+inline const Language pytorch{"pytorch", Syntax::python}; ///< PyTorch
 } // namespace languages
 
 /// `text` with CRLF as LF, blanks at line ends removed, and exactly one newline at the end (none if it is
@@ -75,15 +75,15 @@ inline const Language pytorch{"pytorch", Syntax::python};
 
 /// One editable text including its launch lines (design, section 4).
 struct Kernel {
-  Language language;
-  std::string source;
-  UnknownFields unknown{};
+  Language language;       ///< the language of `source`
+  std::string source;      ///< the whole text, launch lines included
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// SHA-256, in hex, of the language's name and the normalised text. Comments count, since launch lines are
   /// comments.
   [[nodiscard]] std::string id() const { return sha256_hex(language.name + '\n' + normalize_text(source)); }
 
-  friend bool operator==(const Kernel&, const Kernel&) = default;
+  friend bool operator==(const Kernel&, const Kernel&) = default; ///< member by member
 };
 
 } // namespace mtmc

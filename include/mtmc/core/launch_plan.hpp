@@ -17,11 +17,13 @@ namespace mtmc::inline MTMC_ABI {
 /// Memory that only the kernel itself uses, shared by the launches of one call. Its content is poisoned
 /// before every call.
 struct ScratchBuffer {
+  /// As its scratch line names it.
   std::string name;
+  /// Type of an element.
   DataType type = DataType::f32;
   /// Extents for this size, each at least 1.
   std::vector<std::int64_t> extents{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// Bytes of the whole buffer.
   [[nodiscard]] std::int64_t bytes() const noexcept {
@@ -30,7 +32,7 @@ struct ScratchBuffer {
     return total;
   }
 
-  friend bool operator==(const ScratchBuffer&, const ScratchBuffer&) = default;
+  friend bool operator==(const ScratchBuffer&, const ScratchBuffer&) = default; ///< member by member
 };
 
 /// Where a buffer argument lies: filled in by the evaluator before a plan is run, opaque to everyone but the
@@ -44,17 +46,20 @@ struct BoundBuffer {
   /// Bytes of the content.
   std::int64_t bytes = 0;
 
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const BoundBuffer&, const BoundBuffer&) = default;
+  friend bool operator==(const BoundBuffer&, const BoundBuffer&) = default; ///< member by member
 };
 
 /// One argument of a launch.
 struct LaunchArgument {
+  /// What is passed.
   enum class Kind { buffer, scalar, tensor_map };
+  /// What is passed.
   Kind kind = Kind::buffer;
   /// Name of the buffer (argument of the task or scratch); the expression's text for a scalar.
   std::string name;
+  /// Of an element, or of the scalar.
   DataType type = DataType::f32;
   /// Whether the kernel may write the buffer.
   bool writable = false;
@@ -67,12 +72,13 @@ struct LaunchArgument {
   std::vector<std::int64_t> extents{};
   /// Extents of a tensor map's box, evaluated: as many as the buffer has, outermost first.
   std::vector<std::int64_t> operands{};
+  /// The memory of a buffer, once it has been allocated.
   BoundBuffer bound{};
   /// Named options of a tensor map, evaluated; see task/launch_lines.hpp.
   std::map<std::string, std::int64_t> options{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
+  friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default; ///< member by member
 };
 
 namespace detail {
@@ -90,30 +96,33 @@ enum_names(LaunchArgument::Kind) noexcept {
 
 /// One launch of one entry function.
 struct Launch {
+  /// Name of the function.
   std::string entry;
   /// Blocks of the grid and threads of a block in x, y, z; all 1 without `<<<...>>>`.
   std::array<std::int64_t, 3> grid{1, 1, 1};
+  /// Threads of a block in x, y, z.
   std::array<std::int64_t, 3> block{1, 1, 1};
   /// Dynamic shared memory in bytes (OpenCL: that of a `__local` pointer behind all arguments).
   std::int64_t shared_bytes = 0;
+  /// In the order of the function's parameters.
   std::vector<LaunchArgument> arguments{};
   /// 1-based line of the launch line in the kernel's text.
   int line = 0;
   /// Blocks of a cluster in x, y, z; all 1 = the launch asks for none.
   std::array<std::int64_t, 3> cluster{1, 1, 1};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const Launch&, const Launch&) = default;
+  friend bool operator==(const Launch&, const Launch&) = default; ///< member by member
 };
 
 /// Everything needed to call a kernel for one size. Launches run in order.
 struct LaunchPlan {
-  ProblemSize size;
-  std::vector<ScratchBuffer> scratch{};
-  std::vector<Launch> launches{};
-  UnknownFields unknown{};
+  ProblemSize size;                     ///< the size it is for
+  std::vector<ScratchBuffer> scratch{}; ///< buffers of the scratch lines
+  std::vector<Launch> launches{};       ///< in the order in which they run
+  UnknownFields unknown{};              ///< fields of a newer form
 
-  friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
+  friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -73,12 +73,13 @@ inline constexpr EnumName<BoundBy> bound_by_names[] = {
 struct ProfileMetric {
   /// One of `profile_metric`, or what else a backend tells.
   std::string name;
+  /// In `unit`.
   double value = 0;
   /// "%", "s", "byte", ...; empty for plain numbers.
   std::string unit{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ProfileMetric&, const ProfileMetric&) = default;
+  friend bool operator==(const ProfileMetric&, const ProfileMetric&) = default; ///< member by member
 };
 
 /// Names of the figures that all backends call alike.
@@ -87,16 +88,21 @@ namespace profile_metric {
 inline constexpr const char* duration = "duration";
 /// Per cent of what the device could do at most; by the roofline: of the least traffic and arithmetic.
 inline constexpr const char* memory_throughput = "memory_throughput";
+/// Per cent: the last-level cache.
 inline constexpr const char* cache_throughput = "cache_throughput";
+/// Per cent: arithmetic.
 inline constexpr const char* compute_throughput = "compute_throughput";
+/// Per cent: the matrix units.
 inline constexpr const char* matrix_throughput = "matrix_throughput";
 /// Per cent of all accesses.
 inline constexpr const char* l1_hit_rate = "l1_hit_rate";
+/// Per cent of the accesses that reach the L2 cache.
 inline constexpr const char* l2_hit_rate = "l2_hit_rate";
 /// Bytes read from memory and written to it.
 inline constexpr const char* memory_bytes = "memory_bytes";
 /// Per cent of the warps that can reside at most: on average in the run, and by the kernel's resources.
 inline constexpr const char* achieved_occupancy = "achieved_occupancy";
+/// Per cent: by registers, shared memory and threads of a block.
 inline constexpr const char* possible_occupancy = "possible_occupancy";
 /// How often the grid fills the device.
 inline constexpr const char* waves = "waves";
@@ -110,14 +116,17 @@ inline constexpr std::string_view stall_prefix = "stall_";
 
 /// Where a kernel's time goes: for policies by its fields, for prompts by `describe`.
 struct Profile {
+  /// What the profile is made from.
   Evidence evidence = Evidence::none;
+  /// What limits the kernel.
   BoundBy bound = BoundBy::unknown;
   /// Why, in a sentence without a full stop.
   std::string reason{};
+  /// The figures it rests on.
   std::vector<ProfileMetric> metrics{};
   /// Why there is no better evidence; empty if none was asked for or it is the best.
   std::string missing{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// The figure of that name, or null.
   [[nodiscard]] const ProfileMetric* find(std::string_view name) const noexcept {
@@ -126,7 +135,7 @@ struct Profile {
     return nullptr;
   }
 
-  friend bool operator==(const Profile&, const Profile&) = default;
+  friend bool operator==(const Profile&, const Profile&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -16,7 +16,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// What a coder's or policy's answer cost.
 struct Usage {
+  /// Tokens of the question.
   std::int64_t prompt_tokens = 0;
+  /// Tokens of the answer.
   std::int64_t completion_tokens = 0;
   /// Of the prompt, served from the provider's cache.
   std::int64_t cached_tokens = 0;
@@ -24,10 +26,12 @@ struct Usage {
   std::int64_t reasoning_tokens = 0;
   /// In the currency of the host's price table; 0 if there is none.
   double cost = 0;
-  double seconds = 0;
-  UnknownFields unknown{};
+  double seconds = 0;      ///< wall-clock time of the answer
+  UnknownFields unknown{}; ///< fields of a newer form
 
+  /// Tokens of question and answer together.
   [[nodiscard]] std::int64_t tokens() const noexcept { return prompt_tokens + completion_tokens; }
+  /// Adds every figure.
   Usage& operator+=(const Usage& other) noexcept {
     prompt_tokens += other.prompt_tokens;
     completion_tokens += other.completion_tokens;
@@ -38,7 +42,7 @@ struct Usage {
     return *this;
   }
 
-  friend bool operator==(const Usage&, const Usage&) = default;
+  friend bool operator==(const Usage&, const Usage&) = default; ///< member by member
 };
 
 /// A policy's answer: one probability per legal action, in their order.
@@ -54,8 +58,9 @@ struct ActionDistribution {
   std::string rationale{};
   /// What the answer cost, if a model was asked.
   Usage usage{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
+  /// Member by member.
   friend bool operator==(const ActionDistribution&, const ActionDistribution&) = default;
 };
 
@@ -97,7 +102,9 @@ inline constexpr EnumName<DraftFailure> draft_failure_names[] = {
 
 /// A coder's answer: a kernel, or why not, or the id under which the answer will come later.
 struct Draft {
+  /// The changed kernel; nothing on a failure, and while the answer is pending.
   std::optional<Kernel> kernel{};
+  /// Why there is no kernel; `none` if there is one.
   DraftFailure failure = DraftFailure::none;
   /// One sentence on the failure, or what was done.
   std::string message{};
@@ -105,8 +112,8 @@ struct Draft {
   std::string pending{};
   /// The answer as it came, for the record; may be empty.
   std::string raw_text{};
-  Usage usage{};
-  UnknownFields unknown{};
+  Usage usage{};           ///< what the answer cost
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// A draft without a kernel, and why.
   [[nodiscard]] static Draft failed(DraftFailure failure, std::string message) {
@@ -116,17 +123,22 @@ struct Draft {
     return draft;
   }
 
-  friend bool operator==(const Draft&, const Draft&) = default;
+  friend bool operator==(const Draft&, const Draft&) = default; ///< member by member
 };
 
 /// What was tried earlier and what came of it, as a policy and a coder may see it.
 struct HistoryEntry {
+  /// 0-based number of the step.
   int step = 0;
+  /// `Action::key` of what was tried.
   std::string action_key;
+  /// The action as people and prompts name it.
   std::string action_text;
   /// Why there was no kernel to judge; `none` if there was one.
   DraftFailure draft_failure = DraftFailure::none;
+  /// The evaluator's; nothing if there was no kernel to judge.
   std::optional<Verdict> verdict{};
+  /// Whether it was faster.
   Comparison comparison = Comparison::not_timed;
   /// Against the parent of that step.
   std::optional<SpeedUp> speed_up{};
@@ -134,50 +146,57 @@ struct HistoryEntry {
   std::string message{};
   /// Whether the search went on from its kernel.
   bool kept = false;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const HistoryEntry&, const HistoryEntry&) = default;
+  friend bool operator==(const HistoryEntry&, const HistoryEntry&) = default; ///< member by member
 };
 
 /// All a policy may see when it chooses.
 struct Observation {
+  /// The task.
   Task task;
+  /// The device kernels are judged on.
   Device device;
   /// The kernel the next step starts from.
   Kernel kernel;
+  /// Its regions and what is known of them.
   Structure structure{};
   /// What is known of that kernel's speed.
   std::optional<Evaluation> evaluation{};
+  /// Oldest first.
   std::vector<HistoryEntry> history{};
   /// 0-based step and the largest number of steps.
   int step = 0;
-  int step_limit = 0;
-  UnknownFields unknown{};
+  int step_limit = 0;      ///< largest number of steps
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const Observation&, const Observation&) = default;
+  friend bool operator==(const Observation&, const Observation&) = default; ///< member by member
 };
 
 /// A failed draft that the coder is asked to mend.
 struct RepairContext {
   /// The kernel that failed, and how.
   Kernel kernel;
-  Evaluation evaluation;
-  UnknownFields unknown{};
+  Evaluation evaluation;   ///< what the evaluator said of it
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const RepairContext&, const RepairContext&) = default;
+  friend bool operator==(const RepairContext&, const RepairContext&) = default; ///< member by member
 };
 
 /// One question to a coder: do this one action on this kernel.
 struct CodingRequest {
+  /// All that is known where the step starts.
   Observation seen;
+  /// What is to be done.
   Action action;
   /// The optimisation's intent and principle, for a prompt; empty for free text.
   std::string intent{};
+  /// How the optimisation is done.
   std::string principle{};
   /// 0-based: the same request with another index should give another draft.
   int sample = 0;
-  std::optional<RepairContext> repair{};
-  UnknownFields unknown{};
+  std::optional<RepairContext> repair{}; ///< the failed draft that is to be mended; nothing for a first draft
+  UnknownFields unknown{};               ///< fields of a newer form
 
   /// Identity for the draft cache: task name, kernel, action and, for repairs, what failed. Not the sample
   /// index.
@@ -187,7 +206,7 @@ struct CodingRequest {
     return sha256_hex(text);
   }
 
-  friend bool operator==(const CodingRequest&, const CodingRequest&) = default;
+  friend bool operator==(const CodingRequest&, const CodingRequest&) = default; ///< member by member
 };
 
 /// One step as the journal keeps it: enough to resume, to cache and to train from.
@@ -195,20 +214,27 @@ struct Step {
   /// 0-based number of the round, of the beam's parent within it, of the sample, and of the repair (0 = first
   /// draft).
   int step = 0;
+  /// Place of the parent in the beam.
   int parent_index = 0;
+  /// Number of the sample.
   int sample = 0;
+  /// Number of the repair; 0 = first draft.
   int repair = 0;
   /// Id of the parent kernel.
   std::string parent;
+  /// Keys of the legal actions.
   std::vector<std::string> legal_actions{};
+  /// The policy's answer.
   ActionDistribution distribution{};
+  /// The action that was taken.
   Action action{};
+  /// The coder's answer.
   Draft draft{};
   /// Nothing if there was no kernel to judge.
   std::optional<Evaluation> evaluation{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const Step&, const Step&) = default;
+  friend bool operator==(const Step&, const Step&) = default; ///< member by member
 };
 
 } // namespace mtmc

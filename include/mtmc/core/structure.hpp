@@ -53,7 +53,9 @@ struct LoopFacts {
   std::string variable;
   /// Bounds as expressions of the kernel's text: lower included, upper excluded.
   std::string lower{};
+  /// Upper bound, excluded.
   std::string upper{};
+  /// What the variable moves by in an iteration.
   std::int64_t step = 1;
   /// Iterations at the task's main size, where the bounds tell.
   std::optional<std::int64_t> trip_count{};
@@ -66,9 +68,9 @@ struct LoopFacts {
   bool perfect = false;
   /// It contains no other loop.
   bool innermost = false;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const LoopFacts&, const LoopFacts&) = default;
+  friend bool operator==(const LoopFacts&, const LoopFacts&) = default; ///< member by member
 };
 
 /// One axis of a launch on a grid: a parallel loop over the threads of all blocks.
@@ -82,14 +84,15 @@ struct ThreadAxis {
   std::string upper{};
   /// Blocks, and threads of a block, at the main size.
   std::int64_t blocks = 1;
+  /// Threads of a block along the axis.
   std::int64_t threads = 1;
   /// The launch line gives the threads of a block as a number.
   bool constant = false;
   /// Index values that do work at the main size.
   std::int64_t trip_count = 1;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ThreadAxis&, const ThreadAxis&) = default;
+  friend bool operator==(const ThreadAxis&, const ThreadAxis&) = default; ///< member by member
 };
 
 /// How the addresses of neighbouring threads lie to each other in one access.
@@ -121,16 +124,19 @@ inline constexpr EnumName<LanePattern> lane_pattern_names[] = {
 struct LaneFacts {
   /// In on-chip memory of the block (`__shared__`), not in memory that all threads see.
   bool shared_memory = false;
+  /// How the threads of a warp spread over memory.
   LanePattern pattern = LanePattern::irregular;
   /// Elements from a thread to its neighbour along the first axis with several threads in a block, as text
   /// ("K") and at the main size.
   std::string stride{};
+  /// The same as a number at the main size.
   std::optional<std::int64_t> elements{};
   /// Elements from a thread to the next one along each axis of `RegionFacts::threads`, at the main size.
   std::vector<std::optional<std::int64_t>> axes{};
   /// 32-byte sectors that one request of a warp touches, and the fewest that its distinct bytes fit into.
   /// 0 = not known, or shared memory.
   int sectors = 0;
+  /// Fewest sectors that its distinct bytes fit into.
   int least_sectors = 0;
   /// Turns that one request to shared memory takes because of bank conflicts, 1 = none; 0 = not known, or
   /// not shared memory.
@@ -138,12 +144,13 @@ struct LaneFacts {
   /// Axes along which all threads of a block touch the same element ("x", "xy"), and how many threads that
   /// makes; 1 = each thread its own.
   std::string same_along{};
+  /// Threads of a block that touch one element.
   std::int64_t sharers = 1;
   /// Threads of a block touch the elements of their neighbours in other iterations of a loop (a window).
   bool window = false;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const LaneFacts&, const LaneFacts&) = default;
+  friend bool operator==(const LaneFacts&, const LaneFacts&) = default; ///< member by member
 };
 
 /// One access to memory in a region.
@@ -152,15 +159,16 @@ struct AccessFacts {
   std::string array;
   /// The flattened subscript as text.
   std::string subscript;
+  /// A write; else a read.
   bool write = false;
   /// Element stride at the main size per loop of `RegionFacts::loops`; nothing where the subscript is not
   /// affine in it.
   std::vector<std::optional<std::int64_t>> strides{};
   /// Where the region is launched on a grid.
   std::optional<LaneFacts> lanes{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const AccessFacts&, const AccessFacts&) = default;
+  friend bool operator==(const AccessFacts&, const AccessFacts&) = default; ///< member by member
 };
 
 /// Kind of a dependence: read after write, write after read, write after write.
@@ -180,6 +188,7 @@ inline constexpr EnumName<DependenceKind> dependence_kind_names[] = {
 
 /// One dependence between two accesses of a region.
 struct DependenceFacts {
+  /// Flow, anti or output.
   DependenceKind kind = DependenceKind::flow;
   /// Array or scalar it goes through.
   std::string variable;
@@ -190,9 +199,9 @@ struct DependenceFacts {
   std::vector<std::optional<std::int64_t>> distance{};
   /// It is the dependence of a recognised reduction.
   bool reduction = false;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const DependenceFacts&, const DependenceFacts&) = default;
+  friend bool operator==(const DependenceFacts&, const DependenceFacts&) = default; ///< member by member
 };
 
 /// Through what the members of a sequence of launches could hand on their values if they were one kernel.
@@ -222,15 +231,19 @@ struct RegionFacts {
   /// The nest, outermost first: for a loop region the loop itself and the loops nested in it one by one; for
   /// a sequence the outer loops of its members.
   std::vector<LoopFacts> loops{};
+  /// Accesses of arrays.
   std::vector<AccessFacts> accesses{};
+  /// Dependences between them.
   std::vector<DependenceFacts> dependences{};
   /// Arrays read and written, without duplicates.
   std::vector<std::string> reads{};
+  /// Arrays written, without duplicates.
   std::vector<std::string> writes{};
   /// Buffers written by one member of a sequence and read by a later one.
   std::vector<std::string> intermediates{};
   /// Floating-point operations and bytes requested by one call at the main size; 0 = unknown.
   double flops = 0;
+  /// Bytes requested by one call at the main size; 0 = unknown.
   double bytes = 0;
   /// How often an element is used on average, by the deepest nest.
   double reuse = 1;
@@ -244,8 +257,11 @@ struct RegionFacts {
   bool vectorizable = false;
   /// Functions called, without duplicates; transcendental ones among them.
   std::vector<std::string> calls{};
+  /// One of the functions called is transcendental.
   bool transcendental = false;
+  /// A branch decides about work.
   bool branches = false;
+  /// A subscript depends on the content of an array.
   bool indirect = false;
   /// Something in it was not understood; facts are then a lower bound and nothing is claimed legal.
   bool opaque = false;
@@ -260,12 +276,13 @@ struct RegionFacts {
   std::vector<ThreadAxis> threads{};
   /// Places where the threads of a block, or of a warp, wait for each other or exchange values.
   int block_barriers = 0;
+  /// Places where the threads of a warp exchange values.
   int warp_exchanges = 0;
   /// On-chip memory a block declares and is launched with, in bytes.
   std::int64_t shared_bytes = 0;
   /// How the members of a launch sequence may be merged.
   FusionScope fusion_scope = FusionScope::none;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// Threads of a block, and blocks of the launch, at the main size; 1 without a grid.
   [[nodiscard]] std::int64_t threads_per_block() const noexcept {
@@ -273,55 +290,62 @@ struct RegionFacts {
     for (const auto& axis : threads) product *= axis.threads;
     return product;
   }
+  /// Blocks of the launch at the main size; 1 without a grid.
   [[nodiscard]] std::int64_t blocks() const noexcept {
     std::int64_t product = 1;
     for (const auto& axis : threads) product *= axis.blocks;
     return product;
   }
 
-  friend bool operator==(const RegionFacts&, const RegionFacts&) = default;
+  friend bool operator==(const RegionFacts&, const RegionFacts&) = default; ///< member by member
 };
 
 /// A syntactically and semantically valid piece of a kernel.
 struct Region {
+  /// What it is.
   RegionKind kind = RegionKind::loop;
   /// As people and prompts name it: "the k loop of gemm".
   std::string label;
   /// 1-based, both included.
   int first_line = 0;
+  /// 1-based last line, included.
   int last_line = 0;
   /// Stable when lines shift: "gemm/i/j/k", "launch:bias+launch:relu".
   std::string path;
-  RegionFacts facts{};
-  UnknownFields unknown{};
+  RegionFacts facts{};     ///< what is known of it
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const Region&, const Region&) = default;
+  friend bool operator==(const Region&, const Region&) = default; ///< member by member
 };
 
 /// A launch (or loop) that writes what another reads.
 struct DataFlowEdge {
   /// Region paths.
   std::string producer;
-  std::string consumer;
-  std::string buffer;
-  UnknownFields unknown{};
+  std::string consumer;    ///< path of the region that reads
+  std::string buffer;      ///< the buffer between them
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const DataFlowEdge&, const DataFlowEdge&) = default;
+  friend bool operator==(const DataFlowEdge&, const DataFlowEdge&) = default; ///< member by member
 };
 
 /// Everything analysis knows of one kernel for one task.
 struct Structure {
+  /// Id of the kernel it describes.
   std::string kernel_id;
+  /// Regions in the order of the text.
   std::vector<Region> regions{};
+  /// Which region reads what another writes.
   std::vector<DataFlowEdge> edges{};
   /// Estimates for one call at the main size; 0 = unknown.
   double flops = 0;
+  /// Bytes requested by one call; 0 = unknown.
   double bytes = 0;
   /// Statements that were not understood.
   int opaque_statements = 0;
   /// Remarks for people: what was not understood, and where.
   std::vector<Diagnostic> notes{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// The region of that path, or null.
   [[nodiscard]] const Region* find_region(std::string_view path) const noexcept {
@@ -330,7 +354,7 @@ struct Structure {
     return nullptr;
   }
 
-  friend bool operator==(const Structure&, const Structure&) = default;
+  friend bool operator==(const Structure&, const Structure&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -37,17 +37,20 @@ inline constexpr EnumName<ArgumentRole> argument_role_names[] = {
 /// Bounds, both included, of every value generated for an argument: a decimal number or an expression over
 /// the symbols.
 struct ValueDomain {
-  std::string low;
-  std::string high;
-  UnknownFields unknown{};
+  std::string low;         ///< least value
+  std::string high;        ///< largest value
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ValueDomain&, const ValueDomain&) = default;
+  friend bool operator==(const ValueDomain&, const ValueDomain&) = default; ///< member by member
 };
 
 /// One argument of the task: a buffer with a shape, or a scalar with a value.
 struct Argument {
+  /// As the kernel's signature names it.
   std::string name;
+  /// What the kernel does with it.
   ArgumentRole role = ArgumentRole::input;
+  /// Of an element, or of the scalar.
   DataType type = DataType::f32;
   /// Extents, outermost first, as expressions over the symbols; empty for scalars.
   std::vector<std::string> shape{};
@@ -70,19 +73,20 @@ struct Argument {
   ///
   /// The file is read once, when the task is prepared; give a task whose file has changed another name.
   std::string data{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const Argument&, const Argument&) = default;
+  friend bool operator==(const Argument&, const Argument&) = default; ///< member by member
 };
 
 /// Values for the symbols of a task.
 struct ProblemSize {
+  /// Value of each symbol, by name.
   Symbols symbols;
   /// Weight in the overall speed-up; 0 = checked but not timed. Not negative.
   double weight = 1;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ProblemSize&, const ProblemSize&) = default;
+  friend bool operator==(const ProblemSize&, const ProblemSize&) = default; ///< member by member
 };
 
 /// "M=1024 N=512", in the order of the names.
@@ -110,12 +114,15 @@ using CompareHook =
 
 /// A kernel to be optimised together with everything needed to judge candidates.
 struct Task {
+  /// Names the run in folders and reports.
   std::string name;
   /// One sentence for people and prompts.
   std::string summary{};
   /// The kernel the search starts from; it also defines what is right unless there is a `reference`.
   Kernel kernel;
+  /// In the order of the kernel's parameters.
   std::vector<Argument> arguments{};
+  /// At least one with a weight above 0.
   std::vector<ProblemSize> sizes{};
   /// A trusted kernel that defines what is right, if the start kernel does not.
   std::optional<Kernel> reference{};
@@ -133,7 +140,7 @@ struct Task {
   GenerateHook generate{};
   /// Run by the judge in place of the built-in comparison; never by a candidate. Not part of the JSON form.
   CompareHook compare{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
   /// The argument of that name, or null.
   [[nodiscard]] const Argument* find_argument(std::string_view argument_name) const noexcept {

@@ -11,9 +11,9 @@ namespace mtmc::inline MTMC_ABI {
 /// Fields of a JSON object that the reader did not know, name to JSON text. They are written back unchanged,
 /// so that nothing is lost when an older version passes a document on.
 struct UnknownFields {
-  std::map<std::string, std::string> json;
+  std::map<std::string, std::string> json; ///< name of the field to its JSON text
 
-  friend bool operator==(const UnknownFields&, const UnknownFields&) = default;
+  friend bool operator==(const UnknownFields&, const UnknownFields&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -78,6 +78,7 @@ template <Backend B>
 check_backend(B& backend, const BackendProbe& probe) {
   return check_conformance(backend, probe);
 }
+/// As it was called before, with a backend made by its default constructor for each check.
 template <std::default_initializable B>
 [[deprecated(
     "mtmc: call mtmc::test::check_conformance([] { return B{}; }, probe)")]] [[nodiscard]] ConformanceReport

@@ -33,6 +33,7 @@ template <class B> class KernelEvaluator {
   static_assert(check_backend<B>());
 
 public:
+  /// With a backend made by its default constructor.
   KernelEvaluator() requires std::default_initializable<B> : KernelEvaluator(B{}) {}
   /// Takes the backend over.
   explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
@@ -44,6 +45,7 @@ public:
   [[nodiscard]] const Device& device() { return judge_.device(); }
   /// The backend, for what only it can tell.
   [[nodiscard]] B& backend() noexcept { return *backend_; }
+  /// The settings it was made with.
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
 
   /// Seconds that one call of a task's own kernel may take while the task is prepared.
@@ -51,6 +53,7 @@ public:
 
   /// For cache keys: protocol version, defences that are off, and what the backend says of itself.
   [[nodiscard]] std::string identity() const { return judge_.identity(); }
+  /// Most calls that may run at once.
   [[nodiscard]] int concurrency_limit() const { return judge_.concurrency_limit(); }
 
   /// Gets a task ready: compiles, tries and measures its own kernel and makes sure that the task can tell
@@ -63,7 +66,7 @@ public:
   }
 
 private:
-  /// Before the judge, which uses it to its end.
+  /// Declared before the judge, which uses it until it is destroyed.
   std::unique_ptr<B> backend_;
   KernelEvaluatorOptions options_;
   AnyEvaluator judge_;

@@ -10,8 +10,8 @@
 namespace mtmc::inline MTMC_ABI {
 
 /// The defences of the trust protocol that can be switched off one by one, to show what each of them stops.
-/// Comparison with the reference, deadlines and the backend's own defences are not among them. Never switch one
-/// off where candidates are not trusted.
+/// Comparison with the reference, deadlines and the backend's own defences are not among them. Never switch
+/// one off where candidates are not trusted.
 struct EvaluatorDefences {
   /// Outputs and scratch buffers hold other values before each run.
   bool poison = true;
@@ -38,7 +38,7 @@ struct EvaluatorDefences {
   /// No call may be faster than its inputs can be read.
   bool plausibility = true;
 
-  friend bool operator==(const EvaluatorDefences&, const EvaluatorDefences&) = default;
+  friend bool operator==(const EvaluatorDefences&, const EvaluatorDefences&) = default; ///< member by member
 };
 
 /// Settings of the trust protocol. The defaults are meant for real work; a test may make them smaller.
@@ -55,6 +55,7 @@ struct KernelEvaluatorOptions {
   /// difference is more than 5 %; a promotion then goes on as far as `evaluation_seconds` until there are as
   /// many pairs as an interval of `confidence` needs (six for 95 %).
   double explore_seconds = 1.5;
+  /// The same for a promotion.
   double promote_seconds = 3;
   /// Seconds that may go, while a candidate is explored, into what timing needs besides the kernels' own
   /// calls: inputs, buffers, comparisons. Ends at the look before the one that would take longer, with a
@@ -62,12 +63,14 @@ struct KernelEvaluatorOptions {
   double explore_overhead_seconds = 0.25;
   /// Most timed pairs.
   int explore_pairs = 28;
+  /// Most timed pairs of a promotion.
   int promote_pairs = 56;
   /// Calls shorter than this are timed in groups that take about as long. Seconds.
   double shortest_timing = 200e-6;
   /// Most calls of one group, and most bytes of all its buffers, scratch included (0 = 16 MiB, or a 64th of
   /// the device's memory where inputs are made there, if that is more). Fewer where memory is short.
   int max_group_size = 32;
+  /// Most bytes of all buffers of a group.
   std::int64_t group_bytes = 0;
   /// Most buffers of all groups of one kernel, since each may cost this process a descriptor.
   int group_buffers = 256;
@@ -79,6 +82,7 @@ struct KernelEvaluatorOptions {
   /// A call may take this long, or `launch_factor` times as long as the start kernel if that is more.
   /// Seconds.
   double launch_seconds = 2;
+  /// Times the start kernel's time.
   double launch_factor = 20;
   /// A call of the start kernel or the reference may take this long. Seconds.
   double start_seconds = 60;
@@ -105,8 +109,9 @@ struct KernelEvaluatorOptions {
   /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
   /// system. Never set it where candidates are not trusted.
   std::optional<std::uint64_t> seed{};
-  EvaluatorDefences defences{};
+  EvaluatorDefences defences{}; ///< what is defended against; leave all on outside of measurements
 
+  /// Member by member.
   friend bool operator==(const KernelEvaluatorOptions&, const KernelEvaluatorOptions&) = default;
 };
 

@@ -6,8 +6,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Every field may be missing; the names are those of the members. `defences` have no JSON form, so that no file
-/// can take one off.
+/// Every field may be missing; the names are those of the members. `defences` have no JSON form, so that no
+/// file can take one off.
 inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   const KernelEvaluatorOptions defaults;
   visit.optional("confidence", noun.confidence, defaults.confidence);

@@ -35,7 +35,9 @@ class WorkerEvaluator {
 public:
   /// Finds the program, starts nothing yet.
   explicit WorkerEvaluator(WorkerOptions options = {});
+  /// Takes over what the other holds; the other is empty.
   WorkerEvaluator(WorkerEvaluator&&) noexcept;
+  /// Takes over what the other holds.
   WorkerEvaluator& operator=(WorkerEvaluator&&) noexcept;
   /// Ends all workers and whatever they started.
   ~WorkerEvaluator();

@@ -45,6 +45,7 @@ struct WorkerOptions {
   /// Seconds a worker may take for a candidate: it is killed when it has taken both together. The judge's own
   /// limits in `evaluator_options` are meant to come first; what is waited for the device counts, too.
   double compile_seconds = 120;
+  /// Seconds besides those of the compiler.
   double evaluation_seconds = 600;
   /// Seconds a worker may take to stop what it is asked to stop, before it is killed.
   double cancel_seconds = 2;

@@ -25,6 +25,7 @@ struct LauncherEvidence {
   std::string compiler{};
   /// Name of the device, and its architecture.
   std::string device{};
+  /// `Device::arch`.
   std::string arch{};
   /// Over the start kernel, where there is one that was measured.
   std::optional<SpeedUp> speed_up{};

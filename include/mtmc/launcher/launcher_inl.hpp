@@ -104,7 +104,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   const auto sizes = launcher_sizes(parse_launch_lines(kernel), task, 1);
   return launcher_head(kernel, task, evidence, "// Of launcher.cpp, which has this head, too.\n") +
          "#pragma once\n#include <cstdint>\n\n// Calls the kernel and returns when it is done. Throws "
-         "std::bad_alloc where its scratch memory cannot be had.\n" +
+         "std::bad_alloc where its scratch memory could not be allocated.\n" +
          cpp_launcher_declaration(kernel, task, sizes) + ";\n";
 }
 

@@ -70,7 +70,7 @@ correct_children(const std::vector<SearchChain>& chains, const SearchNodes& node
   return ordered;
 }
 
-/// Decides which children are good enough to be gone on from (`LoopOptions::minimum_gain`).
+/// Decides which children are good enough for the search to continue from (`LoopOptions::minimum_gain`).
 inline void accept(std::vector<SearchChild>& children, double minimum_gain) {
   for (auto& child : children) {
     if (child.refuted || !child.over_parent.timed()) continue;

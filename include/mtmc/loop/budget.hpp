@@ -61,14 +61,18 @@ struct Budget {
   /// Steps in succession without a new best.
   int patience = 0;
 
-  friend bool operator==(const Budget&, const Budget&) = default;
+  friend bool operator==(const Budget&, const Budget&) = default; ///< member by member
 };
 
 /// What a run has spent so far.
 struct Spent {
+  /// Finished steps.
   int steps = 0;
+  /// Wall-clock time over all sessions.
   double seconds = 0;
+  /// Of questions and answers together.
   std::int64_t tokens = 0;
+  /// Money, in the currency of the price table.
   double cost = 0;
   /// Steps since the last new best.
   int idle_steps = 0;

@@ -15,20 +15,27 @@
 /// answer is `"raw_text_id": SHA-256` and `texts/<16 digits>.txt`. They are stored before the record is
 /// written, and a candidate's kernel and draft are recorded before it is compiled.
 ///
-/// **Records**, with their fields (loop/journal_records.hpp; nouns as in core/json.hpp):
+/// **Records**: kind, when it is written, and its fields (loop/journal_records.hpp; nouns as in
+/// core/json.hpp).
 ///
-/// | kind | written | fields |
-/// |---|---|---|
-/// | `run` | first | `schema, version, started, pid, host, task, device, set_up, max_steps, budget` |
-/// | `resume` | by every later session | `version, started, pid, host, max_steps, budget` |
-/// | `structure` | once per kernel the search stands on | `kernel, structure` |
-/// | `decision` | when the policy has chosen | `step, step_limit, parent_index, parent, legal, distribution,
-/// chosen, seconds` | | `draft` | as it arrives | `request, sample, repair, draft` | | `evaluation` | as it
-/// arrives | `key, role, kernel, incumbent, evaluation` | | `step` | when the step is finished | `step,
-/// parent_index, sample, repair, parent, action, draft, evaluation` | | `round` | after its last `step` |
-/// `step, outcomes, promotions, beam, best` | | `rewind` | rarely | `step`: decisions, steps and rounds above
-/// from that step on are void | | `finish` | at the end | `stop_reason, steps, best, speed_up, measured,
-/// usage, seconds, error_id, error` |
+///     run         first              schema, version, started, pid, host, task, device, set_up, max_steps,
+///                                    budget
+///     resume      by every later     version, started, pid, host, max_steps, budget
+///                 session
+///     structure   once per kernel    kernel, structure
+///                 the search
+///                 stands on
+///     decision    when the policy    step, step_limit, parent_index, parent, legal, distribution, chosen,
+///                 has chosen         seconds
+///     draft       as it arrives      request, sample, repair, draft
+///     evaluation  as it arrives      key, role, kernel, incumbent, evaluation
+///     step        when the step is   step, parent_index, sample, repair, parent, action, draft, evaluation
+///                 finished
+///     round       after its last     step, outcomes, promotions, beam, best
+///                 `step`
+///     rewind      rarely             step: decisions, steps and rounds above from that step on are void
+///     finish      at the end         stop_reason, steps, best, speed_up, measured, usage, seconds, error_id,
+///                                    error
 ///
 /// `draft` and `evaluation` come in the order of arrival; all other records in a fixed order. Of several
 /// drafts or evaluations of one name the last counts. What a record says is said nowhere else: a `step` names
@@ -58,25 +65,33 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Under which name a draft is kept: one and the same question has one answer per sample and repair.
 struct DraftName {
-  std::string request{};
-  int sample = 0;
-  int repair = 0;
+  std::string request{}; ///< `CodingRequest::id()`
+  int sample = 0;        ///< number of the sample
+  int repair = 0;        ///< number of the repair; 0 = first draft
 
+  /// An order, member by member, for maps.
   friend auto operator<=>(const DraftName&, const DraftName&) = default;
 };
 
 /// One run as its journal tells it, rewinds applied.
 struct JournalRun {
+  /// 16 hexadecimal digits.
   std::string id{};
+  /// Its first record.
   RunRecord header{};
+  /// One for each later session.
   std::vector<ResumeRecord> resumes{};
   /// By the kernel's id.
   std::map<std::string, Structure> structures{};
+  /// In the order of the journal.
   std::vector<DecisionRecord> decisions{};
+  /// By name; of several the last.
   std::map<DraftName, DraftRecord> drafts{};
   /// By key.
   std::map<std::string, EvaluationRecord> evaluations{};
+  /// In the order of the journal.
   std::vector<StepRecord> steps{};
+  /// One for each finished step.
   std::vector<RoundRecord> rounds{};
   /// The last one; nothing if the run was cut off.
   std::optional<FinishRecord> finish{};
@@ -84,9 +99,9 @@ struct JournalRun {
   std::map<std::string, Kernel> kernels{};
   /// `time` of the last record, and of each draft, evaluation and decision, for the clock of a resumed run.
   double seconds = 0;
-  std::map<DraftName, double> draft_times{};
-  std::map<std::string, double> evaluation_times{};
-  std::vector<double> decision_times{};
+  std::map<DraftName, double> draft_times{};        ///< seconds from the start of the run
+  std::map<std::string, double> evaluation_times{}; ///< seconds from the start of the run
+  std::vector<double> decision_times{};             ///< seconds from the start of the run
 };
 
 /// The name under which an evaluation is kept. `task` and `device` are `task_digest` and `device_digest`,

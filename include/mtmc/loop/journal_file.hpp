@@ -47,6 +47,7 @@ public:
     size_ = content_.size();
   }
 
+  /// The journal's path.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// What the file held when it was opened, handed over.

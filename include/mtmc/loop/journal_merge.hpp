@@ -48,6 +48,7 @@ inline void copy_texts(const std::string& from, const std::string& to, std::stri
 
 /// What `merge_journals` found.
 struct MergedJournals {
+  /// Runs in the merged journal.
   int runs = 0;
   /// Runs that stood in several of the journals: the longest of each was taken.
   int duplicates = 0;

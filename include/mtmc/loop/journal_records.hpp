@@ -18,97 +18,109 @@ inline constexpr int journal_schema_version = 1;
 
 /// What decides the course of a run besides the task: a run is only resumed with the same.
 struct SetUp {
+  /// `LoopOptions::samples`.
   int samples = 1;
+  /// `LoopOptions::repairs`.
   int repairs = 0;
+  /// `LoopOptions::beam`.
   int beam = 1;
+  /// `LoopOptions::selection`.
   Selection selection = Selection::argmax;
+  /// `LoopOptions::temperature`.
   double temperature = 1;
+  /// `LoopOptions::seed`.
   std::uint64_t seed = 0;
+  /// `LoopOptions::minimum_gain`.
   double minimum_gain = 1;
+  /// `LoopOptions::mask_failed_actions`.
   bool mask_failed_actions = true;
   /// Ids of the action space's optimisation types.
   std::vector<std::string> optimizations{};
   /// What the parts say of themselves; empty where a part says nothing.
   std::string policy{};
-  std::string coder{};
-  std::string region_finder{};
-  std::string evaluator{};
-  UnknownFields unknown{};
+  std::string coder{};         ///< identity of the coder
+  std::string region_finder{}; ///< identity of the region finder
+  std::string evaluator{};     ///< identity of the evaluator
+  UnknownFields unknown{};     ///< fields of a newer form
 
-  friend bool operator==(const SetUp&, const SetUp&) = default;
+  friend bool operator==(const SetUp&, const SetUp&) = default; ///< member by member
 };
 
 /// `run`: the first record of a run.
 struct RunRecord {
+  /// Version of the journal's form.
   int schema = journal_schema_version;
   /// Version of the library that wrote it.
   std::string version{};
   /// UTC, ISO 8601.
   std::string started{};
-  std::int64_t pid = 0;
-  std::string host{};
-  Task task{};
-  Device device{};
-  SetUp set_up{};
-  int max_steps = 0;
-  Budget budget{};
-  UnknownFields unknown{};
+  std::int64_t pid = 0;    ///< process that wrote it
+  std::string host{};      ///< machine that wrote it
+  Task task{};             ///< the task, whole
+  Device device{};         ///< the device kernels were judged on
+  SetUp set_up{};          ///< what the run may only be resumed with
+  int max_steps = 0;       ///< largest number of steps
+  Budget budget{};         ///< limits of the first session
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const RunRecord&, const RunRecord&) = default;
+  friend bool operator==(const RunRecord&, const RunRecord&) = default; ///< member by member
 };
 
 /// `resume`: another session took the run up; its limits are those from here on.
 struct ResumeRecord {
-  std::string version{};
-  std::string started{};
-  std::int64_t pid = 0;
-  std::string host{};
-  int max_steps = 0;
-  Budget budget{};
-  UnknownFields unknown{};
+  std::string version{};   ///< version of the library that wrote it
+  std::string started{};   ///< UTC, ISO 8601
+  std::int64_t pid = 0;    ///< process that wrote it
+  std::string host{};      ///< machine that wrote it
+  int max_steps = 0;       ///< largest number of steps
+  Budget budget{};         ///< limits from here on
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ResumeRecord&, const ResumeRecord&) = default;
+  friend bool operator==(const ResumeRecord&, const ResumeRecord&) = default; ///< member by member
 };
 
 /// `structure`: what the region finder said of a kernel the search stood on.
 struct StructureRecord {
-  std::string kernel{};
-  Structure structure{};
-  UnknownFields unknown{};
+  std::string kernel{};    ///< id of the kernel
+  Structure structure{};   ///< its regions and what is known of them
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const StructureRecord&, const StructureRecord&) = default;
+  friend bool operator==(const StructureRecord&, const StructureRecord&) = default; ///< member by member
 };
 
 /// `decision`: a policy's answer for one kernel of one step.
 struct DecisionRecord {
   /// 0-based.
   int step = 0;
+  /// Largest number of steps.
   int step_limit = 0;
   /// 0-based place of the kernel in the beam of this step.
   int parent_index = 0;
+  /// Id of the kernel.
   std::string parent{};
   /// As the policy saw them: without the masked ones, `stop` last.
   std::vector<Action> legal{};
+  /// The policy's answer.
   ActionDistribution distribution{};
   /// Keys of the actions taken, first choice first; "stop" alone where the policy chose to stop.
   std::vector<std::string> chosen{};
   /// Wall-clock seconds the policy took.
   double seconds = 0;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const DecisionRecord&, const DecisionRecord&) = default;
+  friend bool operator==(const DecisionRecord&, const DecisionRecord&) = default; ///< member by member
 };
 
 /// `draft`: a coder's answer, as soon as it was there.
 struct DraftRecord {
   /// `CodingRequest::id()`.
   std::string request{};
-  int sample = 0;
-  int repair = 0;
-  Draft draft{};
-  UnknownFields unknown{};
+  int sample = 0;          ///< number of the sample
+  int repair = 0;          ///< number of the repair; 0 = first draft
+  Draft draft{};           ///< the answer; texts are stored apart
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const DraftRecord&, const DraftRecord&) = default;
+  friend bool operator==(const DraftRecord&, const DraftRecord&) = default; ///< member by member
 };
 
 /// What an evaluation was made for.
@@ -140,23 +152,30 @@ inline constexpr EnumName<EvaluationRole> evaluation_role_names[] = {
 struct EvaluationRecord {
   /// `evaluation_key()`.
   std::string key{};
+  /// Why it was judged.
   EvaluationRole role = EvaluationRole::candidate;
+  /// Id of the kernel.
   std::string kernel{};
   /// Empty if there was none.
   std::string incumbent{};
-  Evaluation evaluation{};
-  UnknownFields unknown{};
+  Evaluation evaluation{}; ///< the answer
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const EvaluationRecord&, const EvaluationRecord&) = default;
+  friend bool operator==(const EvaluationRecord&, const EvaluationRecord&) = default; ///< member by member
 };
 
 /// `step`: one draft of a finished step and what came of it. The draft and the evaluation are records above
 /// it: the last ones of that name.
 struct StepRecord {
+  /// 0-based.
   int step = 0;
+  /// Place of the parent in the beam.
   int parent_index = 0;
+  /// Number of the sample.
   int sample = 0;
+  /// Number of the repair; 0 = first draft.
   int repair = 0;
+  /// Id of the parent kernel.
   std::string parent{};
   /// Key of the action, one of those its decision has chosen.
   std::string action{};
@@ -164,38 +183,43 @@ struct StepRecord {
   std::string draft{};
   /// `EvaluationRecord::key`; empty if there was no kernel to judge.
   std::string evaluation{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+  friend bool operator==(const StepRecord&, const StepRecord&) = default; ///< member by member
 };
 
-/// What became of one action of a step, or of one kernel where several of an action are gone on from.
+/// What became of one action of a step, or of one kernel where the search continues from several of an
+/// action.
 struct ActionOutcome {
+  /// Place of the parent in the beam.
   int parent_index = 0;
+  /// Id of the parent kernel.
   std::string parent{};
   /// The kernel the entry speaks of: the best of the action's drafts; empty if there was none.
   std::string kernel{};
   /// Its line in the history; `kept` if the search goes on from the kernel.
   HistoryEntry entry{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const ActionOutcome&, const ActionOutcome&) = default;
+  friend bool operator==(const ActionOutcome&, const ActionOutcome&) = default; ///< member by member
 };
 
 /// One second look.
 struct PromotionOutcome {
+  /// Id of the kernel.
   std::string kernel{};
   /// `EvaluationRecord::key`.
   std::string evaluation{};
   /// Whether the kernel became the best.
   bool confirmed = false;
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const PromotionOutcome&, const PromotionOutcome&) = default;
+  friend bool operator==(const PromotionOutcome&, const PromotionOutcome&) = default; ///< member by member
 };
 
 /// A kernel the search stands on.
 struct BeamEntry {
+  /// Id of the kernel.
   std::string kernel{};
   /// The kernel it was made from; empty for the start kernel.
   std::string parent{};
@@ -203,52 +227,60 @@ struct BeamEntry {
   std::string evaluation{};
   /// Over the start kernel, by the product of the measured ratios on the way.
   SpeedUp speed_up{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const BeamEntry&, const BeamEntry&) = default;
+  friend bool operator==(const BeamEntry&, const BeamEntry&) = default; ///< member by member
 };
 
 /// `round`: a step is finished; with it the search moves on.
 struct RoundRecord {
+  /// 0-based.
   int step = 0;
+  /// What became of the step's actions.
   std::vector<ActionOutcome> outcomes{};
+  /// Second looks of the step.
   std::vector<PromotionOutcome> promotions{};
   /// What the next step starts from.
   std::vector<BeamEntry> beam{};
   /// Id of the best kernel so far.
   std::string best{};
-  UnknownFields unknown{};
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const RoundRecord&, const RoundRecord&) = default;
+  friend bool operator==(const RoundRecord&, const RoundRecord&) = default; ///< member by member
 };
 
 /// `rewind`: the run went on differently from here (another version of a part, say). Decisions, steps and
 /// rounds above that are of this step or a later one are void; drafts and evaluations stay.
 struct RewindRecord {
-  int step = 0;
-  UnknownFields unknown{};
+  int step = 0;            ///< first step that is void
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const RewindRecord&, const RewindRecord&) = default;
+  friend bool operator==(const RewindRecord&, const RewindRecord&) = default; ///< member by member
 };
 
 /// `finish`: the run ended in order. It may be resumed all the same, with a larger budget or when answers are
 /// there.
 struct FinishRecord {
+  /// Why the run ended.
   StopReason stop_reason = StopReason::failed;
+  /// Finished steps.
   int steps = 0;
+  /// Id of the best kernel.
   std::string best{};
+  /// Best against start.
   SpeedUp speed_up{};
   /// Whether the speed-up was measured at the end, best against start.
   bool measured = false;
+  /// Of all drafts and decisions.
   Usage usage{};
   /// Wall-clock seconds over all sessions.
   double seconds = 0;
   /// Id and text of the error that ended it; empty if none.
   std::string error_id{};
-  std::string error{};
-  UnknownFields unknown{};
+  std::string error{};     ///< the error's text
+  UnknownFields unknown{}; ///< fields of a newer form
 
-  friend bool operator==(const FinishRecord&, const FinishRecord&) = default;
+  friend bool operator==(const FinishRecord&, const FinishRecord&) = default; ///< member by member
 };
 
 namespace detail {

@@ -43,6 +43,7 @@ public:
   /// filled in. Throws `Error` (`mtmc.journal.003`) if the journal belongs to another task, device or set-up.
   void begin(RunRecord header);
 
+  /// Whether the run was begun by an earlier session.
   [[nodiscard]] bool resumed() const noexcept { return resumed_; }
   /// The device as the first session of the run found it. To be called after `begin`.
   [[nodiscard]] const Device& device() const noexcept { return run_.header.device; }
@@ -64,6 +65,7 @@ public:
   /// Stores a kernel's text on the disk, before anything is done with it. `id` is the kernel's.
   void save(const Kernel& kernel, const std::string& id);
 
+  /// The structure of a kernel, if the journal has it.
   [[nodiscard]] std::optional<Structure> find_structure(const std::string& kernel) const;
   /// Answers the structure as a later session will read it.
   Structure add(StructureRecord record);
@@ -77,11 +79,13 @@ public:
   /// is rewound first. Answers the decision as a later session will read it.
   DecisionRecord add(DecisionRecord record, const std::vector<DecisionRecord>& earlier);
 
+  /// A draft, if the journal has it.
   [[nodiscard]] std::optional<Draft> find_draft(const DraftName& name);
   /// Answers the draft as a later session will read it. `kernel_id` is the id of its kernel, which must have
   /// been stored; empty if it has none.
   Draft add(DraftRecord record, const std::string& kernel_id);
 
+  /// An evaluation, if the journal has it.
   [[nodiscard]] std::optional<Evaluation> find_evaluation(const std::string& key);
   /// Answers the evaluation as a later session will read it.
   Evaluation add(EvaluationRecord record);
@@ -90,6 +94,7 @@ public:
   void commit(const std::vector<DecisionRecord>& decisions, const std::vector<StepRecord>& steps,
               const RoundRecord& round);
 
+  /// Writes how the run ended.
   void add(const FinishRecord& record);
 
 private:

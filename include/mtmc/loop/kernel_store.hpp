@@ -15,8 +15,9 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Stores texts once, by content: `kernels/<first 16 digits of the id>.<extension>` and
-/// `texts/<first 16 digits of the SHA-256>.txt`. Safe to use from several threads of one process.
+/// Stores texts once, by content: a kernel in the folder `kernels`, any other text in the folder `texts`. A
+/// file is called after the first 16 digits of the id, or of the SHA-256. Safe to use from several threads of
+/// one process.
 class KernelStore {
 public:
   /// `folder` is the run's folder; it is created with the first text. With `durable`, a stored text is on the

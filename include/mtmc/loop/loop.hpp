@@ -38,9 +38,9 @@ void check_folders(const LoopOptions& options, std::span<const Task> tasks);
 ///
 /// At each step: structure, legal actions (and stop), the policy's distribution, a choice, `samples` drafts,
 /// their evaluation paired with the best kernel so far, up to `repairs` further drafts for those that failed,
-/// the journal, and the best correct ones are gone on from. A kernel becomes the best when it was faster than
-/// the best so far, and again at a second look. At the end the best is compared with the start kernel once
-/// more: that is the reported speed-up.
+/// the journal, and the search continues from the best correct ones. A kernel becomes the best when it was
+/// faster than the best so far, and again at a second look. At the end the best is compared with the start
+/// kernel once more: that is the reported speed-up.
 ///
 /// With the same seed and the same answers of its parts a run is the same, whatever the number of threads.
 template <class P, class C, class F, class E> class Loop {
@@ -57,6 +57,7 @@ public:
     detail::check_options(options_);
   }
 
+  /// The settings it was made with.
   [[nodiscard]] const LoopOptions& options() const noexcept { return options_; }
 
   /// Makes a task's kernel faster. Throws `Error` for what goes wrong before the first step (the task cannot
@@ -91,7 +92,9 @@ private:
   LoopOptions options_;
 };
 
+/// Parts given by name are held by reference, temporaries are moved in.
 template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&, LoopOptions) -> Loop<P, C, F, E>;
+/// The same with default options.
 template <class P, class C, class F, class E> Loop(P&&, C&&, F&&, E&&) -> Loop<P, C, F, E>;
 
 } // namespace mtmc

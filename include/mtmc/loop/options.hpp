@@ -25,21 +25,24 @@ struct LoopOptions {
   int repairs = 1;
   /// Kernels the search stands on, and actions tried from each of them, per step.
   int beam = 1;
+  /// How an action is chosen from the distribution.
   Selection selection = Selection::argmax;
   /// For `Selection::sample`: actions are drawn from p^(1/temperature). Positive.
   double temperature = 1;
+  /// Of everything that is drawn.
   std::uint64_t seed = 0;
-  /// Least measured gain over its parent for a kernel to be gone on from. At 1 or more its interval must also
-  /// lie above 1. Below 1 (0.97, say), a step that is neutral alone is gone on from too, for the sake of what
-  /// it makes possible; such steps together may lose no more than that, and the best kernel is still only
-  /// replaced by one that is proven faster.
+  /// Least measured gain over its parent for the search to continue from a kernel. At 1 or more its interval
+  /// must also lie above 1. Below 1 (0.97, say), the search also continues from a step that is neutral alone,
+  /// for the sake of what it makes possible; such steps together may lose no more than that, and the best
+  /// kernel is still only replaced by one that is proven faster.
   double minimum_gain = 1;
   /// An action that was tried on a kernel is not offered again on that same kernel, unless a broken endpoint
-  /// or an empty purse was the reason. Without it, a policy that takes the likeliest action repeats itself.
+  /// or a spent budget was the reason. Without it, a policy that takes the likeliest action repeats itself.
   bool mask_failed_actions = true;
   /// Most drafts, or evaluations, at once, as far as coder and evaluator allow it; 0 = 64. With 1 no thread
   /// is started. The result does not depend on it.
   int threads = 0;
+  /// Which optimisations there are.
   ActionSpace action_space = ActionSpace::extended();
   /// Folder under which each task's run gets its own (`run_folder`) with journal and kernels; empty: nothing
   /// is written.
@@ -48,7 +51,7 @@ struct LoopOptions {
   bool resume = false;
   /// Every journalled line is on the disk before the run goes on (fsync).
   bool durable = false;
-  Observer observer{};
+  Observer observer{}; ///< is told how the run goes on
 };
 
 namespace detail {

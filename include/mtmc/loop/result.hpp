@@ -17,7 +17,9 @@ namespace mtmc::inline MTMC_ABI {
 /// The outcome of optimising one task. Complete also where the run was cut short: the best so far is never
 /// lost.
 struct Result {
+  /// The task.
   Task task;
+  /// The device kernels were judged on.
   Device device{};
   /// The fastest kernel that was confirmed twice and compared with the start kernel at the end; the start
   /// kernel itself if there is none.
@@ -41,6 +43,7 @@ struct Result {
   Usage usage{};
   /// Wall-clock seconds over all sessions.
   double seconds = 0;
+  /// Why the run ended.
   StopReason stop_reason = StopReason::failed;
   /// Why the run failed; nothing otherwise.
   std::optional<Error> error{};

@@ -81,6 +81,7 @@ inline void check_distribution(const ActionDistribution& distribution, std::size
 
 /// What was chosen: indices into the legal actions, first choice first, `stop` never among them.
 struct Choice {
+  /// Indices into the legal actions.
   std::vector<std::size_t> actions{};
   /// Whether `stop` was the first choice; there are no actions then.
   bool stop = false;

@@ -102,7 +102,7 @@ struct SearchChild {
   bool new_best = false;
   /// Proven faster than its parent.
   bool proven = false;
-  /// Good enough to be gone on from.
+  /// Good enough for the search to continue from.
   bool accepted = false;
   /// Gone on from: there was a place in the beam.
   bool kept = false;
@@ -184,7 +184,8 @@ struct SearchOutcome {
   return outcome;
 }
 
-/// The candidates of one action that its history should show: those gone on from, or else the best one.
+/// The candidates of one action that its history should show: those the search continues from, or else the
+/// best one.
 [[nodiscard]] inline std::vector<const SearchChild*>
 shown_children(const std::vector<SearchChild>& children, const SearchChain* first, const SearchChain* end) {
   std::vector<const SearchChild*> kept;

@@ -48,7 +48,7 @@ public:
   /// `malformed_request`: a body that is no JSON object, asks for a stream, or fits into no file.
   /// `unavailable`: something else than a POST to chat completions, completions, responses or embeddings,
   /// which batches do not take; what needs such requests (the start-up probe, the scores of a served policy)
-  /// cannot be had without a network. Throws `Error` (`mtmc.net.002`) where the folder can no longer be
+  /// is not available without a network. Throws `Error` (`mtmc.net.002`) where the folder can no longer be
   /// written. `sink` is given a whole answer in one piece. Nothing waits; the deadline is not looked at.
   [[nodiscard]] HttpResponse send(const HttpRequest& request, const BodySink& sink, Deadline deadline,
                                   std::stop_token stop);

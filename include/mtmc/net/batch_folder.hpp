@@ -101,7 +101,7 @@ public:
       const auto found = requests_.find(id.id(choice));
       if (found == requests_.end() || found->second.hash == id.hash) return id.id(choice);
     }
-    // Eight bodies whose hashes are the same in turn cannot be had.
+    // Nobody can make eight bodies whose hashes are the same in turn.
     return id.id(0);
   }
   [[nodiscard]] bool asked(const std::string& id) const { return requests_.contains(id); }
@@ -271,7 +271,7 @@ private:
       problems_.push_back(path + ": " + std::to_string(told - max_told) + " more lines of this kind");
   }
 
-  /// What is wrong with an answer whose id nobody gave.
+  /// What is wrong with an answer whose id belongs to no request.
   [[nodiscard]] std::string stranger(const std::string& id) const {
     const auto stem = parts_of_batch_id(id).stem;
     for (auto near = requests_.lower_bound(std::string(stem)); !stem.empty() && near != requests_.end();

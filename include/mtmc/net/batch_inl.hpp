@@ -88,7 +88,7 @@ MTMC_INLINE HttpResponse BatchTransport::send(const HttpRequest& request, const 
   if (request.method != "POST" || url.empty())
     return detail::not_sent(unavailable, "a batch takes no " + request.method + ' ' +
                                              detail::path_content(request.url, secrets) +
-                                             ": what needs it cannot be had without a network");
+                                             ": what needs it is not available without a network");
   const auto body = detail::body_content(request.body, secrets).json;
   if (!body.is_object()) return detail::not_sent(malformed_request, "the body is no JSON object");
   if (detail::member_or_null(body, "stream") == detail::Json(true))

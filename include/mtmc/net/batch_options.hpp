@@ -19,20 +19,23 @@ struct BatchOptions {
   /// How often a request is asked, 1 to 99, where its batch expires, is cancelled or runs out of time.
   int max_askings = 3;
 
-  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default; ///< member by member
 };
 
 /// A file of requests.
 struct BatchFile {
+  /// Where it lies.
   std::string path;
   /// The one model and endpoint ("/v1/chat/completions") of all its requests.
   std::string model;
+  /// The endpoint's path.
   std::string url;
+  /// How many it holds.
   std::size_t requests = 0;
   /// Requests that an answer came back for, errors included. 0: the file is still to be carried over.
   std::size_t answered = 0;
 
-  friend bool operator==(const BatchFile&, const BatchFile&) = default;
+  friend bool operator==(const BatchFile&, const BatchFile&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -49,7 +49,7 @@ namespace detail {
   return exchange.label.empty() ? request : '"' + exchange.label + "\" (" + request + ')';
 }
 
-/// Gives an answer that was recorded to whoever asks now, whether or not he takes it piece by piece as it was
+/// Gives a recorded answer to the caller, whether or not the caller takes it piece by piece as it was
 /// taken then.
 [[nodiscard]] inline HttpResponse played(const RecordedAnswer& answer, const BodySink& sink) {
   auto response = response_of(answer);

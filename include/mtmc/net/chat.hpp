@@ -16,20 +16,25 @@ namespace mtmc::inline MTMC_ABI {
 
 /// One message: role "system", "user" or "assistant".
 struct ChatMessage {
-  std::string role;
-  std::string content;
+  std::string role;    ///< "system", "user" or "assistant"
+  std::string content; ///< the text
 
-  friend bool operator==(const ChatMessage&, const ChatMessage&) = default;
+  friend bool operator==(const ChatMessage&, const ChatMessage&) = default; ///< member by member
 };
 
 /// One question. What an endpoint does not know of it is left out, by its `EndpointProfile`.
 struct ChatRequest {
+  /// Oldest first.
   std::vector<ChatMessage> messages;
   /// Largest number of tokens of one answer, reasoning included; 0 = the endpoint's own limit.
   std::int64_t max_tokens = 0;
+  /// Nothing = the endpoint's default.
   std::optional<double> temperature{};
+  /// Nothing = the endpoint's default.
   std::optional<double> top_p{};
+  /// Nothing = none.
   std::optional<std::int64_t> seed{};
+  /// Texts that end an answer.
   std::vector<std::string> stop{};
   /// Answers wanted at once.
   int count = 1;
@@ -43,13 +48,14 @@ struct ChatRequest {
   std::string schema{};
   /// A JSON object whose members are added to the request as they are; empty = none.
   std::string extra{};
+  /// Asks for the answer in pieces as they are written.
   bool stream = false;
-  /// The last message is the assistant's and shall be gone on with, where the endpoint can.
+  /// The last message is the assistant's and is to be continued, where the endpoint can do that.
   bool continues = false;
   /// What the request is called in records and batches, such as "gemm-3-0".
   std::string label{};
 
-  friend bool operator==(const ChatRequest&, const ChatRequest&) = default;
+  friend bool operator==(const ChatRequest&, const ChatRequest&) = default; ///< member by member
 };
 
 /// Why an answer ended.
@@ -79,24 +85,26 @@ inline constexpr EnumName<FinishReason> finish_reason_names[] = {
 
 /// A token that might have come, and the natural logarithm of its probability.
 struct TokenLogprob {
-  std::string token;
-  double logprob = 0;
+  std::string token;  ///< its text
+  double logprob = 0; ///< natural logarithm; at most 0
 
-  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default; ///< member by member
 };
 
 /// One answer.
 struct ChatChoice {
+  /// The text of the answer.
   std::string content;
   /// What the model thought before, where the endpoint tells it apart from the content.
   std::string reasoning{};
+  /// Why it ended.
   FinishReason finish = FinishReason::unknown;
   /// What the model refuses, in its own words; empty if it does not.
   std::string refusal{};
   /// Of the first token: the likeliest ones, if they were asked for.
   std::vector<TokenLogprob> first_token{};
 
-  friend bool operator==(const ChatChoice&, const ChatChoice&) = default;
+  friend bool operator==(const ChatChoice&, const ChatChoice&) = default; ///< member by member
 };
 
 /// Why there is no answer. The list is closed.
@@ -141,6 +149,7 @@ inline constexpr EnumName<ChatFailure> chat_failure_names[] = {
 struct ChatAnswer {
   /// At least one if there is no failure.
   std::vector<ChatChoice> choices{};
+  /// `none` if there is an answer.
   ChatFailure failure = ChatFailure::none;
   /// One sentence on the failure, without secrets.
   std::string message{};
@@ -154,6 +163,7 @@ struct ChatAnswer {
   /// HTTP requests that were sent for it.
   int tries = 0;
 
+  /// An answer that is a failure.
   [[nodiscard]] static ChatAnswer failed(ChatFailure failure, std::string message) {
     ChatAnswer answer;
     answer.failure = failure;
@@ -161,7 +171,7 @@ struct ChatAnswer {
     return answer;
   }
 
-  friend bool operator==(const ChatAnswer&, const ChatAnswer&) = default;
+  friend bool operator==(const ChatAnswer&, const ChatAnswer&) = default; ///< member by member
 };
 
 } // namespace mtmc

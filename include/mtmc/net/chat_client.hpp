@@ -11,7 +11,9 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// Settings of a `ChatClient`.
 struct ChatClientOptions {
+  /// What tokens cost; empty = nothing is said of money.
   PriceTable prices{};
   /// The account that all clients of a run share.
   Spending spending{};
@@ -35,7 +37,9 @@ public:
   /// endpoint has cut (`EndpointProfile::cuts_prompts`) is `too_long`.
   [[nodiscard]] ChatAnswer ask(const ChatRequest& request, Deadline deadline, std::stop_token stop);
 
+  /// The endpoint that is asked.
   [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }
+  /// The endpoint that is asked.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
   /// What all that share the account have spent.
   [[nodiscard]] Usage spent() const { return options_.spending.spent(); }

@@ -190,7 +190,7 @@ struct CurlEnd {
   case TransportFailure::no_connection:
     if (end.tunnel_status >= 300)
       return "the proxy opened no way to the server: it answered " + std::to_string(end.tunnel_status);
-    return "there is no connection to be had" + words;
+    return "no connection could be made" + words;
   case TransportFailure::tls:
     if (end.code == curl_code::no_authorities)
       return "no server can be trusted without certificates of authorities" + words +

@@ -34,7 +34,7 @@ struct CurlOptions {
   /// Most connections kept open while no request uses them.
   int max_kept = 64;
 
-  friend bool operator==(const CurlOptions&, const CurlOptions&) = default;
+  friend bool operator==(const CurlOptions&, const CurlOptions&) = default; ///< member by member
 };
 
 } // namespace mtmc

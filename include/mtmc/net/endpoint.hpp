@@ -16,16 +16,19 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// Where an endpoint is and how it is spoken to.
 struct EndpointOptions {
   /// With the version, such as "http://localhost:8000/v1".
   std::string base_url;
   /// Sent as bearer token; empty = none. Never logged, recorded or put into a message.
   std::string api_key{};
+  /// As the endpoint names it.
   std::string model;
   /// By default the one that `base_url` belongs to.
   std::optional<EndpointProfile> profile{};
   /// More headers for each request (gateways, organisations). They count as secrets.
   std::vector<HttpHeader> headers{};
+  /// When a request is sent again.
   RetryRules retries{};
   /// Longest time of one try, in seconds.
   double try_seconds = 600;
@@ -41,6 +44,7 @@ struct EndpointOptions {
 struct AnswerReader {
   /// Called before each try: what an earlier one gave is void.
   std::function<void()> begin{};
+  /// Called with each piece of the body.
   BodySink take{};
   /// Asked before another try, with what came of the last one; false ends the request. Empty = yes.
   std::function<bool(const HttpResponse&)> again{};
@@ -53,6 +57,7 @@ public:
   /// Throws `Error` (`mtmc.net.001`) where the URL has no scheme or host.
   Endpoint(AnyTransport transport, EndpointOptions options);
 
+  /// The settings it was made with.
   [[nodiscard]] const EndpointOptions& options() const noexcept;
   /// The profile with what has been learnt.
   [[nodiscard]] EndpointProfile profile() const;
@@ -65,12 +70,12 @@ public:
 
   /// What came of a request after all tries, and how many there were.
   struct Outcome {
-    HttpResponse response;
-    int tries = 0;
+    HttpResponse response; ///< what came back last
+    int tries = 0;         ///< how often it was sent
   };
   /// Sends to a path below the base URL ("/chat/completions") or, with a path that begins with "//", below
   /// the server's root ("//tokenize"). `body`: JSON, or empty for GET. Does not throw for what may happen on
-  /// a network. An address at which nobody was ever reached is tried three times at most.
+  /// a network. An address that was never reached is tried three times at most.
   [[nodiscard]] Outcome send(std::string_view path, std::string body, Deadline deadline, std::stop_token stop,
                              const AnswerReader& reader = {}, std::string label = {});
 

@@ -113,8 +113,8 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
                           outcome.response.failure == TransportFailure::name_not_found;
     if (!stranger) state_->reached = true;
     // Where nobody was ever reached, a mistake in the address is likelier than a server that comes back.
-    constexpr int tries_of_strangers = 3;
-    if (stranger && !state_->reached && tries >= tries_of_strangers) return outcome;
+    constexpr int max_tries_unreached = 3;
+    if (stranger && !state_->reached && tries >= max_tries_unreached) return outcome;
     double chance = 0;
     {
       const std::scoped_lock lock(state_->lock);

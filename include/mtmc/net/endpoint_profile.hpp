@@ -12,6 +12,7 @@ namespace mtmc::inline MTMC_ABI {
 /// Quirks of an endpoint for chat completions. As it stands: the smallest request, which every server
 /// understands (model, messages, max_tokens, temperature).
 struct EndpointProfile {
+  /// What it is called.
   std::string name = "unknown";
   /// With the version, without a slash at the end; empty where there is no usual place.
   std::string base_url{};
@@ -19,10 +20,15 @@ struct EndpointProfile {
   std::string url_part{};
   /// The limit is called `max_completion_tokens` instead of `max_tokens`.
   bool max_completion_tokens = false;
+  /// It knows `temperature`.
   bool temperature = true;
+  /// Largest value it takes.
   double max_temperature = 2;
+  /// It knows `top_p`.
   bool top_p = false;
+  /// It knows `seed`.
   bool seed = false;
+  /// It knows `stop`.
   bool stop = false;
   /// Several answers to one request (`n`).
   bool several_answers = false;
@@ -34,6 +40,7 @@ struct EndpointProfile {
   bool logprobs = false;
   /// `stream` at all, and `stream_options` for the usage at its end.
   bool stream = true;
+  /// It knows `stream_options`.
   bool stream_usage = false;
   /// A last message of the assistant is continued instead of answered.
   bool continues_messages = false;
@@ -45,7 +52,7 @@ struct EndpointProfile {
   /// estimate.
   bool cuts_prompts = false;
 
-  friend bool operator==(const EndpointProfile&, const EndpointProfile&) = default;
+  friend bool operator==(const EndpointProfile&, const EndpointProfile&) = default; ///< member by member
 };
 
 /// "openai", "gemini", "anthropic", "deepseek", "vllm", "sglang", "llama.cpp", "ollama", "tgi",

@@ -47,7 +47,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Repeats nothing of the request, because what is malformed may be a secret in the wrong place.
 [[nodiscard]] inline std::string malformed_part(const HttpRequest& request) {
   if (!is_http_token(request.method) || request.method == "CONNECT" || request.method == "TRACE")
-    return "its method is none; give one such as POST or GET";
+    return "its method is not a valid HTTP method; use one such as POST or GET";
   const std::string_view url = request.url;
   const auto blank = [](char c) { return is_control_character(c) || c == ' ' || c == '\t'; };
   if (std::any_of(url.begin(), url.end(), blank))

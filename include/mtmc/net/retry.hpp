@@ -22,7 +22,7 @@ struct RetryRules {
   /// again.
   double max_asked_wait = 120;
 
-  friend bool operator==(const RetryRules&, const RetryRules&) = default;
+  friend bool operator==(const RetryRules&, const RetryRules&) = default; ///< member by member
 };
 
 /// What an endpoint says of an error, in whichever of the forms that are in use.
@@ -34,7 +34,7 @@ struct EndpointError {
   /// The field of the request it blames; empty if it names none.
   std::string parameter{};
 
-  friend bool operator==(const EndpointError&, const EndpointError&) = default;
+  friend bool operator==(const EndpointError&, const EndpointError&) = default; ///< member by member
 };
 
 /// Reads the body of an error: nested, flat, `detail`, plain text or HTML.

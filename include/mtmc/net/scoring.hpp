@@ -20,11 +20,13 @@ public:
   /// Asks the endpoint what it is and tries the methods in their order with two continuations: the right
   /// number of tokens, no score for the very first, finite, " Paris" above " banana", the same again. At most
   /// 5 small requests (9 to llama.cpp's own server) where the endpoint says what it is and the first method
-  /// that suits it works. Throws `Error` (`mtmc.net.003`) where no method works or nobody answers, with all
-  /// that was tried, and (`mtmc.net.001`) for options that contradict each other.
+  /// that suits it works. Throws `Error` (`mtmc.net.003`) where no method works or the server does not
+  /// answer, with all that was tried, and (`mtmc.net.001`) for options that contradict each other.
   explicit ContinuationScorer(Endpoint endpoint, ScoringOptions options = {}, std::stop_token stop = {});
 
+  /// What was found out about the endpoint.
   [[nodiscard]] const ScoringReport& report() const noexcept { return report_; }
+  /// The settings it was made with.
   [[nodiscard]] const ScoringOptions& options() const noexcept { return options_; }
 
   /// Scores each continuation after `context`, which should not end with a blank while each continuation

@@ -27,8 +27,7 @@ enum class ScoringMethod {
   /// llama.cpp's own `/completion`, made to write the tokens of each continuation by a grammar of their ids.
   llama_cpp_forced,
   /// The same by the completions of llama-cpp-python's server (run with `logits_all`), whose echo is wrong
-  /// for
-  /// models without a begin token. ASCII only.
+  /// for models without a begin token. ASCII only.
   completions_forced,
   /// TGI's `/generate` with the details of the prompt (`--enable-prefill-logprobs`).
   tgi_prefill,
@@ -74,6 +73,7 @@ struct ScoredContinuation {
   double logprob_sum = 0;
   /// Tokens that were summed, and words between blanks; both 1 where a model was asked to choose.
   int tokens = 0;
+  /// Words between blanks.
   int words = 0;
   /// Some token was given a lower log-probability than `least_token_logprob`, or none.
   bool clamped = false;
@@ -81,6 +81,7 @@ struct ScoredContinuation {
   /// differs, which holds the end of the context.
   bool boundary_merge = false;
 
+  /// Member by member.
   friend bool operator==(const ScoredContinuation&, const ScoredContinuation&) = default;
 };
 
@@ -115,19 +116,20 @@ struct ScoringOptions {
   /// `chat_json`: largest number of tokens of one answer, reasoning included.
   std::int64_t answer_tokens = 2048;
 
-  friend bool operator==(const ScoringOptions&, const ScoringOptions&) = default;
+  friend bool operator==(const ScoringOptions&, const ScoringOptions&) = default; ///< member by member
 };
 
 /// A better method that was not taken, and why.
 struct RejectedMethod {
-  ScoringMethod method{};
-  std::string reason{};
+  ScoringMethod method{}; ///< the method
+  std::string reason{};   ///< one sentence
 
-  friend bool operator==(const RejectedMethod&, const RejectedMethod&) = default;
+  friend bool operator==(const RejectedMethod&, const RejectedMethod&) = default; ///< member by member
 };
 
 /// What was found out about an endpoint before the first question.
 struct ScoringReport {
+  /// The method that is used.
   ScoringMethod method{};
   /// As in `ScoringOptions::server`; "unknown" where it does not say.
   std::string server{};
@@ -143,16 +145,18 @@ struct ScoringReport {
   bool several_at_once = false;
   /// The probe's scores of " Paris" and " banana" after "The capital of France is". The first is higher.
   ScoredContinuation likely{};
+  /// The score of " banana".
   ScoredContinuation unlikely{};
   /// How far the score of " Paris" moved when it was asked for again; at most 0.01. 0 where a model is asked
   /// to choose and was asked once.
   double repeat_difference = 0;
+  /// Best first.
   std::vector<RejectedMethod> rejected{};
   /// Requests that were sent to find out, and what they cost.
   int requests = 0;
-  Usage usage{};
+  Usage usage{}; ///< what they cost
 
-  friend bool operator==(const ScoringReport&, const ScoringReport&) = default;
+  friend bool operator==(const ScoringReport&, const ScoringReport&) = default; ///< member by member
 };
 
 /// What came of a question.
@@ -163,6 +167,7 @@ struct ScoringAnswer {
   ScoringMethod method{};
   /// Whether all scores are log-probabilities of the continuations themselves.
   bool exact = false;
+  /// `none` if there are scores.
   ChatFailure failure = ChatFailure::none;
   /// One sentence on the failure, without secrets.
   std::string message{};
@@ -170,9 +175,9 @@ struct ScoringAnswer {
   Usage usage{};
   /// Requests that were sent, and whether the endpoint counted the tokens of all of them.
   int requests = 0;
-  bool counted = true;
+  bool counted = true; ///< whether the endpoint counted the tokens of all requests
 
-  friend bool operator==(const ScoringAnswer&, const ScoringAnswer&) = default;
+  friend bool operator==(const ScoringAnswer&, const ScoringAnswer&) = default; ///< member by member
 };
 
 } // namespace mtmc

@@ -19,12 +19,14 @@ namespace mtmc::inline MTMC_ABI {
 struct Price {
   /// The model's name, or its beginning and a `*`; the first entry that fits counts.
   std::string model;
+  /// Of a million tokens of questions.
   double prompt = 0;
+  /// Of a million tokens of answers.
   double completion = 0;
   /// Of prompt tokens that the provider's cache held; as `prompt` if not given.
   std::optional<double> cached{};
 
-  friend bool operator==(const Price&, const Price&) = default;
+  friend bool operator==(const Price&, const Price&) = default; ///< member by member
 };
 
 /// The host's prices. An empty table makes everything free.
@@ -51,10 +53,10 @@ using PriceTable = std::vector<Price>;
 
 /// The most that may be spent; 0 = no cap.
 struct SpendingCaps {
-  std::int64_t tokens = 0;
-  double cost = 0;
+  std::int64_t tokens = 0; ///< of questions and answers together
+  double cost = 0;         ///< in the currency of the price table
 
-  friend bool operator==(const SpendingCaps&, const SpendingCaps&) = default;
+  friend bool operator==(const SpendingCaps&, const SpendingCaps&) = default; ///< member by member
 };
 
 /// What was spent, and what requests under way may still spend. Copies are the same account, which may be
@@ -69,12 +71,14 @@ class Spending {
   };
 
 public:
+  /// An account on which nothing has been spent.
   explicit Spending(SpendingCaps caps = {}) : state_(std::make_shared<State>()) { state_->caps = caps; }
 
   /// A part of the caps that is set aside; what is not settled when it dies counts as spent in full, because
   /// it may have been.
   class Reservation {
   public:
+    /// Takes over what the other holds; the other is empty.
     Reservation(Reservation&& other) noexcept
         : state_(std::exchange(other.state_, nullptr)), held_(std::move(other.held_)) {}
     Reservation& operator=(Reservation&&) = delete;
@@ -128,6 +132,7 @@ public:
     const std::scoped_lock lock(state_->lock);
     return state_->spent;
   }
+  /// The most that may be spent.
   [[nodiscard]] const SpendingCaps& caps() const noexcept { return state_->caps; }
 
 private:

@@ -22,10 +22,10 @@ namespace mtmc::inline MTMC_ABI {
 
 /// One header line, without line ends.
 struct HttpHeader {
-  std::string name;
-  std::string value;
+  std::string name;  ///< as sent; compare without regard to case
+  std::string value; ///< the text after the colon
 
-  friend bool operator==(const HttpHeader&, const HttpHeader&) = default;
+  friend bool operator==(const HttpHeader&, const HttpHeader&) = default; ///< member by member
 };
 
 namespace detail {
@@ -47,17 +47,19 @@ namespace detail {
 
 /// What is sent.
 struct HttpRequest {
+  /// The HTTP method.
   std::string method = "POST";
   /// Absolute, with scheme: "https://host:port/path".
   std::string url;
   /// Secrets (`Authorization`, `api-key`, ...) are among them: what logs or records a request leaves them
   /// out.
   std::vector<HttpHeader> headers{};
+  /// What is sent after the headers; may be empty.
   std::string body{};
   /// What the request is called in records and batches, such as "gemm-3-0"; never sent.
   std::string label{};
 
-  friend bool operator==(const HttpRequest&, const HttpRequest&) = default;
+  friend bool operator==(const HttpRequest&, const HttpRequest&) = default; ///< member by member
 };
 
 /// Why no whole answer came. The list is closed.
@@ -109,9 +111,11 @@ inline constexpr EnumName<TransportFailure> transport_failure_names[] = {
 struct HttpResponse {
   /// 0 where no status line came.
   int status = 0;
+  /// In the order they came.
   std::vector<HttpHeader> headers{};
   /// Without what a sink took; what came before a failure is kept.
   std::string body{};
+  /// Why there is no answer; `none` if there is one.
   TransportFailure failure = TransportFailure::none;
   /// On a failure: one sentence, without secrets. `pending`: the id alone.
   std::string message{};
@@ -123,7 +127,7 @@ struct HttpResponse {
   /// A whole answer of status 2xx.
   [[nodiscard]] bool ok() const noexcept { return arrived() && status >= 200 && status < 300; }
 
-  friend bool operator==(const HttpResponse&, const HttpResponse&) = default;
+  friend bool operator==(const HttpResponse&, const HttpResponse&) = default; ///< member by member
 };
 
 /// Takes the body of a 2xx answer piece by piece, as it comes. False ends the exchange as `cancelled`.
@@ -142,6 +146,7 @@ concept Transport = requires(T& transport, const HttpRequest& request, const Bod
 /// Any transport; copies share it.
 class AnyTransport {
 public:
+  /// Holds any transport.
   template <class T>
     requires(!std::same_as<std::remove_cvref_t<T>, AnyTransport> && Transport<std::remove_cvref_t<T>>)
   AnyTransport(T&& transport) // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
@@ -151,6 +156,7 @@ public:
           return static_cast<std::remove_cvref_t<T>*>(held)->send(request, sink, deadline, std::move(stop));
         }) {}
 
+  /// `Transport::send` of what is held.
   [[nodiscard]] HttpResponse send(const HttpRequest& request, const BodySink& sink, Deadline deadline,
                                   std::stop_token stop) {
     return send_(held_.get(), request, sink, deadline, std::move(stop));

@@ -19,9 +19,10 @@ inline constexpr const char* occupancy = "occupancy";
 inline constexpr const char* blocks_per_unit = "blocks_per_unit";
 /// What the occupancy would be if only one thing were scarce: the least of them is the occupancy.
 inline constexpr const char* occupancy_by_registers = "occupancy_by_registers";
+/// If only shared memory were scarce.
 inline constexpr const char* occupancy_by_shared_memory = "occupancy_by_shared_memory";
-inline constexpr const char* occupancy_by_threads = "occupancy_by_threads";
-inline constexpr const char* occupancy_by_blocks = "occupancy_by_blocks";
+inline constexpr const char* occupancy_by_threads = "occupancy_by_threads"; ///< if only threads were scarce
+inline constexpr const char* occupancy_by_blocks = "occupancy_by_blocks";   ///< if only blocks were scarce
 } // namespace resource_key
 
 /// What limits the occupancy that `resources` tell: "registers", "shared memory", "threads" (of a block,

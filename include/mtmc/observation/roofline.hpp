@@ -17,6 +17,7 @@ struct Roofline {
   /// Measured of one call.
   double seconds = 0;
 
+  /// The least time of a call: the longer of the two.
   [[nodiscard]] double bound() const noexcept { return std::max(memory_seconds, compute_seconds); }
 };
 

@@ -15,13 +15,17 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// Settings of the policies that ask a chat model.
 struct ChatPolicyOptions {
   /// Questions asked for one choice; with more than one, each answer is a vote.
   int votes = 1;
   /// With a single vote: probability that is spread over all legal actions, so that none is impossible.
   double uniform = 0.1;
+  /// Largest answer, reasoning included.
   std::int64_t max_tokens = 4096;
+  /// Nothing = the endpoint's default.
   std::optional<double> temperature{};
+  /// "low", "medium", "high", ... as the endpoint names it; empty = its default.
   std::string reasoning_effort{};
   /// Longest time of one choice, in seconds.
   double seconds = 600;
@@ -36,13 +40,16 @@ struct ChatPolicyOptions {
 /// be led by a model would be led by chance.
 class ChatPolicy {
 public:
+  /// Takes over the client, and with it the endpoint.
   explicit ChatPolicy(ChatClient client, ChatPolicyOptions options = {})
       : client_(std::move(client)), options_(std::move(options)) {}
 
+  /// Asks the model which action comes next. See above for what is thrown.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token stop);
   /// What is sent for a choice.
   [[nodiscard]] ChatRequest question(const Observation& seen, std::span<const Action> legal) const;
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const;
 
 private:
@@ -55,6 +62,7 @@ private:
 /// The same without an action space: the model says in one sentence which optimisation to apply, or to stop.
 class FreeFormPolicy {
 public:
+  /// Takes over the client, and with it the endpoint.
   explicit FreeFormPolicy(ChatClient client, ChatPolicyOptions options = {})
       : client_(std::move(client)), options_(std::move(options)) {}
 
@@ -64,7 +72,9 @@ public:
   /// Takes what was proposed, and says what that cost.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token stop);
+  /// What the model is asked.
   [[nodiscard]] ChatRequest question(const Observation& seen) const;
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const;
 
 private:

@@ -15,7 +15,9 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// Settings of an `HttpPolicy`.
 struct HttpPolicyOptions {
+  /// How the model wants to be asked.
   PolicyCard card{};
   /// Model, adapter and method of the card, where it names them, go before these.
   ScoringOptions scoring{};
@@ -32,7 +34,7 @@ struct HttpPolicyOptions {
 /// without its regions as well. Actions of equal text get equal probabilities.
 class HttpPolicy {
 public:
-  static constexpr int max_concurrency = 1;
+  static constexpr int max_concurrency = 1; ///< One question at a time
 
   /// Asks the endpoint what it can do, see `ContinuationScorer`. Throws `Error`: `mtmc.net.003` where no way
   /// of scoring works, `mtmc.policy.001` for a malformed card, or one of another model or chat template.
@@ -47,6 +49,7 @@ public:
 
   /// What was found out about the endpoint.
   [[nodiscard]] const ScoringReport& report() const noexcept { return scorer_.report(); }
+  /// How the model is asked.
   [[nodiscard]] const PolicyCard& card() const noexcept { return card_; }
   /// Tokens and seconds of all questions so far, those of the start included.
   [[nodiscard]] const Usage& usage() const noexcept { return usage_; }

@@ -72,6 +72,7 @@ struct PolicyCard {
   std::string prompt_template{default_policy_template};
   /// Between the prompt and the text of an action.
   std::string separator = " ";
+  /// What a score is divided by.
   ScoreNormalization normalization = ScoreNormalization::token_mean;
   /// Scores are divided by it before they become probabilities; above 0.
   double temperature = 1;
@@ -81,16 +82,18 @@ struct PolicyCard {
   std::string adapter{};
   /// The only method it may be scored with (a policy that was trained on letters, say).
   std::optional<ScoringMethod> method{};
+  /// How regions are named in actions.
   RegionNames region_names = RegionNames::text;
   /// SHA-256 of the chat template that `prompt_template` was written after; empty = not said.
   std::string chat_template_hash{};
   /// Newest steps shown, at least 0, and whether the kernel's lines are numbered.
   int history = 8;
+  /// Number the kernel's lines.
   bool line_numbers = true;
   /// Facts of the training (data, rewards, steps, ...): JSON text, kept as it is; empty = none.
   std::string training{};
 
-  friend bool operator==(const PolicyCard&, const PolicyCard&) = default;
+  friend bool operator==(const PolicyCard&, const PolicyCard&) = default; ///< member by member
 };
 
 /// The card that asks an untrained model as the paper does: sums, temperature 1.

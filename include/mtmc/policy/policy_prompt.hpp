@@ -37,7 +37,7 @@ struct PolicyPrompt {
   /// One for each legal action, in their order; equal ones are possible.
   std::vector<std::string> continuations;
 
-  friend bool operator==(const PolicyPrompt&, const PolicyPrompt&) = default;
+  friend bool operator==(const PolicyPrompt&, const PolicyPrompt&) = default; ///< member by member
 };
 
 namespace detail {

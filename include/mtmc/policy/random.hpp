@@ -17,6 +17,7 @@ public:
   /// actions.
   explicit RandomPolicy(double stop_probability = 0.0) : stop_probability_(stop_probability) {}
 
+  /// Equal shares for all legal actions but `stop`.
   [[nodiscard]] ActionDistribution distribution(const Observation&, std::span<const Action> legal,
                                                 std::stop_token) {
     ActionDistribution answer;
@@ -34,6 +35,7 @@ public:
     return answer;
   }
 
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const { return "random, stop " + std::to_string(stop_probability_); }
 
 private:

@@ -20,8 +20,10 @@ namespace mtmc::inline MTMC_ABI {
 /// means the first legal action of its type, once. Deterministic; no state.
 class ReplayPolicy {
 public:
+  /// Follows this sequence.
   explicit ReplayPolicy(ReplaySequence sequence) : sequence_(std::move(sequence)) {}
 
+  /// Prefers the next step of the sequence. See above.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token) const {
     std::vector<double> weights(legal.size(), 0.0);
@@ -52,6 +54,7 @@ public:
     return answer;
   }
 
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const {
     return "replay, " + std::to_string(sequence_.steps.size()) + " steps";
   }

@@ -42,13 +42,14 @@ struct RulesPolicyOptions {
   /// Factor on an action that was tried before: on a type and region that failed, and on one that was already
   /// kept.
   double tried_factor = 0.5;
-  double repeated_factor = 0.3;
+  double repeated_factor = 0.3; ///< on a type and region that was already kept
 };
 
 /// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own)
 /// from the roofline's bottleneck, the headroom and the structure of each region. Deterministic; no state.
 class RulesPolicy {
 public:
+  /// With the default tables.
   explicit RulesPolicy(RulesPolicyOptions options = {})
       : RulesPolicy(options, default_rules(), default_gpu_rules()) {}
   /// With the host's own table, also on GPUs; the first row that holds decides.
@@ -58,9 +59,11 @@ public:
   RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules, std::vector<Rule> gpu_rules)
       : options_(options), rules_(std::move(rules)), gpu_rules_(std::move(gpu_rules)) {}
 
+  /// Weighs the legal actions by the tables.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token);
 
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const;
 
 private:

@@ -22,6 +22,7 @@ public:
   /// `space`: where intents and principles are found; the loop's own.
   explicit SinglePassPolicy(ActionSpace space = ActionSpace::extended()) : space_(std::move(space)) {}
 
+  /// The one action that asks for everything at once.
   [[nodiscard]] std::vector<Action> propose(const Observation& seen, std::span<const Action> legal,
                                             std::stop_token) const {
     if (seen.step > 0) return {};
@@ -45,6 +46,7 @@ public:
     return {std::move(action)};
   }
 
+  /// Takes that action first, then stops.
   [[nodiscard]] ActionDistribution distribution(const Observation&, std::span<const Action> legal,
                                                 std::stop_token) const {
     ActionDistribution result;
@@ -54,6 +56,7 @@ public:
     return result;
   }
 
+  /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const { return "single pass"; }
 
 private:

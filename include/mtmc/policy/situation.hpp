@@ -62,7 +62,9 @@ inline constexpr EnumName<OccupancyLimiter> occupancy_limiter_names[] = {
 
 /// The roofline of one kernel on one device, and what the compiler and the launches make of the device.
 struct Situation {
+  /// What limits the kernel.
   Bottleneck bottleneck = Bottleneck::unknown;
+  /// How far it is from the bound.
   Headroom headroom = Headroom::high;
   /// Part of the bound that is reached, in [0, 1]; 0 if unknown.
   double reached = 0;
@@ -70,6 +72,7 @@ struct Situation {
   std::size_t launches = 0;
   /// Bytes of the cache nearest to one core alone, and of the largest level.
   double private_cache_bytes = 0;
+  /// Bytes of the largest level.
   double last_cache_bytes = 0;
   /// The device is a GPU.
   bool gpu = false;
@@ -78,12 +81,13 @@ struct Situation {
   /// Registers of a thread and bytes that it spills, as the evaluation reports them; 0 = none, or not
   /// reported.
   double registers = 0;
+  /// Bytes a thread spills.
   double spilled_bytes = 0;
   /// Part of the threads a multiprocessor can hold that are resident, in (0, 1]: as the evaluation reports it
   /// (`occupancy`), else estimated from registers, shared memory and the threads of a block. Nothing where
   /// that cannot be done.
   std::optional<double> occupancy{};
-  OccupancyLimiter limiter = OccupancyLimiter::unknown;
+  OccupancyLimiter limiter = OccupancyLimiter::unknown; ///< what keeps the occupancy low
 };
 
 namespace detail {

@@ -11,6 +11,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// How `TerminalReport` writes.
 struct TerminalReportOptions {
+  /// When something is done.
   enum class When { automatic, always, never };
   /// Colours; automatic: on a terminal. (The environment is not asked: a host that honours `NO_COLOR` says
   /// `never`.)
@@ -35,6 +36,7 @@ struct TerminalReportOptions {
 /// The stream must stay open as long as the observer is used; the report itself may go.
 class TerminalReport {
 public:
+  /// Writes to `stream`, which is not closed.
   explicit TerminalReport(std::FILE* stream, TerminalReportOptions options = {});
 
   /// The functions to hand to a loop. Several loops may share them, one after the other.

@@ -27,6 +27,7 @@ namespace mtmc::inline MTMC_ABI {
 struct ProcessExit {
   /// `lost`: it ended, but its status went elsewhere, because the host ignores SIGCHLD or reaps all children.
   enum class Kind { exited, signalled, lost };
+  /// How it ended.
   Kind kind = Kind::lost;
   /// The exit code (`exited`) or the number of the signal (`signalled`).
   int code = 0;
@@ -75,7 +76,9 @@ class ChildProcess {
 public:
   /// Starts the program. Throws ProcessStartError if that fails.
   explicit ChildProcess(const ChildOptions& options);
+  /// Takes over what the other holds; the other is empty.
   ChildProcess(ChildProcess&& other) noexcept;
+  /// Takes over what the other holds.
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   /// Kills the group and reaps the child.
   ~ChildProcess() { end(); }

@@ -23,7 +23,7 @@ namespace mtmc::inline MTMC_ABI {
 /// the turnstile meanwhile, so that a stream of sharers cannot keep it waiting for ever. The files are made
 /// with mode 0600, are never removed (a file removed while somebody waits for it would be two locks), and
 /// must belong to this user. A default-constructed lock locks nothing. May be used from several threads;
-/// whoever holds it must not ask for it again before letting go, or may wait for himself.
+/// a thread that holds it must not ask for it again before it lets go: it would wait for itself.
 class DeviceLock {
 public:
   /// Holds the lock while it lives.

@@ -17,6 +17,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A section of an ELF file.
 struct ElfSection {
+  /// Such as ".text".
   std::string name{};
   /// SHT_... of <elf.h>.
   std::uint32_t type = SHT_NULL;
@@ -25,14 +26,19 @@ struct ElfSection {
   /// Bytes in memory; also where the file holds none of them (SHT_NOBITS).
   std::uint64_t size = 0;
 
+  /// Whether it lies in memory at run time.
   [[nodiscard]] bool allocated() const noexcept { return (flags & SHF_ALLOC) != 0; }
+  /// Whether it may be written at run time.
   [[nodiscard]] bool writable() const noexcept { return (flags & SHF_WRITE) != 0; }
+  /// Whether it holds code.
   [[nodiscard]] bool executable() const noexcept { return (flags & SHF_EXECINSTR) != 0; }
+  /// Whether each thread has its own.
   [[nodiscard]] bool thread_local_storage() const noexcept { return (flags & SHF_TLS) != 0; }
 };
 
 /// A symbol of an ELF file.
 struct ElfSymbol {
+  /// As the linker knows it.
   std::string name{};
   /// STB_... of <elf.h>.
   std::uint8_t binding = STB_LOCAL;
@@ -40,8 +46,9 @@ struct ElfSymbol {
   std::uint8_t type = STT_NOTYPE;
   /// Index into `ElfFile::sections`, or one of the reserved SHN_... numbers.
   std::uint32_t section = SHN_UNDEF;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0; ///< in bytes; 0 = unknown
 
+  /// Whether this file defines it.
   [[nodiscard]] bool defined() const noexcept { return section != SHN_UNDEF; }
 };
 
@@ -49,7 +56,9 @@ struct ElfSymbol {
 struct ElfFile {
   /// ET_... of <elf.h>: ET_REL for an object file, ET_DYN for a shared object.
   std::uint16_t type = ET_NONE;
+  /// EM_... of <elf.h>.
   std::uint16_t machine = EM_NONE;
+  /// In the order of the section table.
   std::vector<ElfSection> sections{};
   /// Those of the full table (`.symtab`); where a file has none, those for the dynamic linker.
   std::vector<ElfSymbol> symbols{};

@@ -22,6 +22,7 @@ using Symbols = std::map<std::string, std::int64_t, std::less<>>;
 /// what to do about it.
 class ExpressionError : public std::runtime_error {
 public:
+  /// `position`: offset of the place in the text, in bytes.
   ExpressionError(const std::string& message, std::size_t position)
       : std::runtime_error{message}, position_{position} {}
 

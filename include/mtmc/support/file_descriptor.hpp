@@ -13,7 +13,9 @@ public:
   FileDescriptor() noexcept = default;
   /// Takes over `descriptor`, which may be -1, the failure value of open() and its like.
   explicit FileDescriptor(int descriptor) noexcept : descriptor_{descriptor < 0 ? -1 : descriptor} {}
+  /// Takes over what the other holds; the other is empty.
   FileDescriptor(FileDescriptor&& other) noexcept : descriptor_{other.release()} {}
+  /// Takes over what the other holds.
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     if (this != &other) reset(other.release());
     return *this;

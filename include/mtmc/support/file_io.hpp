@@ -26,7 +26,8 @@ namespace detail {
 /// Writes all of `text`. 0, or the errno value of the failure.
 [[nodiscard]] int write_all(int descriptor, std::string_view text) noexcept;
 
-/// All bytes of an open file from its start, wherever it is being read or written; what can be had of it.
+/// All bytes of an open file from its start, wherever it is being read or written; as many of them as can be
+/// read.
 [[nodiscard]] std::string content_of(int descriptor);
 
 /// The folder that an entry lies in: "." for a bare name.

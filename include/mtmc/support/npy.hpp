@@ -25,6 +25,7 @@ namespace mtmc::inline MTMC_ABI {
 /// it.
 class NpyError : public std::runtime_error {
 public:
+  /// `message` becomes `what()`.
   NpyError(const std::string& message, std::string remedy)
       : std::runtime_error(message), remedy_(std::move(remedy)) {}
 
@@ -48,7 +49,7 @@ struct NpyHeader {
   std::vector<std::int64_t> shape;
   /// Where in the file the elements begin, and how many bytes they are.
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0; ///< of all elements
 };
 
 namespace detail {
@@ -106,6 +107,7 @@ public:
   /// file, `std::system_error`, whose what() names path, reason and remedy, if it cannot be read.
   explicit NpyFile(const std::string& path);
 
+  /// What the file says of its elements.
   [[nodiscard]] const NpyHeader& header() const noexcept { return header_; }
 
   /// All elements. Takes as much memory as the file is long. Throws `NpyError` if the file has become shorter

@@ -20,7 +20,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::size_t max_passed_descriptors = 4;
 
 /// The two ends of a connection that keeps packets apart (SOCK_SEQPACKET); empty, with errno set, if there is
-/// none to be had.
+/// none is available.
 [[nodiscard]] inline std::pair<FileDescriptor, FileDescriptor> packet_pair() noexcept {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return {};

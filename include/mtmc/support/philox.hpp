@@ -107,7 +107,7 @@ __attribute__((target("avx2"))) inline void philox_avx2(std::uint32_t* out, Phil
 
 /// The block of 128 random bits that belongs to `counter` and `key`: Philox4x32 with 10 rounds (Salmon et
 /// al., "Parallel random numbers: as easy as 1, 2, 3", SC11). A pure function, so that any element of any
-/// sequence can be had at once, in any order, on any device.
+/// sequence can be computed at once, in any order, on any device.
 [[nodiscard]] constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) noexcept {
   for (int round = 0; round < detail::philox_rounds; ++round) {
     const std::uint64_t left = std::uint64_t{detail::philox_multiplier_0} * counter[0];
@@ -155,16 +155,19 @@ inline void philox_fill(std::span<std::uint32_t> out, std::uint64_t key, std::ui
 }
 
 /// A sequential generator for seeded decisions: the words of `philox_fill` with key `seed` and the given
-/// stream, one after the other. Equal on every platform, unlike the distributions of <random>; also models
+/// stream, one after the other. Equal on every platform, unlike the distributions of `<random>`; also models
 /// std::uniform_random_bit_generator. Not for secrets: see random_key_from_os() for a key.
 class PhiloxEngine {
 public:
-  using result_type = std::uint32_t;
+  using result_type = std::uint32_t; ///< what `operator()` answers
 
+  /// The sequence that belongs to a key and one of its streams.
   explicit PhiloxEngine(std::uint64_t seed, std::uint64_t stream = 0) noexcept
       : seed_{seed}, stream_{stream} {}
 
+  /// Least value.
   [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  /// Largest value.
   [[nodiscard]] static constexpr result_type max() noexcept {
     return std::numeric_limits<result_type>::max();
   }

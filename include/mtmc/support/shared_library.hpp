@@ -10,7 +10,7 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Why a shared library or a symbol in it could not be had; `what()` keeps the loader's own words.
+/// Why a shared library or a symbol in it could not be opened; `what()` quotes the loader.
 class SharedLibraryError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -47,8 +47,10 @@ public:
                              "; install it, or name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d"};
   }
 
+  /// Takes over what the other holds; the other is empty.
   SharedLibrary(SharedLibrary&& other) noexcept
       : handle_{std::exchange(other.handle_, nullptr)}, name_{std::move(other.name_)} {}
+  /// Takes over what the other holds.
   SharedLibrary& operator=(SharedLibrary&& other) noexcept {
     if (this != &other) {
       close();

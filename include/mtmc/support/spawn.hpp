@@ -22,8 +22,8 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A descriptor of this process and the number under which the child finds it.
 struct PassedDescriptor {
-  int descriptor = -1;
-  int number = -1;
+  int descriptor = -1; ///< in this process
+  int number = -1;     ///< in the child
 };
 
 /// What to start, and with what.
@@ -55,6 +55,7 @@ struct ChildOptions {
 /// Why a process could not be started. `what()` names the command, the reason and the remedy.
 class ProcessStartError : public std::runtime_error {
 public:
+  /// `error_number`: the `errno` behind it.
   ProcessStartError(const std::string& message, int error_number)
       : std::runtime_error{message}, error_number_{error_number} {}
   /// The errno value behind it; 0 if the options themselves are wrong.

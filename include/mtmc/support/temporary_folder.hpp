@@ -45,8 +45,10 @@ class TemporaryFolder {
 public:
   /// Throws std::system_error, whose what() names the path, the reason and the remedy.
   explicit TemporaryFolder(const TemporaryFolderOptions& options = {});
+  /// Takes over what the other holds; the other is empty.
   TemporaryFolder(TemporaryFolder&& other) noexcept
       : path_{std::exchange(other.path_, std::string{})}, claim_{std::move(other.claim_)} {}
+  /// Takes over what the other holds.
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;
   ~TemporaryFolder() { remove(); }
 

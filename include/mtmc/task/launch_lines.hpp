@@ -49,37 +49,40 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A `scratch` line as written.
 struct ScratchLine {
-  std::string name;
-  DataType type = DataType::f32;
-  std::vector<std::string> extents;
-  int line = 0;
+  std::string name;                 ///< as other lines name it
+  DataType type = DataType::f32;    ///< type of an element
+  std::vector<std::string> extents; ///< expressions, outermost first
+  int line = 0;                     ///< 1-based line in the kernel's text
 
-  friend bool operator==(const ScratchLine&, const ScratchLine&) = default;
+  friend bool operator==(const ScratchLine&, const ScratchLine&) = default; ///< member by member
 };
 
 /// A `launch` line as written.
 struct LaunchLine {
+  /// Name of the function.
   std::string entry;
   /// Expressions of the grid and the block, x first; empty without `<<<...>>>`.
   std::vector<std::string> grid;
+  /// Expressions of the block, x first.
   std::vector<std::string> block;
   /// Expression of the dynamic shared memory in bytes; empty = 0.
   std::string shared_bytes;
   /// Argument texts in order.
   std::vector<std::string> arguments;
+  /// 1-based line in the kernel's text.
   int line = 0;
   /// Expressions of the cluster, x first; empty = none.
   std::vector<std::string> cluster{};
 
-  friend bool operator==(const LaunchLine&, const LaunchLine&) = default;
+  friend bool operator==(const LaunchLine&, const LaunchLine&) = default; ///< member by member
 };
 
 /// All launch lines of one kernel, in the order of the text.
 struct LaunchLines {
-  std::vector<ScratchLine> scratch;
-  std::vector<LaunchLine> launches;
+  std::vector<ScratchLine> scratch; ///< in the order of the text
+  std::vector<LaunchLine> launches; ///< in the order of the text
 
-  friend bool operator==(const LaunchLines&, const LaunchLines&) = default;
+  friend bool operator==(const LaunchLines&, const LaunchLines&) = default; ///< member by member
 };
 
 namespace detail {

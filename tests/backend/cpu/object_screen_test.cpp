@@ -16,8 +16,8 @@ CompileResult<CpuProgram> compiled(const std::string& text, std::vector<std::str
   CpuBackend* backend = &plain;
   std::optional<CpuBackend> special;
   if (!functions.empty())
-    backend =
-        &special.emplace(CpuBackendOptions{.allowed_functions = functions, .defences = {.text_screen = false}});
+    backend = &special.emplace(
+        CpuBackendOptions{.allowed_functions = functions, .defences = {.text_screen = false}});
   return compile(*backend, vector_task("//@ launch f(x, y, n)\n" + text));
 }
 std::string refused(const std::string& text) {

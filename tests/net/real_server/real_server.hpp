@@ -33,7 +33,7 @@ inline std::string folder() {
 class Server {
 public:
   /// `options`: more of `start`, such as "--own-server". Null, after a message that skips the test, where the
-  /// server cannot be had; a failed test where it does not start.
+  /// server is not available; a failed test where it does not start.
   static std::unique_ptr<Server> start(const std::vector<std::string>& options = {}) {
     if (folder().empty()) {
       MESSAGE(

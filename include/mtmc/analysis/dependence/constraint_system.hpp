@@ -23,13 +23,13 @@ namespace mtmc::inline MTMC_ABI {
 /// is used up: a step for each row that is made and each that it is compared with.
 class ConstraintSystem {
 public:
-  static constexpr std::size_t max_unknowns = 24;
-  static constexpr std::size_t max_constraints = 120;
+  static constexpr std::size_t max_unknowns = 24;     ///< more unknowns than this are not taken
+  static constexpr std::size_t max_constraints = 120; ///< more constraints than this are not kept
 
   /// sum of coefficients[i] * unknown i, plus constant.
   struct Row {
-    std::array<std::int64_t, max_unknowns> coefficients{};
-    std::int64_t constant = 0;
+    std::array<std::int64_t, max_unknowns> coefficients{}; ///< factor of each unknown
+    std::int64_t constant = 0;                             ///< what is added to the sum
   };
 
   /// Demands that the row is 0.

@@ -36,8 +36,11 @@ enum class ReductionOperation : std::uint8_t { none, sum, product, minimum, maxi
 
 /// A variable of a function: a parameter, a local, or a global it mentions.
 struct Variable {
+  /// Where it comes from.
   enum class Kind : std::uint8_t { parameter, local, global };
+  /// Where it comes from.
   Kind kind = Kind::local;
+  /// As the text names it.
   std::string name;
   /// Type with pointers, as written: `const float*`.
   std::string type{};
@@ -45,8 +48,11 @@ struct Variable {
   const LoopInfo* loop = nullptr;
   /// The declarator or parameter; null for globals.
   const SyntaxNode* declaration = nullptr;
+  /// Declared as a pointer.
   bool pointer = false;
+  /// Declared as an array.
   bool array = false;
+  /// Of a floating-point type, or pointing to one.
   bool floating = false;
   /// A static local or a global: it outlives the call.
   bool persistent = false;
@@ -72,7 +78,9 @@ enum class ArrayPlace : std::uint8_t {
 struct Array {
   /// The parameter, local array or global behind it.
   const Variable* variable = nullptr;
+  /// The buffer's name, or the variable's.
   std::string name{};
+  /// Type of an element, as written.
   std::string element_type{};
   /// Bytes of an element; 4 where the type is not known.
   int element_size = 4;
@@ -84,6 +92,7 @@ struct Array {
   /// Declared in the function: nobody else sees it, and each iteration of the loop it is declared in has its
   /// own.
   bool local = false;
+  /// Which threads see it.
   ArrayPlace place = ArrayPlace::common;
   /// Nobody writes it while the function runs: all that refer to it do so through `const`.
   bool constant = false;
@@ -93,10 +102,13 @@ struct Array {
 
 /// One read or write of an element of an array.
 struct Access {
+  /// The array that is accessed.
   const Array* array = nullptr;
+  /// A write; else a read.
   bool write = false;
   /// The expression and the statement it stands in.
   const SyntaxNode* node = nullptr;
+  /// The statement that `node` stands in.
   const SyntaxNode* statement = nullptr;
   /// Innermost loop around it, or null.
   const LoopInfo* loop = nullptr;
@@ -119,16 +131,22 @@ struct Access {
 
 /// One read or write of a scalar variable.
 struct ScalarUse {
+  /// The variable that is used.
   const Variable* variable = nullptr;
+  /// A write; else a read.
   bool write = false;
+  /// The expression.
   const SyntaxNode* node = nullptr;
+  /// The statement it stands in.
   const SyntaxNode* statement = nullptr;
+  /// The innermost loop around it, or null.
   const LoopInfo* loop = nullptr;
   /// The operation if it is the read or the write of an update `s = s op value`.
   ReductionOperation update = ReductionOperation::none;
   /// The innermost branch or loop that decides whether it happens at all; an index into
   /// `FunctionAnalysis::guards`.
   std::size_t guard = 0;
+  /// Position among all accesses and uses in the order of execution, as `Access::order`.
   std::size_t order = 0;
 };
 

@@ -33,12 +33,16 @@ enum class Directions : std::uint8_t { none = 0, less = 1, equal = 2, greater = 
 
 /// A dependence between two array accesses: the sink must come after the source.
 struct Dependence {
+  /// Flow (write, read), anti (read, write) or output (write, write).
   DependenceKind kind = DependenceKind::flow;
+  /// The access that comes first.
   const Access* source = nullptr;
+  /// The access that must stay behind it.
   const Access* sink = nullptr;
   /// Loops around both, outermost first; one direction and one distance per loop. Directions relate the
   /// source's iteration to the sink's: `less` = the sink is in a later iteration.
   std::vector<const LoopInfo*> loops{};
+  /// For each of `loops`, in which order the two iterations may stand.
   std::vector<Directions> directions{};
   /// Sink's minus source's iteration, counted in iterations, where it is one constant.
   std::vector<std::optional<std::int64_t>> distances{};
@@ -49,8 +53,11 @@ struct Dependence {
 
 /// Something a statement does that the analyses cannot see through.
 struct OpaqueEffect {
+  /// The statement or expression.
   const SyntaxNode* node = nullptr;
+  /// The innermost loop around it, or null.
   const LoopInfo* loop = nullptr;
+  /// 1-based line.
   int line = 0;
   /// "opaque text", "call of printf with unknown effects", ...
   std::string reason{};
@@ -66,7 +73,9 @@ struct Guard {
 
 /// A place where the threads of a block wait for each other or exchange values: nothing moves across it.
 struct Barrier {
+  /// The statement.
   const SyntaxNode* node = nullptr;
+  /// The innermost loop around it, or null.
   const LoopInfo* loop = nullptr;
   /// `warp` or `block`.
   Synchronization scope = Synchronization::block;
@@ -77,37 +86,47 @@ struct Barrier {
 /// A comparison of a branch around work, or the opposite of one that returns early: `below < limit` wherever
 /// something with an order in [first, last) happens.
 struct GuardBound {
-  Polynomial below{};
-  Polynomial limit{};
-  std::size_t first = 0;
-  std::size_t last = 0;
+  Polynomial below{};    ///< the smaller side
+  Polynomial limit{};    ///< the larger side, excluded
+  std::size_t first = 0; ///< first position in the order for which it holds
+  std::size_t last = 0;  ///< the position behind the last one
 };
 
 /// A call in a function.
 struct CallSite {
-  std::string name{};
-  const SyntaxNode* node = nullptr;
-  const LoopInfo* loop = nullptr;
-  bool transcendental = false;
+  std::string name{};               ///< of the function that is called
+  const SyntaxNode* node = nullptr; ///< the call expression
+  const LoopInfo* loop = nullptr;   ///< the innermost loop around it, or null
+  bool transcendental = false;      ///< `exp`, `sin`, `pow`, ...: many operations for one call
 };
 
 /// What is known of one function. Its parts point at each other and into the syntax tree.
 struct FunctionAnalysis {
+  /// The function's definition.
   const SyntaxNode* node = nullptr;
+  /// As the text names it.
   std::string name{};
   /// Stable path: its name, "f#2" for the second of that name.
   std::string path{};
+  /// Parameters, locals and the globals it mentions.
   std::deque<Variable> variables{};
+  /// Integers known by name.
   std::deque<Symbol> symbols{};
+  /// What its accesses refer to.
   std::deque<Array> arrays{};
   /// All loops in the order of the text.
   std::deque<LoopInfo> loops{};
   /// The same by statement.
   std::unordered_map<const SyntaxNode*, const LoopInfo*> loop_of{};
+  /// Accesses of arrays, in order.
   std::deque<Access> accesses{};
+  /// Uses of scalars, in order.
   std::vector<ScalarUse> scalar_uses{};
+  /// Branches and loops that decide whether something happens.
   std::vector<Guard> guards{};
+  /// What the analyses cannot see through.
   std::vector<OpaqueEffect> opaque{};
+  /// Calls, in order.
   std::vector<CallSite> calls{};
   /// In the order of the text.
   std::vector<Barrier> barriers{};
@@ -121,6 +140,7 @@ struct FunctionAnalysis {
   std::vector<Polynomial> assumptions{};
   /// Floating-point operations outside all loops.
   double flops = 0;
+  /// There is a branch outside all loops.
   bool branches = false;
   /// What proofs about the function may still cost; questions asked later (legality.hpp) spend it, too. All
   /// functions of a text share one.

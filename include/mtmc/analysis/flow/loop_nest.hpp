@@ -25,7 +25,9 @@ struct Variable;
 /// (`++i`, `i--`, `i += 4`, `i = i - 2`), while nothing in the body assigns the variable or anything in the
 /// bound, and neither `break`, `return` nor `goto` leaves it.
 struct LoopInfo {
+  /// The loop's statement.
   const SyntaxNode* node = nullptr;
+  /// The function it stands in.
   const FunctionAnalysis* function = nullptr;
   /// The loop around it, or null.
   const LoopInfo* parent = nullptr;
@@ -36,10 +38,12 @@ struct LoopInfo {
   /// Position among the function's loops in the order of the text; those inside it follow, up to
   /// `last_inside` (excluded).
   std::size_t index = 0;
+  /// The index behind the last loop inside it.
   std::size_t last_inside = 0;
   /// Stable path, as in `Region::path`: "gemm/i/j".
   std::string path{};
 
+  /// Its number of iterations is known when it is entered.
   bool canonical = false;
   /// One sentence, empty for canonical loops.
   std::string why_not_canonical{};
@@ -51,11 +55,13 @@ struct LoopInfo {
   /// Type as declared in the loop's head ("int"); empty if the variable is declared outside (its value is
   /// then visible after the loop).
   std::string variable_type{};
+  /// Its variable; null if it is not canonical.
   const Variable* control = nullptr;
   /// The variable as a symbol of polynomials.
   const Symbol* symbol = nullptr;
   /// First value, as written, and the bound, as written: what the variable is compared with.
   const SyntaxNode* start_expression = nullptr;
+  /// The bound, as written.
   const SyntaxNode* bound_expression = nullptr;
   /// `<`, `<=`, `>`, `>=` or `!=`, read with the variable on the left. Empty where the head is canonical but
   /// not that plain (`i + 3 < n`, `i < n && i < m`): only `start` and `limits` tell the bounds then.
@@ -87,18 +93,25 @@ struct LoopInfo {
   bool branches = false;
   /// Directives right before it, as written after `#pragma `: "omp parallel for".
   std::vector<std::string> directives{};
+  /// 1-based line of its head.
   int first_line = 0;
+  /// 1-based line of its end.
   int last_line = 0;
   /// Where its parts stand in the lists of its function: [first, last) of `accesses`, `scalar_uses`, `calls`,
   /// `opaque` and `barriers`.
   struct Span {
-    std::size_t first = 0;
-    std::size_t last = 0;
+    std::size_t first = 0; ///< index of the first
+    std::size_t last = 0;  ///< index behind the last
   };
+  /// Of `FunctionAnalysis::accesses`.
   Span accesses{};
+  /// Of `FunctionAnalysis::scalar_uses`.
   Span scalar_uses{};
+  /// Of `FunctionAnalysis::calls`.
   Span calls{};
+  /// Of `FunctionAnalysis::opaque`.
   Span opaque{};
+  /// Of `FunctionAnalysis::barriers`.
   Span barriers{};
   /// The same for `Access::order` and `ScalarUse::order`.
   Span order{};
@@ -115,10 +128,12 @@ struct LoopInfo {
 
 /// One loop of a nest with what stands around the next one in its body.
 struct NestLevel {
+  /// The loop.
   const LoopInfo* loop = nullptr;
   /// Statements of the loop's body before the next loop of the nest (without the pragmas that belong to it)
   /// and after it. Both empty in the innermost level, whose statements are `body`.
   std::span<const SyntaxNode> before{};
+  /// The statements after the next loop.
   std::span<const SyntaxNode> after{};
   /// All statements of the loop's body.
   std::span<const SyntaxNode> body{};
@@ -129,7 +144,9 @@ struct LoopNest {
   /// Outermost first; never empty.
   std::vector<NestLevel> levels{};
 
+  /// Number of loops.
   [[nodiscard]] std::size_t size() const noexcept { return levels.size(); }
+  /// The loop at a level, 0 = outermost. Throws `std::out_of_range` beyond the innermost.
   [[nodiscard]] const LoopInfo& loop(std::size_t level) const { return *levels.at(level).loop; }
   /// Nothing but the next loop stands in the body of each loop from `first` up to the one before `last`.
   [[nodiscard]] bool perfect(std::size_t first, std::size_t last) const noexcept {

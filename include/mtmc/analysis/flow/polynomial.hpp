@@ -35,7 +35,9 @@ public:
 
   /// A product of symbols and a coefficient other than 0.
   struct Term {
+    /// Never 0.
     std::int64_t coefficient = 0;
+    /// How many symbols are multiplied.
     std::uint8_t degree = 0;
     /// The first `degree` are set, ordered by `Symbol::index`.
     std::array<const Symbol*, largest_degree> factors{};
@@ -68,7 +70,9 @@ public:
     return result;
   }
 
+  /// Whether its value is known at all.
   [[nodiscard]] bool defined() const noexcept { return defined_; }
+  /// Whether it is defined and 0 for all values of the symbols.
   [[nodiscard]] bool is_zero() const noexcept { return defined_ && terms_.empty(); }
   /// The terms, highest degree first; the constant, if any, is the last one.
   [[nodiscard]] const std::vector<Term>& terms() const noexcept { return terms_; }
@@ -114,11 +118,17 @@ public:
   /// often they occur: what a walk through all of it costs. See `Symbol::weight`.
   [[nodiscard]] std::size_t weight() const noexcept;
 
+  /// Sum; undefined where either operand is.
   Polynomial& operator+=(const Polynomial& other) { return *this = combine(*this, other, 1); }
+  /// Difference; undefined where either operand is.
   Polynomial& operator-=(const Polynomial& other) { return *this = combine(*this, other, -1); }
+  /// Sum; undefined where either operand is.
   friend Polynomial operator+(const Polynomial& a, const Polynomial& b) { return combine(a, b, 1); }
+  /// Difference; undefined where either operand is.
   friend Polynomial operator-(const Polynomial& a, const Polynomial& b) { return combine(a, b, -1); }
+  /// The negative; undefined where the operand is.
   friend Polynomial operator-(const Polynomial& a) { return combine({}, a, -1); }
+  /// Product; undefined where either operand is or the terms become too many.
   friend Polynomial operator*(const Polynomial& a, const Polynomial& b);
   /// Equal for all values of the symbols. Undefined ones are equal to nothing.
   friend bool operator==(const Polynomial& a, const Polynomial& b) {
@@ -146,6 +156,7 @@ private:
 /// whose origin is not understood. Two symbols are the same exactly if they are the same object; a name alone
 /// may be shadowed or assigned anew.
 struct Symbol {
+  /// What it stands for.
   enum class Kind : std::uint8_t {
     /// A variable with one value for the whole life of the symbol: a parameter, a constant, ...
     variable,
@@ -156,6 +167,7 @@ struct Symbol {
     /// A value nobody knows.
     unknown
   };
+  /// What it stands for.
   Kind kind = Kind::variable;
   /// As the text names it.
   std::string name;
@@ -167,6 +179,7 @@ struct Symbol {
   /// terms; `[]` for an element of an array that is never written, and others that cannot be evaluated. Of an
   /// unknown symbol: `iteration` if it is the number of the iteration of `loop`, counted from 0.
   std::string operation{};
+  /// Of a derived symbol: what `operation` is applied to.
   std::vector<Polynomial> operands{};
   /// 1, and the weights of the operands, or of the bounds if it is a loop's variable. Definitions that use
   /// others twice would double it with each level; what would weigh more than `heaviest` is an unknown symbol
@@ -234,6 +247,7 @@ inline void Polynomial::normalize() {
   limit_terms();
 }
 
+/// Product; undefined where either operand is or the terms become too many.
 inline Polynomial operator*(const Polynomial& a, const Polynomial& b) {
   if (!a.defined_ || !b.defined_) return Polynomial::undefined();
   Polynomial result;

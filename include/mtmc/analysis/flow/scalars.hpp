@@ -33,7 +33,9 @@ enum class ScalarRole : std::uint8_t {
 
 /// A scalar as seen from one loop.
 struct ScalarFacts {
+  /// The scalar.
   const Variable* variable = nullptr;
+  /// What the loop does with it.
   ScalarRole role = ScalarRole::invariant;
   /// Of a reduction.
   ReductionOperation operation = ReductionOperation::none;

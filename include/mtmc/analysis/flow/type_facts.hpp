@@ -13,12 +13,17 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Facts read off a type's text. Types that are not built in count as neither floating nor integer.
 struct TypeFacts {
+  /// A pointer or an array.
   bool pointer = false;
+  /// A C++ reference.
   bool reference = false;
   /// What it points to, or it itself, is const.
   bool constant = false;
+  /// Of a built-in floating-point type.
   bool floating = false;
+  /// Of a built-in integer type.
   bool integer = false;
+  /// An integer type without sign.
   bool is_unsigned = false;
   /// `static`, `__shared__`, `extern`, ...: the object outlives one pass through its declaration.
   bool persistent = false;

@@ -18,6 +18,7 @@ public:
   /// Some seconds at most; 1,000 lines of loop nests take about 2,000,000.
   static constexpr std::int64_t max_steps = 100'000'000;
 
+  /// A budget of so many steps.
   explicit WorkBudget(std::int64_t steps = max_steps) noexcept : left_(steps) {}
 
   /// Takes steps off; false if there are not that many left, now and ever after.

@@ -24,11 +24,9 @@
 ///
 /// Two ways are recognised, for every size of the task:
 /// - `FusionScope::thread`: both launches go through all elements of the buffer in row-major order, each
-/// element
-///   made at one point and needed at one point.
+///   element made at one point and needed at one point.
 /// - `FusionScope::block`: the buffer is rows of one length, and in both launches the threads that make or
-/// need
-///   elements of a row are those with the row's number; a block that owns whole rows can do both.
+///   need elements of a row are those with the row's number; a block that owns whole rows can do both.
 
 namespace mtmc::inline MTMC_ABI {
 

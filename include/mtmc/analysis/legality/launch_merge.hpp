@@ -23,8 +23,8 @@ namespace mtmc::inline MTMC_ABI {
 /// its body has one block a launch, which first declares the entry's parameters. Good for analysing, not for
 /// printing.
 struct MergedLaunches {
-  SyntaxNode function{};
-  LaunchText launch{};
+  SyntaxNode function{}; ///< one function that does the work of all the launches
+  LaunchText launch{};   ///< the launch line of that function
 };
 
 namespace detail {

@@ -16,6 +16,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Yes, or no and why.
 struct Legality {
+  /// Whether the transformation keeps the meaning.
   bool legal = false;
   /// One sentence without full stop, fit for a decline: "iterations of i depend on each other through A".
   /// Empty if legal.
@@ -28,16 +29,19 @@ struct Legality {
   /// The nest is imperfect between the loops in question: statements before and after the inner loops must be
   /// distributed into loops of their own.
   bool needs_distribution = false;
+  /// The same as `legal`.
   explicit operator bool() const noexcept { return legal; }
 };
 
 /// A reduction that a loop carries.
 struct Reduction {
+  /// The operation that combines the values.
   ReductionOperation operation = ReductionOperation::none;
   /// The scalar, or null.
   const Variable* scalar = nullptr;
   /// Else the array whose elements are updated, and one such write.
   const Array* array = nullptr;
+  /// One write of the updated element; null for a scalar.
   const Access* access = nullptr;
   /// The type of what is reduced ("float").
   std::string type{};

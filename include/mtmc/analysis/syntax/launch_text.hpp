@@ -21,13 +21,18 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A launch line of a tree.
 struct LaunchText {
+  /// The node of the line.
   const SyntaxNode* node = nullptr;
+  /// Name of the function that is launched.
   std::string entry{};
+  /// Texts of the arguments, in order.
   std::vector<std::string> arguments{};
   /// Expressions of the grid and the block, x first, and of the dynamic shared bytes; empty without
   /// `<<<...>>>`.
   std::vector<std::string> grid{};
+  /// Expressions of the block, x first.
   std::vector<std::string> block{};
+  /// Expression of the dynamic shared bytes.
   std::string shared_bytes{};
   /// Stable path: "launch:relu", "launch:relu#2".
   std::string path{};
@@ -35,10 +40,10 @@ struct LaunchText {
 
 /// A scratch line of a tree.
 struct ScratchText {
-  const SyntaxNode* node = nullptr;
-  std::string name{};
-  std::string type{};
-  std::vector<std::string> extents{};
+  const SyntaxNode* node = nullptr;   ///< the node of the line
+  std::string name{};                 ///< name of the scratch buffer
+  std::string type{};                 ///< data type of its elements, as written
+  std::vector<std::string> extents{}; ///< expressions of its extents, outermost first
 };
 
 namespace detail {
@@ -192,8 +197,8 @@ inline void collect_launches(const SyntaxNode& node, std::vector<LaunchText>& la
 
 /// The launch and scratch lines of a tree, in order.
 struct LaunchTexts {
-  std::vector<LaunchText> launches{};
-  std::vector<ScratchText> scratch{};
+  std::vector<LaunchText> launches{}; ///< launch lines in the order of the text
+  std::vector<ScratchText> scratch{}; ///< scratch lines in the order of the text
 };
 
 /// Finds them.

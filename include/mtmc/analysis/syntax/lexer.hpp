@@ -30,11 +30,11 @@ enum class TokenKind : std::uint8_t {
 
 /// One token: `source.substr(begin, end - begin)`. Lines and columns count from 1, columns in bytes.
 struct Token {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  int line = 1;
-  int column = 1;
-  TokenKind kind = TokenKind::invalid;
+  std::size_t begin = 0;               ///< offset of the first byte
+  std::size_t end = 0;                 ///< offset behind the last byte
+  int line = 1;                        ///< 1-based line of the first byte
+  int column = 1;                      ///< 1-based column of the first byte, in bytes
+  TokenKind kind = TokenKind::invalid; ///< what it is
 
   /// The token's text in the source it was lexed from.
   [[nodiscard]] std::string_view text(std::string_view source) const {

@@ -82,15 +82,15 @@ enum class NodeKind : std::uint8_t {
 /// columns in bytes. Line 0: the node was made, not parsed from a file. Moving or copying a node leaves its
 /// range as it was.
 struct SourceRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  int first_line = 0;
-  int last_line = 0;
-  int first_column = 0;
+  std::size_t begin = 0; ///< offset of the first byte
+  std::size_t end = 0;   ///< offset behind the last byte
+  int first_line = 0;    ///< 1-based; 0: not parsed from a file
+  int last_line = 0;     ///< 1-based
+  int first_column = 0;  ///< 1-based, in bytes
 
   /// True if the node comes from a parsed file.
   [[nodiscard]] bool known() const noexcept { return first_line > 0; }
-  friend bool operator==(const SourceRange&, const SourceRange&) = default;
+  friend bool operator==(const SourceRange&, const SourceRange&) = default; ///< member by member
 };
 
 /// What the printer needs to print an unchanged node as it stood. Written by the parser, read by the printer;
@@ -104,16 +104,15 @@ struct NodeOrigin {
 
 /// One node of the tree, a plain value.
 struct SyntaxNode {
-  NodeKind kind = NodeKind::empty;
-  std::string text;   ///< name, operator, spelling: see NodeKind
-  std::string type;   ///< type text where NodeKind says so
-  std::string suffix; ///< trailing attributes where NodeKind says so
-  std::vector<SyntaxNode> children;
-  std::string
-      leading_trivia; ///< blank lines and comments before a statement, whole lines each ending in '\n'
-  std::string trailing_trivia; ///< comment after a statement on its last line (`// why`)
-  SourceRange range;           ///< of the tokens, without the trivia
-  NodeOrigin origin;
+  NodeKind kind = NodeKind::empty;  ///< what the node is
+  std::string text;                 ///< name, operator, spelling: see NodeKind
+  std::string type;                 ///< type text where NodeKind says so
+  std::string suffix;               ///< trailing attributes where NodeKind says so
+  std::vector<SyntaxNode> children; ///< as NodeKind says
+  std::string leading_trivia;       ///< blank lines and comments before a statement: whole lines
+  std::string trailing_trivia;      ///< comment after a statement on its last line (`// why`)
+  SourceRange range;                ///< of the tokens, without the trivia
+  NodeOrigin origin;                ///< what it was parsed from; empty if it was made
 };
 
 /// The name of a kind, as it is spelt in `NodeKind`.

@@ -51,8 +51,8 @@ namespace mtmc::inline MTMC_ABI {
 /// SA_NOCLDSTOP, because runners are stopped and continued with every call.
 class CpuBackend {
 public:
-  using Program = CpuProgram;
-  using Buffer = CpuBuffer;
+  using Program = CpuProgram; ///< what `compile` answers
+  using Buffer = CpuBuffer;   ///< what `allocate` answers
 
   /// A program lives in a process of its own, in which nothing but its own buffers is mapped.
   static constexpr bool isolates_programs = true;
@@ -61,6 +61,7 @@ public:
   static constexpr std::string_view name = "cpu";
   /// Its options have `temporary_folder` and `device_lock_folder`, which a worker fills in.
   static constexpr bool takes_temporary_folder = true;
+  /// A worker fills in `device_lock_folder`.
   static constexpr bool takes_device_lock_folder = true;
   /// From the JSON form of its options (backend/cpu/options_json.hpp). Throws `Error` (`mtmc.json.001`) where
   /// that is malformed, and what the constructor throws.
@@ -95,7 +96,7 @@ public:
   [[nodiscard]] std::size_t guard_page_bytes() const;
 
   /// Memory to bind to arguments, page-aligned and all present. Throws `Error` (`mtmc.backend.002`) where it
-  /// cannot be had.
+  /// is not available.
   [[nodiscard]] Buffer allocate(std::size_t bytes);
   /// Copies `content` into a buffer; it appears there right before the next run. Throws std::out_of_range if
   /// it does not fit.
@@ -181,7 +182,7 @@ private:
   // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
   static constexpr std::chrono::seconds preparation_patience{10};
 
-  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
+  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes could not be taken.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
     return detail::hold_gate("Correct CpuBackendOptions::device_lock_folder", take);
   }

@@ -67,6 +67,7 @@ namespace mtmc::inline MTMC_ABI {
 /// again, a fresh one is started. May be used from several threads, one call at a time goes through.
 class CpuProgram {
 public:
+  /// Made by `CpuBackend::compile`. `backend` is kept as long as the program.
   CpuProgram(std::shared_ptr<const detail::CompiledObject> object, std::shared_ptr<const void> backend)
       : backend_(std::move(backend)), object_(std::move(object)) {}
 

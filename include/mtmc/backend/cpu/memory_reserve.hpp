@@ -23,8 +23,8 @@ public:
   explicit MemoryReserve(std::int64_t max_bytes)
       : max_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(max_bytes, 0))) {}
 
-  /// Memory that is all zeros. Comes back by itself when nobody holds it any more. Throws `Error`
-  /// (`mtmc.backend.002`) if it cannot be had.
+  /// Memory that is all zeros. Comes back by itself when its last owner is gone. Throws `Error`
+  /// (`mtmc.backend.002`) if it could not be allocated.
   [[nodiscard]] std::shared_ptr<const SharedMemory> allocate(std::size_t bytes) {
     auto memory = find(bytes);
     if (memory == nullptr) {
@@ -40,7 +40,7 @@ public:
             }};
   }
 
-  /// Bytes that are kept and in use by nobody.
+  /// Bytes that are kept and not in use.
   [[nodiscard]] std::size_t bytes() const {
     const std::scoped_lock lock(mutex_);
     return bytes_;

@@ -10,8 +10,8 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// The defences between a candidate and the rest of the machine that can be switched off one by one, to show what
-/// each of them stops. Never switch one off where candidates are not trusted.
+/// The defences between a candidate and the rest of the machine that can be switched off one by one, to show
+/// what each of them stops. Never switch one off where candidates are not trusted.
 struct CpuDefences {
   /// Tokens of the text, before and after preprocessing: headers, assembly, attributes, pragmas.
   bool text_screen = true;
@@ -28,7 +28,7 @@ struct CpuDefences {
   /// Between two calls the kernel's process stands still.
   bool freeze = true;
 
-  friend bool operator==(const CpuDefences&, const CpuDefences&) = default;
+  friend bool operator==(const CpuDefences&, const CpuDefences&) = default; ///< member by member
 };
 
 /// How a `CpuBackend` compiles and runs kernels. The defaults suit an engineer's own machine.
@@ -60,8 +60,8 @@ struct CpuBackendOptions {
   /// nowhere. Only what the host trusts may be able to write there.
   std::string cache_folder{};
   /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes undisturbed by each
-  /// other's compilations, runs and timings (see `DeviceLock`); empty = each process minds itself only. Time
-  /// spent waiting for the lock counts for no deadline of a run.
+  /// other's compilations, runs and timings (see `DeviceLock`); empty = processes do not wait for each other.
+  /// Time spent waiting for the lock counts for no deadline of a run.
   std::string device_lock_folder{};
   /// Headers a kernel may include besides those of the C++ library that compute, as in `#include <name>`.
   std::vector<std::string> allowed_headers{};
@@ -70,6 +70,7 @@ struct CpuBackendOptions {
   std::vector<std::string> allowed_functions{};
   /// Folders besides its own from which the compiler may read headers, those that `extra_flags` do not name.
   std::vector<std::string> compiler_folders{};
+  /// What is defended against; leave all on outside of measurements.
   CpuDefences defences{};
   /// Memory of freed buffers that is kept for the next ones, in bytes; 0 = none. Without the sandbox none is.
   std::int64_t reserved_bytes = std::int64_t{128} << 20;

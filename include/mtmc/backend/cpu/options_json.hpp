@@ -6,8 +6,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Durations are in seconds; every field may be missing. `defences` have no JSON form, so that no file can take
-/// one off.
+/// Durations are in seconds; every field may be missing. `defences` have no JSON form, so that no file can
+/// take one off.
 inline void visit_fields(JsonFields& visit, CpuBackendOptions& noun) {
   const CpuBackendOptions defaults;
   visit.optional("compiler", noun.compiler, defaults.compiler);

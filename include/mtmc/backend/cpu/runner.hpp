@@ -64,7 +64,7 @@ struct RunnerLaunch {
 /// What a runner answered, or how it failed to.
 struct RunnerReply {
   RunStatus status{};
-  /// False if the runner could not do what it was asked; it can be asked on.
+  /// False if the runner could not do what it was asked; it still answers further questions.
   bool accepted = true;
   std::uint64_t first = 0;
   std::uint64_t second = 0;

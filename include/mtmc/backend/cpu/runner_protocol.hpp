@@ -3,22 +3,22 @@
 ///
 /// They talk over one SOCK_SEQPACKET pair. Every message is an array of 64-bit words in the machine's byte
 /// order; the runner sends a greeting (a reply to question 0), then the judge asks, the runner answers each
-/// question once, and nothing is ever sent unasked. A reply
-/// that does not fit (too short, wrong magic, wrong sequence number) is a fault of the candidate, which lives
-/// in the runner's address space and may do there what it likes.
+/// question once, and nothing is ever sent unasked. A reply that does not fit (too short, wrong magic, wrong
+/// sequence number) is a fault of the candidate, which lives in the runner's address space and may do there
+/// what it likes.
 ///
 ///     question   = magic, command, sequence number, payload
 ///     reply      = magic, sequence number, status, two numbers, text (padded with zeros to whole words)
 ///
-///     greeting                                                  ok: process in which programs run, 1 = in a
-///                                                               process namespace of its own, else why not
+///     greeting                                                  ok: process in which programs run, 1 = in
+///                                                               a process namespace of its own, else why
+///                                                               not
 ///
 ///     command    payload                                        reply
 ///     load       bytes of the path, the path                    ok; refused with the loader's message
 ///     map        mapping, bytes; one descriptor beside it       ok, and there is no memory on the pages
-///     before
-///                                                               and behind; refused with errno as first
-///                                                               number
+///                                                               before and behind; refused with errno as
+///                                                               first number
 ///     unmap      mapping                                        ok
 ///     prepare    1 = forget earlier launches, their number,     ok; refused
 ///                launches

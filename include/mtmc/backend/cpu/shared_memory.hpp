@@ -71,7 +71,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   return std::nullopt;
 }
 
-/// Bytes of memory that can still be had without swapping, by the kernel's own estimate and the limit of the
+/// Bytes of memory that are available without swapping, by the kernel's own estimate and the limit of the
 /// container this process is in; 0 if unknown.
 [[nodiscard]] inline std::uint64_t available_memory() {
   const auto kilobytes = number_in("/proc/meminfo", "MemAvailable:");
@@ -87,7 +87,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// it.
 class SharedMemory {
 public:
-  /// Throws `Error` (`mtmc.backend.002`) if the memory cannot be had.
+  /// Throws `Error` (`mtmc.backend.002`) if the memory could not be allocated.
   explicit SharedMemory(std::size_t bytes) : bytes_(bytes) {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     mapped_bytes_ = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
@@ -260,9 +260,11 @@ namespace mtmc::inline MTMC_ABI {
 /// all pages present. Frees the memory when it dies. Move-only.
 class CpuBuffer {
 public:
+  /// Takes over what the other holds; the other is empty.
   CpuBuffer(CpuBuffer&& other) noexcept
       : registry_(std::move(other.registry_)), memory_(std::move(other.memory_)),
         handle_(std::exchange(other.handle_, 0)) {}
+  /// Takes over what the other holds.
   CpuBuffer& operator=(CpuBuffer&& other) noexcept {
     std::swap(registry_, other.registry_);
     std::swap(memory_, other.memory_);

@@ -34,7 +34,7 @@ public:
     return static_cast<std::size_t>(std::max<std::int64_t>(2 * device.caches.back().bytes, 8 << 20));
   }
 
-  /// Throws `Error` where the memory cannot be had or the kernel does not compile.
+  /// Throws `Error` where the memory could not be allocated or the kernel does not compile.
   explicit CudaCacheSweep(B& backend)
       : memory_(backend.allocate(bytes_for(backend.device()))), plan_(plan_on(backend.device(), memory_)),
         program_(own_program(

@@ -86,7 +86,7 @@ public:
   CudaCeilingsProbe(B& backend, Program& program) : backend_(backend), program_(program) {}
 
   /// What all multiprocessors together reach, each figure the best of several tries. Throws `Error` where the
-  /// memory for it cannot be had or the device does not compute.
+  /// memory for it could not be allocated or the device does not compute.
   [[nodiscard]] MeasuredCeilings measure() {
     prepare();
     MeasuredCeilings ceilings;

@@ -60,7 +60,7 @@ public:
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
 
   /// As `Nvrtc::compile`, but never longer than a moment past the deadline or a stop request, whatever the
-  /// text does. Throws `Error` (`mtmc.backend.001`) where the process cannot be had any more.
+  /// text does. Throws `Error` (`mtmc.backend.001`) where the process is not available any more.
   [[nodiscard]] NvrtcResult compile(const NvrtcRequest& request);
 
 private:

@@ -213,7 +213,7 @@ MTMC_INLINE NvrtcResult CompilerProcess::result_of(const NvrtcRequest& request, 
     result = read_result(content_of(answer));
     if (!result.compiled && !result.timed_out && !result.failure && says_so(result.log))
       result.failure = compiler_out_of_memory(request.memory_bytes);
-  } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.words) || nearly_all) {
+  } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.standard_error) || nearly_all) {
     result.failure = compiler_out_of_memory(request.memory_bytes);
   } else if (end.signal == SIGKILL) {
     // By the system, which has no other reason.

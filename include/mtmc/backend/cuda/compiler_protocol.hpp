@@ -36,7 +36,7 @@ inline constexpr std::chrono::milliseconds compiler_grace{250};
 /// Exit code of a compilation whose own process had no memory to say so.
 inline constexpr int compiler_exit_out_of_memory = 70;
 
-/// The compiler process's first words: a version, or why there is no compiler.
+/// The compiler process's first message: a version, or why there is no compiler.
 struct CompilerGreeting {
   std::string version{};
   std::optional<Error> error{};
@@ -54,7 +54,7 @@ struct CompilerEnd {
   /// Most resident bytes.
   std::uint64_t peak_memory = 0;
   /// The end of what it wrote to its standard error.
-  std::string words{};
+  std::string standard_error{};
 };
 
 inline void write_fields(ByteFieldWriter& to, const Error& error) {
@@ -88,7 +88,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   to.number(static_cast<std::uint64_t>(end.signal));
   to.number(static_cast<std::uint64_t>(end.exit_code));
   to.number(end.peak_memory);
-  to.text(end.words);
+  to.text(end.standard_error);
   return to.bytes();
 }
 [[nodiscard]] inline CompilerEnd read_end(std::string_view bytes) {
@@ -99,7 +99,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   end.signal = static_cast<int>(from.number());
   end.exit_code = static_cast<int>(from.number());
   end.peak_memory = from.number();
-  end.words = from.text();
+  end.standard_error = from.text();
   return end;
 }
 

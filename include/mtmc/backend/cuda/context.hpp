@@ -146,9 +146,11 @@ namespace mtmc::inline MTMC_ABI {
 /// Memory of the device. Frees it when it dies, unless the context is lost. Move-only.
 class CudaBuffer {
 public:
+  /// Takes over what the other holds; the other is empty.
   CudaBuffer(CudaBuffer&& other) noexcept
       : context_(std::move(other.context_)), address_(std::exchange(other.address_, 0)),
         bytes_(std::exchange(other.bytes_, 0)) {}
+  /// Takes over what the other holds.
   CudaBuffer& operator=(CudaBuffer&& other) noexcept {
     std::swap(context_, other.context_);
     std::swap(address_, other.address_);
@@ -168,6 +170,7 @@ public:
 
   /// The device's address: what names it in `BoundBuffer::handle`.
   [[nodiscard]] std::uint64_t handle() const noexcept { return address_; }
+  /// Size of the buffer.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
 private:

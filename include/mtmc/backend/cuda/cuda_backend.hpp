@@ -48,8 +48,8 @@ namespace mtmc::inline MTMC_ABI {
 /// says so, and everything throws `Error` (`mtmc.backend.004`).
 class CudaBackend {
 public:
-  using Program = CudaProgram;
-  using Buffer = CudaBuffer;
+  using Program = CudaProgram; ///< what `compile` answers
+  using Buffer = CudaBuffer;   ///< what `allocate` answers
 
   /// How a worker is asked for it.
   static constexpr std::string_view name = "cuda";
@@ -88,7 +88,7 @@ public:
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop);
 
-  /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it cannot be had.
+  /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it could not be allocated.
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }
   /// Throws std::out_of_range if the content does not fit.
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content);
@@ -159,7 +159,7 @@ private:
     bool cold = false;
     bool hold = false;
   };
-  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes cannot be had.
+  /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes could not be taken.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
     return detail::hold_gate("Correct CudaBackendOptions::device_lock_folder", take);
   }

@@ -65,7 +65,7 @@ public:
   [[nodiscard]] std::string command() const { return command_; }
   [[nodiscard]] std::string flags() const;
 
-  /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself cannot be had. `memory_bytes`: as
+  /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself is not available. `memory_bytes`: as
   /// `CudaBackendOptions::compile_memory_bytes`; 0 = what that says.
   [[nodiscard]] CudaCompilation compile(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
                                         std::stop_token stop, std::int64_t memory_bytes = 0) const;

@@ -23,6 +23,7 @@ class CudaLauncher;
 /// A compiled kernel, loaded into the context it was compiled for.
 class CudaProgram {
 public:
+  /// Made by `CudaBackend::compile`, which compiled for `context`.
   CudaProgram(std::shared_ptr<detail::CudaContext> context, detail::CudaCompilation compilation)
       : context_(std::move(context)), compilation_(std::move(compilation)) {
     load();

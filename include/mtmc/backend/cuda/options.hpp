@@ -44,7 +44,8 @@ struct CudaBackendOptions {
   /// Where the compiler process gets a private folder, for precompiled headers of the toolkit (up to 600 MB).
   std::string temporary_folder = "/tmp";
   /// A folder, "/tmp" say, with the lock that keeps the timings of this user's processes on the same device
-  /// undisturbed by each other's runs and timings (see `DeviceLock`); empty = each process minds itself only.
+  /// undisturbed by each other's runs and timings (see `DeviceLock`); empty = processes do not wait for each
+  /// other.
   std::string device_lock_folder{};
 };
 

@@ -39,10 +39,11 @@ struct CudaProfilerOptions {
   std::vector<std::string> program{};
   /// Where copies of the buffers are put, in a folder that is removed; most bytes of them.
   std::string temporary_folder = "/tmp";
+  /// A plan whose buffers take more than this is not profiled.
   std::int64_t max_bytes = std::int64_t{4} << 30;
   /// Longest run: it starts two processes and runs the kernel some ten times.
   std::chrono::milliseconds timeout{120'000};
-  std::stop_token stop{};
+  std::stop_token stop{}; ///< ends a profile early
 };
 
 namespace detail {

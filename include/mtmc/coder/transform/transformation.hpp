@@ -21,17 +21,23 @@ namespace mtmc::inline MTMC_ABI {
 /// what prevents it: "iterations of i depend on each other through A".
 class TransformDeclined : public std::runtime_error {
 public:
+  /// `reason` is the sentence that `what()` answers.
   explicit TransformDeclined(const std::string& reason) : std::runtime_error{reason} {}
 };
 
 /// What a transformation works from. Everything outlives the call.
 struct TransformRequest {
+  /// The task.
   const Task& task;
+  /// The kernel to be changed.
   const Kernel& kernel;
+  /// The device it is for.
   const Device& device;
+  /// What is to be done.
   const Action& action;
   /// The parsed kernel and its data flow, which points into `tree`.
   const SyntaxNode& tree;
+  /// Its data flow.
   const KernelAnalysis& analysis;
   /// 0-based: which of the transformation's variants (tile sizes, loop orders, ...) is wanted, the one
   /// expected to be best first. Ask `choose_variant`.
@@ -47,7 +53,7 @@ using Transformation = std::function<SyntaxNode(const TransformRequest& request)
 struct TransformationEntry {
   /// Id of the optimisation type it implements: "tiling".
   std::string optimization;
-  Transformation apply;
+  Transformation apply; ///< carries the optimisation out, or throws `TransformDeclined`
 };
 
 /// The element of `variants` that a request asks for. Throws `TransformDeclined` when they are used up.

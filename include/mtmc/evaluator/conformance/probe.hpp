@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+/// The conformance suite for backends, which a host runs on its own.
 namespace mtmc::inline MTMC_ABI::test {
 
 /// Small kernels in a backend's language, each with its launch lines. Their arguments are, by name: buffers
 /// `A` and `B` (inputs), `C` (output) of `n` f32 each, and the i32 scalars `n` and `repeats`.
 struct BackendProbe {
+  /// Language of all the texts.
   Language language{};
   /// C[i] = A[i] + B[i], in one launch of A, B, C and n.
   std::string vector_add{};
@@ -29,10 +31,12 @@ struct BackendProbe {
   std::string several_launches{};
   /// Does not compile, for one error in line `wrong_line` (1-based).
   std::string does_not_compile{};
+  /// 1-based line of the error in `does_not_compile`.
   int wrong_line = 0;
   /// For each of `scalar_types` in turn a parameter `s_<type>`; writes them into the i64 buffer `S`, floating
   /// ones times four. See `scalars_text`.
   std::string scalars{};
+  /// What types the parameters of `scalars` have.
   std::vector<DataType> scalar_types{};
   /// Is launched with C, 3 * n as an i32 parameter and 2 * n as an f32 parameter (a launch line's expressions
   /// are i64, the parameter's own type decides), and writes their sum into C[0].

@@ -17,7 +17,8 @@ namespace mtmc::inline MTMC_ABI::test {
 enum class ConformanceOutcome {
   passed,
   failed,
-  /// Not tried: the probe has no text for it, or a check that it builds on did not pass. A gap: nobody knows.
+  /// Not tried: the probe has no text for it, or a check that it builds on did not pass. A gap: the answer is
+  /// not known.
   skipped
 };
 
@@ -40,28 +41,32 @@ struct ConformanceCheck {
   std::string name;
   /// What is promised, in a sentence.
   std::string promise;
+  /// How it ended.
   ConformanceOutcome outcome = ConformanceOutcome::passed;
   /// Failed: what was expected, what came, what to do. Skipped: why. Passed: empty, or a remark.
   std::string message{};
   /// Wall-clock seconds the check took.
   double seconds = 0;
 
-  friend bool operator==(const ConformanceCheck&, const ConformanceCheck&) = default;
+  friend bool operator==(const ConformanceCheck&, const ConformanceCheck&) = default; ///< member by member
 };
 
 /// An optional ability of a backend, or of its type in a worker.
 struct ConformanceAbility {
+  /// Whether the backend has it.
   enum class Presence {
     found,
     absent,
     /// Absent, and yet there is a member of that name: it has another signature, or is not accessible.
     declared_otherwise
   };
+  /// One of `BackendAbility`, by name.
   std::string name;
   /// How it is declared.
   std::string declaration;
-  Presence presence = Presence::absent;
+  Presence presence = Presence::absent; ///< whether the backend has it
 
+  /// Member by member.
   friend bool operator==(const ConformanceAbility&, const ConformanceAbility&) = default;
 };
 
@@ -90,11 +95,13 @@ inline constexpr EnumName<ConformanceResult> conformance_result_names[] = {
 struct ConformanceReport {
   /// The device's name; empty if there is none.
   std::string device{};
+  /// Every check, in order.
   std::vector<ConformanceCheck> checks{};
   /// Every optional ability, found or absent. None is demanded; one that is absent although the backend was
   /// meant to have it is misspelt.
   std::vector<ConformanceAbility> abilities{};
 
+  /// Failed where a check failed or none passed.
   [[nodiscard]] ConformanceResult result() const noexcept {
     if (count(ConformanceOutcome::failed) > 0 || count(ConformanceOutcome::passed) == 0)
       return ConformanceResult::failed;
@@ -166,7 +173,7 @@ struct ConformanceReport {
     return text;
   }
 
-  friend bool operator==(const ConformanceReport&, const ConformanceReport&) = default;
+  friend bool operator==(const ConformanceReport&, const ConformanceReport&) = default; ///< member by member
 };
 
 } // namespace mtmc::test

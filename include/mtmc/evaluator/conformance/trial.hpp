@@ -56,8 +56,8 @@ struct ConformanceOptions {
 
 /// How a check ended, and why.
 struct Finding {
-  ConformanceOutcome outcome = ConformanceOutcome::passed;
-  std::string message{};
+  ConformanceOutcome outcome = ConformanceOutcome::passed; ///< how the check ended
+  std::string message{};                                   ///< why; empty if it passed
 };
 
 /// A failure in words: "expected <wanted>, got <came>. <Remedy>".
@@ -75,7 +75,7 @@ namespace detail {
 
 /// Thrown inside the suite where a check cannot go on; it never leaves the suite.
 struct Unusable {
-  Finding finding;
+  Finding finding; ///< how the check ends
 };
 
 /// Deadlines that only a broken backend misses.
@@ -156,7 +156,9 @@ inline constexpr std::chrono::seconds patience{60};
 
 /// What only the type of a backend on trial can tell.
 struct BackendType {
+  /// The abilities its type has.
   BackendAbilities declared;
+  /// Lists every ability, and whether it was found.
   std::vector<ConformanceAbility> (*list_abilities)(BackendAbilities found);
   /// Whether its own buffers can be moved; with a backend that is there or made for it.
   std::function<Finding()> check_move;
@@ -169,21 +171,26 @@ struct BackendType {
 /// so that what a driver opens is opened after the fork.
 class Trial {
 public:
-  using Program = AnyBackend::Program;
-  using Buffer = AnyBackend::Buffer;
+  using Program = AnyBackend::Program; ///< a program of the backend on trial
+  using Buffer = AnyBackend::Buffer;   ///< a buffer of the backend on trial
 
+  /// Makes the checks in this process, on this backend.
   Trial(AnyBackend& backend, BackendType type, const BackendProbe& probe, const ConformanceOptions& options)
       : backend_(&backend), type_(std::move(type)), probe_(probe), options_(options) {
     meet(backend);
   }
+  /// Makes each check in a process of its own, with the backend that `make` makes there.
   Trial(std::function<AnyBackend()> make, BackendType type, const BackendProbe& probe,
         const ConformanceOptions& options)
       : make_(std::move(make)), type_(std::move(type)), probe_(probe), options_(options) {}
 
   /// There is one while a check is made.
   [[nodiscard]] AnyBackend& backend() noexcept { return *backend_; }
+  /// What the type of the backend tells.
   [[nodiscard]] const BackendType& type() const noexcept { return type_; }
+  /// The kernels that are used.
   [[nodiscard]] const BackendProbe& probe() const noexcept { return probe_; }
+  /// What has been found so far.
   [[nodiscard]] ConformanceReport& report() noexcept { return report_; }
   /// The device as it was when the backend was met; nothing if it could not be asked.
   [[nodiscard]] const std::optional<Device>& first_device() const noexcept { return first_device_; }
@@ -245,9 +252,11 @@ public:
            std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()) + "\n";
   }
 
+  /// The first plan of a task, for `n` elements.
   [[nodiscard]] LaunchPlan plan(const Task& task, std::int64_t n, std::int64_t repeats = 2000) {
     return detail::probe_plan(task, n, repeats, backend_->device().compute_units);
   }
+  /// The plan of a kernel's text with the probe's arguments.
   [[nodiscard]] LaunchPlan plan(const std::string& text, std::int64_t n, std::int64_t repeats = 2000) {
     return plan(detail::probe_task(probe_, text), n, repeats);
   }
@@ -363,13 +372,16 @@ private:
 /// filled with -1.
 class BoundPlan {
 public:
+  /// Allocates and binds every buffer of the plan.
   BoundPlan(AnyBackend& backend, LaunchPlan plan) : backend_(backend), plan_(std::move(plan)) {
     for (auto& launch : plan_.launches)
       for (auto& argument : launch.arguments)
         if (argument.kind == LaunchArgument::Kind::buffer) bind(argument);
   }
 
+  /// The plan, bound.
   [[nodiscard]] const LaunchPlan& plan() const noexcept { return plan_; }
+  /// The plan, bound; it may be changed.
   [[nodiscard]] LaunchPlan& plan() noexcept { return plan_; }
 
   /// Runs it; ends the check if it does not finish.

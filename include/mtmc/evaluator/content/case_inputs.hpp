@@ -18,6 +18,7 @@ namespace mtmc::inline MTMC_ABI {
 class CaseInputs {
 public:
   CaseInputs() = default;
+  /// Contents that are all there already.
   explicit CaseInputs(BufferContents contents) : contents_(std::move(contents)) {
     recipes_.resize(contents_.size());
     made_.assign(contents_.size(), true);
@@ -49,6 +50,7 @@ public:
     return contents_[i];
   }
 
+  /// Number of contents.
   [[nodiscard]] std::size_t size() const noexcept { return contents_.size(); }
   /// How a content is made; null where only its bytes are known.
   [[nodiscard]] const ContentRecipe* recipe(std::size_t i) const noexcept {

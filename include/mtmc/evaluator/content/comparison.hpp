@@ -20,7 +20,9 @@ namespace mtmc::inline MTMC_ABI {
 struct ComparisonResult {
   /// Elements looked at, counted one by one, and elements there were.
   std::int64_t checked = 0;
+  /// Elements there were.
   std::int64_t total = 0;
+  /// Elements that differ by more than is allowed.
   std::int64_t wrong = 0;
   /// Row-major place of the first wrong element; -1 if none is wrong.
   std::int64_t first_wrong = -1;

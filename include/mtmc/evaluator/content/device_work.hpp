@@ -43,6 +43,7 @@ public:
                             std::uint64_t stream);
   /// Writes the elements of a recipe, which if they are f32 may be stored as f64.
   void write_values(std::uint64_t address, const ContentRecipe& recipe, DataType stored);
+  /// The same in the recipe's own type.
   void write_values(std::uint64_t address, const ContentRecipe& recipe);
   /// Copies bytes and puts the mask of `key` on them, or takes it off. Memory at both ends is 16-byte
   /// aligned.

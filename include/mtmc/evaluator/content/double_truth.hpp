@@ -45,10 +45,11 @@ inline constexpr double farthest_truth = 4;
 struct DoubleTwin {
   /// One for each size, as are the plans.
   std::vector<ProblemLayout> layouts;
+  /// One for each size.
   std::vector<LaunchPlan> plans;
   /// By size. Outlive the program, which may have them mapped.
   std::map<std::size_t, Slot> slots;
-  std::shared_ptr<AnyBackend::Program> program;
+  std::shared_ptr<AnyBackend::Program> program; ///< the compiled reference
 };
 
 /// Why there can be no truth about any result of a task, in a few words; empty if there can.

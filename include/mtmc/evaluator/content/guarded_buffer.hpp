@@ -28,10 +28,11 @@ enum class BufferGuard {
 /// Where things lie in one allocation: red zone, content, red zone. The content starts at a multiple of 64
 /// bytes from the start of the allocation, the second red zone with the very next byte after it.
 struct GuardLayout {
-  std::size_t front = 0;
-  std::size_t bytes = 0;
-  std::size_t back = 0;
+  std::size_t front = 0; ///< bytes of the first red zone
+  std::size_t bytes = 0; ///< bytes of the content
+  std::size_t back = 0;  ///< bytes of the second red zone
 
+  /// Bytes of the whole allocation.
   [[nodiscard]] std::size_t total() const noexcept { return front + bytes + back; }
 };
 
@@ -57,11 +58,13 @@ struct GuardLayout {
 
 /// A buffer of a backend with its red zones, whose random bytes are others in each call.
 struct GuardedBuffer {
+  /// The allocation.
   AnyBackend::Buffer memory;
+  /// What lies where in it.
   GuardLayout layout;
   /// Key of the bytes in the red zones, and which of its streams: 2 * `place` before, 2 * `place` + 1 behind.
   std::uint64_t key = 0;
-  std::uint64_t place = 0;
+  std::uint64_t place = 0; ///< which streams of the key
 };
 
 /// What happened to a red zone.

@@ -75,7 +75,7 @@ MTMC_INLINE void HostContent::write_input(const BufferPart& part, const CaseInpu
   const auto& content = inputs.host(i);
   if (part.bytes == 2 * content.size())
     upload_shared(backend_, part.buffer, part.offset,
-                  std::span<const std::byte>(in_double_precision(content)), {});
+                  std::span<const std::byte>(mtmc::in_double_precision(content)), {});
   else
     upload_shared(backend_, part.buffer, part.offset, std::span<const std::byte>(content), owner);
 }

@@ -40,6 +40,7 @@ enum class Distribution {
   mostly_zero
 };
 
+/// Every distribution.
 inline constexpr std::array<Distribution, 6> all_distributions{
     Distribution::normal,        Distribution::heavy_tail,     Distribution::large_offset,
     Distribution::sparse_spikes, Distribution::small_integers, Distribution::mostly_zero};
@@ -65,10 +66,10 @@ inline constexpr std::array<Distribution, 6> all_distributions{
 
 /// Bounds, both included, of the values of one input: its domain, evaluated for a size.
 struct ValueRange {
-  double low = 0;
-  double high = 0;
+  double low = 0;  ///< least value
+  double high = 0; ///< largest value
 
-  friend bool operator==(const ValueRange&, const ValueRange&) = default;
+  friend bool operator==(const ValueRange&, const ValueRange&) = default; ///< member by member
 };
 
 /// An argument's domain for one size; nothing if it has none. Throws `Error` (`mtmc.task.003`) if a bound
@@ -164,16 +165,17 @@ void fill_values(std::span<std::byte> content, DataType type, Distribution distr
 
 /// Everything `fill_values` makes a content from, so that it can be made anywhere and again.
 struct ContentRecipe {
-  DataType type = DataType::f32;
-  std::int64_t elements = 0;
-  Distribution distribution = Distribution::normal;
-  std::uint64_t key = 0;
-  std::uint64_t stream = 0;
-  std::optional<ValueRange> range{};
+  DataType type = DataType::f32;                    ///< type of the elements
+  std::int64_t elements = 0;                        ///< how many there are
+  Distribution distribution = Distribution::normal; ///< how values are distributed
+  std::uint64_t key = 0;                            ///< key of the random numbers
+  std::uint64_t stream = 0;                         ///< which stream of the key
+  std::optional<ValueRange> range{}; ///< bounds of the values; nothing = those of the distribution
 
+  /// Size of the content.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
-  friend bool operator==(const ContentRecipe&, const ContentRecipe&) = default;
+  friend bool operator==(const ContentRecipe&, const ContentRecipe&) = default; ///< member by member
 };
 
 /// Makes the content of a recipe, which is `content.size()` bytes long.

@@ -18,8 +18,11 @@ using BufferContents = std::vector<std::vector<std::byte>>;
 /// A content on the device that a program which shares its address space must not be able to read: every byte
 /// is changed by the noise of a secret key.
 struct MaskedContent {
+  /// Where it lies on the device.
   std::uint64_t address = 0;
+  /// Key of the noise.
   std::uint64_t key = 0;
+  /// Size of the content.
   std::size_t bytes = 0;
   /// Keeps the memory at `address`.
   std::shared_ptr<void> memory{};
@@ -38,6 +41,7 @@ public:
   explicit KeptContents(std::vector<MaskedContent> contents)
       : here_(contents.size()), there_(std::move(contents)) {}
 
+  /// Number of contents.
   [[nodiscard]] std::size_t size() const noexcept { return here_.size(); }
   /// One content; brought here if need be.
   [[nodiscard]] const std::vector<std::byte>& operator[](std::size_t i) const {

@@ -18,14 +18,15 @@ namespace mtmc::inline MTMC_ABI {
 
 /// One buffer argument for one size.
 struct BufferLayout {
+  /// The argument's name.
   std::string name;
   /// Its place in `Task::arguments`.
   std::size_t argument = 0;
-  ArgumentRole role = ArgumentRole::input;
-  DataType type = DataType::f32;
-  std::vector<std::int64_t> extents;
-  std::int64_t elements = 0;
-  std::size_t bytes = 0;
+  ArgumentRole role = ArgumentRole::input; ///< what the kernel does with it
+  DataType type = DataType::f32;           ///< type of the elements
+  std::vector<std::int64_t> extents;       ///< outermost first
+  std::int64_t elements = 0;               ///< product of the extents
+  std::size_t bytes = 0;                   ///< size of all elements
 
   /// Whether it has content before a call.
   [[nodiscard]] bool is_read() const noexcept { return role != ArgumentRole::output; }
@@ -35,8 +36,8 @@ struct BufferLayout {
 
 /// All buffer arguments for one size, in the order of the task's arguments.
 struct ProblemLayout {
-  ProblemSize size;
-  std::vector<BufferLayout> buffers;
+  ProblemSize size;                  ///< the size
+  std::vector<BufferLayout> buffers; ///< in the order of the task's arguments
 
   /// Bytes with content before a call.
   [[nodiscard]] double input_bytes() const noexcept {

@@ -7,10 +7,11 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// An endless sequence of keys that nobody can foresee who does not know the first. May be used from several
+/// An endless sequence of keys that cannot be predicted without the first. May be used from several
 /// threads.
 class SecretKeys {
 public:
+  /// The sequence that belongs to a first key.
   explicit SecretKeys(std::uint64_t master) noexcept : master_(master) {}
 
   /// The next key; no key comes twice, but for a chance of one in 2^64.

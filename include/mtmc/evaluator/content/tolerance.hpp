@@ -19,6 +19,7 @@ namespace mtmc::inline MTMC_ABI {
 /// What is allowed for one output: element i of the candidate may differ from the reference by
 /// `relative` * max(`scale`, |reference i|).
 struct Tolerance {
+  /// Share of the larger of `scale` and the reference's magnitude.
   double relative = 0;
   /// Mean magnitude of the reference's finite elements, so that outputs of 1e-6 are judged as strictly as
   /// those of 1, and elements that cancel to almost nothing are not asked for digits they never had.
@@ -26,7 +27,7 @@ struct Tolerance {
   /// Errors up to this many times the allowed one are what arithmetic in the next lower precision makes.
   double lower_precision_factor = 1;
 
-  friend bool operator==(const Tolerance&, const Tolerance&) = default;
+  friend bool operator==(const Tolerance&, const Tolerance&) = default; ///< member by member
 };
 
 /// What was measured of the reference when the task was prepared.
@@ -36,7 +37,7 @@ struct Conditioning {
   /// How many times a change of the inputs by one unit in the last place grows on its way to the output.
   double amplification = 1;
 
-  friend bool operator==(const Conditioning&, const Conditioning&) = default;
+  friend bool operator==(const Conditioning&, const Conditioning&) = default; ///< member by member
 };
 
 /// Relative spacing of the next lower precision that a kernel for this type may be tempted to use: f32 for

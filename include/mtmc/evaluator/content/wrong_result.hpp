@@ -20,8 +20,8 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A description of a wrong result: the facts, and what to look at.
 struct WrongResult {
-  std::string message;
-  std::string remedy;
+  std::string message; ///< one sentence: where and how the result differs
+  std::string remedy;  ///< what to look at
 };
 
 namespace detail {

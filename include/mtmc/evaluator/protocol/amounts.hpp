@@ -17,8 +17,11 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Far more than kernels need, and little enough for plans of all sizes to fit into memory.
 namespace max_in_launch_lines {
+/// Launch lines.
 inline constexpr std::size_t launches = 1024;
+/// Arguments of one launch.
 inline constexpr std::size_t arguments_of_a_launch = 256;
+/// Arguments of all launches.
 inline constexpr std::size_t arguments = 8192;
 /// Each may cost the judge a descriptor for every buffer guard.
 inline constexpr std::size_t scratch_buffers = 64;
@@ -105,7 +108,7 @@ check_plans(const Task& task, const std::vector<LaunchPlan>& plans, std::int64_t
 
 /// A candidate that leaves too little memory for its own calls, though there is enough for the task's
 /// buffers. `plan`: the one with most scratch memory, of which a candidate may have `allowed` bytes;
-/// `task_bytes`: of the task's own buffers; `reason`: what could not be had.
+/// `task_bytes`: of the task's own buffers; `reason`: what could not be allocated.
 [[nodiscard]] inline Refusal memory_refusal(const LaunchPlan& plan, double task_bytes, std::int64_t allowed,
                                             const std::string& reason) {
   const double scratch = scratch_bytes(plan);

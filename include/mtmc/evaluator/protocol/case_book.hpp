@@ -22,18 +22,19 @@ namespace mtmc::inline MTMC_ABI {
 struct CaseId {
   /// Place in `Task::sizes`.
   std::size_t size = 0;
+  /// How its values are distributed.
   Distribution distribution = Distribution::normal;
   /// Whether it belongs to timing; else to checking.
   bool timed = false;
-  std::uint64_t serial = 0;
+  std::uint64_t serial = 0; ///< tells sets of one size and distribution apart
 
-  friend auto operator<=>(const CaseId&, const CaseId&) = default;
+  friend auto operator<=>(const CaseId&, const CaseId&) = default; ///< an order, member by member, for maps
 };
 
 /// What an output is compared with: elements of a type that may be wider than the output's own.
 struct WantedContent {
-  std::span<const std::byte> content;
-  DataType type = DataType::f32;
+  std::span<const std::byte> content; ///< the elements as bytes
+  DataType type = DataType::f32;      ///< type of an element
 };
 
 /// What the reference computed for a case.
@@ -69,6 +70,7 @@ struct ReferenceResult {
     return {wanted_kept(buffer)[buffer], wanted_type(buffer, type)};
   }
 
+  /// Memory on the host that it takes.
   [[nodiscard]] std::int64_t bytes() const noexcept { return contents.bytes() + truths.bytes(); }
 };
 

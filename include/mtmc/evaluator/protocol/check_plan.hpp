@@ -36,15 +36,18 @@ struct SizeCost {
 
 /// One check: a size on a distribution, and whether it is run twice, on two poisons.
 struct PlannedCheck {
+  /// Place in `Task::sizes`.
   std::size_t size = 0;
+  /// Of the inputs.
   Distribution distribution = Distribution::normal;
+  /// Run a second time on another poison.
   bool twice = true;
   /// What lies next to the buffers in the second run.
   BufferGuard guard = BufferGuard::red_zones;
   /// Whether the second run takes place in a fresh process.
   bool fresh_process = false;
 
-  friend bool operator==(const PlannedCheck&, const PlannedCheck&) = default;
+  friend bool operator==(const PlannedCheck&, const PlannedCheck&) = default; ///< member by member
 };
 
 /// The checks of one evaluation, cheapest size first, so that most wrong candidates fail in a millisecond.

@@ -18,6 +18,7 @@ struct OutsideRead {
   std::string buffer;
   /// Its extents as declared, "[N / 2]", and at the size, "[8]".
   std::string declared;
+  /// The extents at the size.
   std::string extents;
   /// Whether it is what lies before the first element; else what lies behind the last.
   bool before = false;
@@ -27,6 +28,7 @@ struct OutsideRead {
 /// poison and all other bytes stay as they are, and one piece is given other bytes.
 class OutsideReads {
 public:
+  /// Prepares to look for them. What is passed by reference must outlive this; `limit`: seconds of one call.
   OutsideReads(Judge& judge, const PreparedTask& prepared, Contestant& contestant, std::size_t size,
                const CaseInputs& inputs, double limit)
       : judge_(judge), prepared_(prepared), contestant_(contestant), size_(size), inputs_(inputs),

@@ -17,7 +17,7 @@ namespace mtmc::inline MTMC_ABI {
 /// little doubt; one that was measured once, perhaps on a busy machine, was seen too low by a factor of three
 /// (10 to 34 GB/s on one virtual machine within a minute).
 inline constexpr double plausible_share_of_fresh_ceiling = 0.9;
-inline constexpr double plausible_share_of_old_ceiling = 0.25;
+inline constexpr double plausible_share_of_old_ceiling = 0.25; ///< Of a ceiling that was measured once
 
 /// Share of the input bytes that a call provably has to read at a size: cache lines of the inputs are changed
 /// at random places, one a time, and the reference tells whether its results move. A lower bound with 95 %

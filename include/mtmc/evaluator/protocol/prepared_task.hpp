@@ -31,14 +31,16 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A compiled kernel with its plans and its own buffers, which no other kernel is ever given.
 struct Contestant {
+  /// Its text.
   Kernel kernel;
+  /// The kernel's id.
   std::string id;
   /// One for each size of the task.
   std::vector<LaunchPlan> plans;
   /// By size, place in a timed group, and what lies next to the buffers. Outlive the program, which may have
   /// them mapped.
   std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot> slots;
-  std::shared_ptr<AnyBackend::Program> program;
+  std::shared_ptr<AnyBackend::Program> program; ///< the compiled kernel; null where it was not compiled
 
   /// Frees all buffers of timed groups but the first call's, and those too if one call needs more scratch
   /// memory than `max_scratch` bytes: whoever is kept for later keeps little.
@@ -60,11 +62,13 @@ struct Contestant {
 
 /// Everything that is known of a task once it is prepared, shared by all candidates.
 struct PreparedTask {
+  /// A task that is not ready yet. `key`: of all its inputs.
   PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, AnyBackend& backend)
       : task(of), book(key, bytes_allowed(options.reference_bytes, std::int64_t{256} << 20, backend, 16),
                        options.defences.fresh_inputs, isolates_programs(backend)),
         precise(options.defences.precision) {}
 
+  /// The task.
   Task task;
   /// Contents that are not generated, read once.
   std::vector<CapturedInput> captured;
@@ -78,6 +82,7 @@ struct PreparedTask {
   std::vector<std::array<double, all_distributions.size()>> amplification;
   /// For each buffer, its usual `output_scale` on each distribution.
   std::vector<std::array<double, all_distributions.size()>> usual_scales;
+  /// Inputs and what the reference made of them.
   CaseBook book;
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
   const bool precise;
@@ -91,7 +96,7 @@ struct PreparedTask {
   std::vector<std::shared_ptr<Contestant>> incumbents;
   /// Held while the task is being prepared, and while `incumbents` is changed.
   std::mutex lock;
-  bool ready = false;
+  bool ready = false; ///< it has been prepared
 
   /// What the checks of a size cost. Timed runs do not show captured content as it is, so they replace no
   /// check.

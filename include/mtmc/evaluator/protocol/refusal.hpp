@@ -20,10 +20,11 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A verdict other than `correct`, with its reasons.
 struct Refusal {
+  /// What became of the candidate.
   Verdict verdict = Verdict::wrong_result;
   /// Name of the rule, one of `refusal_rule`.
   std::string rule{};
-  std::vector<Diagnostic> diagnostics{};
+  std::vector<Diagnostic> diagnostics{}; ///< reasons and remedies, fit for a coder
 };
 
 /// A refusal with one diagnostic.

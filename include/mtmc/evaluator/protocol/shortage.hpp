@@ -30,11 +30,13 @@ template <class Step> [[nodiscard]] std::exception_ptr shortage_in(Step&& step) 
 
 /// What a shortage says of itself.
 struct ShortageReason {
+  /// One sentence.
   std::string message;
   /// Whether it was memory; else processes or descriptors.
   bool of_memory = true;
 };
 
+/// Reads the reason off an exception that says what was short.
 [[nodiscard]] inline ShortageReason reason_of(const std::exception_ptr& shortage) {
   try {
     std::rethrow_exception(shortage);

@@ -21,19 +21,21 @@ namespace mtmc::inline MTMC_ABI {
 
 /// One result that is known to be right, with all that a comparison needs. Spans are borrowed.
 struct KnownResult {
+  /// The buffers of its size.
   const ProblemLayout* layout = nullptr;
   /// Place of the output in `layout->buffers`.
   std::size_t output = 0;
+  /// The right content of the output.
   std::span<const std::byte> wanted{};
   /// Contents before the call, in the order of `layout->buffers`; empty for outputs.
   std::span<const std::vector<std::byte>> inputs{};
-  Tolerance tolerance{};
+  Tolerance tolerance{}; ///< what is allowed
 };
 
 /// A wrong result and what it stands for.
 struct Mutant {
-  std::string name;
-  std::vector<std::byte> content;
+  std::string name;               ///< "zero", "constant", ..
+  std::vector<std::byte> content; ///< the wrong result itself
 };
 
 namespace detail {

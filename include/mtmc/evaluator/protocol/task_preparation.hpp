@@ -25,6 +25,7 @@ namespace mtmc::inline MTMC_ABI {
 /// Prepares a task with a judge. Throws `Error` where the task cannot be judged.
 class TaskPreparation {
 public:
+  /// Both must outlive the preparation.
   TaskPreparation(Judge& judge, PreparedTask& prepared) : judge_(judge), prepared_(prepared) {}
 
   /// All steps, in their order. Leaves the task ready for candidates.

@@ -29,25 +29,31 @@ struct DisturbanceLimits {
   double others_busy = 0.1;
   /// Share of the processors' time.
   double steal = 0.02;
-  double sure = 3;
+  double sure = 3; ///< standard deviations
 };
 
 /// What a timing met, and whether that is worth a warning.
 struct TimingConditions {
   /// See `environment_key::drift`; `drifted` if it is beyond the limit and beyond the spread of the times.
   double drift = 1;
+  /// `drift` is worth a warning.
   bool drifted = false;
   /// Processors that were watched.
   int processors = 0;
+  /// Processors kept busy by others on average; nothing = not known.
   std::optional<double> others_busy{};
+  /// `others_busy` is worth a warning.
   bool busy = false;
+  /// Share of the time that the hypervisor took; nothing = not known.
   std::optional<double> steal{};
+  /// `steal` is worth a warning.
   bool stolen = false;
+  /// How often the clock was lowered; nothing = not known.
   std::optional<std::int64_t> throttled{};
   /// The reasons that occurred.
   std::vector<std::string> throttled_by{};
-  std::optional<double> clock_hz{};
-  std::map<std::string, double> readings{};
+  std::optional<double> clock_hz{};         ///< the clock at the end
+  std::map<std::string, double> readings{}; ///< `Conditions::readings` at the end
 };
 
 /// Standard deviation, roughly, of the logarithm of `drift_of` times that do not drift: from the spread

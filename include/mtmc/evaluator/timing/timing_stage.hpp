@@ -26,12 +26,14 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Times at one size, one entry a round; groups are divided by the number of their calls.
 struct SizeTimes {
+  /// Place in `Task::sizes`.
   std::size_t size = 0;
+  /// The size's weight.
   double weight = 1;
   /// Calls in a group.
   std::size_t group = 1;
-  std::vector<double> candidate;
-  std::vector<double> incumbent;
+  std::vector<double> candidate; ///< seconds of one call of the candidate
+  std::vector<double> incumbent; ///< seconds of one call of the incumbent
 
   /// Logarithms of incumbent / candidate.
   [[nodiscard]] std::vector<double> logarithms() const {
@@ -104,6 +106,7 @@ public:
   }
   /// The decision and the interval of the weighted geometric mean, in logarithms.
   [[nodiscard]] const TimingAnswer& answer() const noexcept { return answer_; }
+  /// The times so far, by size.
   [[nodiscard]] const std::vector<SizeTimes>& times() const noexcept { return times_; }
   /// Elements compared at a size while it was timed.
   [[nodiscard]] ComparisonTally tally(std::size_t size) const {

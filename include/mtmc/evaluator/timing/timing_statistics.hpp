@@ -31,8 +31,11 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A median with its interval.
 struct MedianInterval {
+  /// The median.
   double value = 0;
+  /// Lower end of the interval.
   double low = 0;
+  /// Upper end of the interval.
   double high = 0;
   /// Probability with which [low, high] encloses the true median.
   double confidence = 0;
@@ -49,6 +52,7 @@ struct MedianInterval {
 /// probability each look may spend. Looking as often as one likes would find a winner among equals sooner or
 /// later; spending keeps the probability of any wrong interval below the total.
 struct TimingLooks {
+  /// Rising.
   std::vector<int> pairs{7, 14, 28, 56};
   /// With these the second look at 95 % is one at the third smallest and third largest of 14, with 0.25 in
   /// place of 0.26 it would be one at the second ones.
@@ -56,13 +60,16 @@ struct TimingLooks {
 
   /// Error probability that the look after `pairs[look]` pairs may spend.
   [[nodiscard]] double error_of(std::size_t look, double confidence) const;
-  /// What the looks before `count` pairs have left over, for a timing that ends there for want of time.
+  /// What the looks before `count` pairs have left over, for a timing that ends there because its time is
+  /// over.
   [[nodiscard]] double error_left(int count, double confidence) const;
 };
 
 /// When to stop.
 struct StoppingRule {
+  /// When one may look.
   TimingLooks looks{};
+  /// Probability that the interval covers the true ratio.
   double confidence = 0.95;
   /// The answer is precise enough if half the interval's width (of the logarithm) is at most this, or at most
   /// a tenth of the logarithm of the speed-up itself.
@@ -84,7 +91,9 @@ enum class TimingDecision { go_on, faster, slower, undecided };
 
 /// The answer to "stop?": go on, or a decision; and the interval as of now, in logarithms.
 struct TimingAnswer {
+  /// What the pairs say.
   TimingDecision decision = TimingDecision::go_on;
+  /// Of the ratio's logarithm.
   MedianInterval interval;
   /// Error probability that the interval was made for.
   double error = 0;

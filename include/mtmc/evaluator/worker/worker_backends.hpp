@@ -14,8 +14,8 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Folders that a worker hands to its backend; empty = the backend's own choice.
 struct WorkerFolders {
-  std::string temporary{};
-  std::string device_lock{};
+  std::string temporary{};   ///< for files
+  std::string device_lock{}; ///< for the lock of the device
 };
 
 /// A backend that a worker offers.
@@ -30,6 +30,7 @@ struct WorkerBackend {
 
 /// What a worker can do.
 struct WorkerBackends {
+  /// What it can judge with.
   std::vector<WorkerBackend> entries{};
   /// Gives a task that was sent without its hooks (`Task::generate`, `Task::compare`) the hooks of its name.
   /// May be empty: then tasks with hooks are refused.

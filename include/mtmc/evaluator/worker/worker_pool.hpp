@@ -467,7 +467,7 @@ private:
     const auto reply =
         slot.worker->ask(worker_message::evaluate, std::move(message), worker_message::evaluation,
                          time_after(limit), {job.stop, closing_.get()});
-    const std::string words = slot.worker->last_words();
+    const std::string standard_error = slot.worker->standard_error_end();
     const bool left = slot.worker->leaving();
     const bool innocent = left || !slot.worker->has_read_request();
     switch (reply.kind) {
@@ -478,13 +478,13 @@ private:
       return true;
     case WorkerReply::Kind::late:
       lose(slot);
-      job.answer = late_worker_verdict(duration_text(limit), words);
+      job.answer = late_worker_verdict(duration_text(limit), standard_error);
       return true;
     case WorkerReply::Kind::broken:
       if (innocent)
         note_failure(slot, (left ? "it said bye and " : "before it took a request in it ") + reply.reason);
       lose(slot);
-      if (!innocent) job.answer = lost_worker_verdict(reply.reason, words);
+      if (!innocent) job.answer = lost_worker_verdict(reply.reason, standard_error);
       return !innocent;
     default:
       lose(slot);
@@ -535,13 +535,13 @@ private:
     if (++failures_ < max_failures) return;
     failure_ = Error(error_id::worker_lost,
                      std::to_string(failures_) + " workers in a row were lost; of the last one: " + what +
-                         words_text(slot.worker->last_words()),
+                         standard_error_text(slot.worker->standard_error_end()),
                      "Start the worker by hand to see what it lacks, or allow more time and memory in "
                      "WorkerOptions",
                      setup_.command.front());
     awake_ = false;
   }
-  /// There is no sense in further workers until somebody asks again.
+  /// Further workers are of no use until the next request.
   void fail(const Error& error) {
     const std::scoped_lock lock(mutex_);
     failures_ = max_failures;

@@ -18,21 +18,18 @@
 /// Host to worker:
 ///
 /// - `hello`, once, first. `protocol`: 1. `version`: that of the host's library. `token`: 32 hexadecimal
-/// digits,
-///   new for each worker. `backend`: which of its backends the worker shall judge with. `backend_options`: an
-///   object that is the backend's own business. `evaluator_options`: an object whose fields are those of
-///   `KernelEvaluatorOptions` that differ from their defaults. `temporary_folder`: an empty folder for this
-///   worker's files, removed by the host after its end; a worker that does not find it (it is on another
-///   machine) uses one of its own. `device_lock_folder`: where the device is locked (`DeviceLock`), "" =
-///   nowhere. `memory_limit`: bytes of address space the worker shall allow itself, 0 = no limit. Answer:
-///   `ready`.
+///   digits, new for each worker. `backend`: which of its backends the worker shall judge with.
+///   `backend_options`: an object that is the backend's own business. `evaluator_options`: an object whose
+///   fields are those of `KernelEvaluatorOptions` that differ from their defaults. `temporary_folder`: an
+///   empty folder for this worker's files, removed by the host after its end; a worker that does not find it
+///   (it is on another machine) uses one of its own. `device_lock_folder`: where the device is locked
+///   (`DeviceLock`), "" = nowhere. `memory_limit`: bytes of address space the worker shall allow itself, 0 =
+///   no limit. Answer: `ready`.
 /// - `prepare`. `request`: an integer, new for each request. `task_id`: a string by which the task is known
-/// from
-///   now on. `task`: `Task`. `hooks`: which of "generate" and "compare" the task has at the host's; the
+///   from now on. `task`: `Task`. `hooks`: which of "generate" and "compare" the task has at the host's; the
 ///   worker must know them by the task's name. Compile, try and measure the start kernel. Answer: `prepared`.
 /// - `evaluate`. `request`. `evaluation_request`: `EvaluationRequest`, with the `task_id` of a prepared task,
-/// a
-///   string, as its `task`. Answer: `evaluation`.
+///   a string, as its `task`. Answer: `evaluation`.
 /// - `cancel`. `request`: the one under way is not wanted any more. No answer of its own; the answer to the
 ///   request, whichever it is, must come soon (2 s), an error `mtmc.evaluator.003` for instance.
 /// - `forget`. `task_id`: it will not be asked for again. No answer.
@@ -47,9 +44,8 @@
 /// - `prepared`.
 /// - `evaluation`. `evaluation`: `Evaluation`. A candidate that fails is a verdict.
 /// - `error`. `error`: `id`, `message`, `remedy`, `place`, all strings, the last two may be missing: what
-/// became
-///   an exception (`Error`) in the worker and becomes one at the host's. The answer to any request that has
-///   no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
+///   became an exception (`Error`) in the worker and becomes one at the host's. The answer to any request
+///   that has no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
 /// - `log`. `text`: something worth knowing, any time; no answer to anything.
 /// - `bye`, after an answer: the worker ends now and wants to be replaced, which is nobody's fault.
 ///
@@ -61,20 +57,22 @@
 ///
 /// An example, `>` from host to worker, shortened where `...` stands, each message on one line:
 ///
-///     > {"type":"hello","protocol":1,"version":"0.1.0","token":"9f...","backend":"cpu","backend_options":{},
-///        "evaluator_options":{"explore_seconds":0.5},"temporary_folder":"/tmp/mtmc-worker-a1b2c3",
-///        "device_lock_folder":"/tmp","memory_limit":0}
+///     > {"type":"hello","protocol":1,"version":"0.1.0","token":"9f...","backend":"cpu",
+///        "backend_options":{},"evaluator_options":{"explore_seconds":0.5},
+///        "temporary_folder":"/tmp/mtmc-worker-a1b2c3","device_lock_folder":"/tmp","memory_limit":0}
 ///     < {"type":"ready","token":"9f...","request":0,"protocol":1,"version":"0.1.0","identity":"...",
 ///        "device":{"name":"AMD EPYC","kind":"cpu","compute_units":2},"attaches_hooks":false}
-///     > {"type":"prepare","request":1,"task_id":"t1","hooks":[],"task":{"name":"scale","kernel":{"language":
-///        {"name":"cpp"},"source":"..."},"arguments":[...],"sizes":[{"N":4096}]}}
+///     > {"type":"prepare","request":1,"task_id":"t1","hooks":[],
+///        "task":{"name":"scale","kernel":{"language":{"name":"cpp"},"source":"..."},
+///                "arguments":[...],"sizes":[{"N":4096}]}}
 ///     < {"type":"prepared","token":"9f...","request":1}
-///     >
-///     {"type":"evaluate","request":2,"evaluation_request":{"task":"t1","candidate":{"language":{"name":"cpp"},
-///        "source":"..."},"incumbent":{"language":{"name":"cpp"},"source":"..."},"purpose":"promote"}}
-///     <
-///     {"type":"evaluation","token":"9f...","request":2,"evaluation":{"verdict":"correct","seconds":1.25e-05,
-///        "sizes":[{"size":{"N":4096},"seconds":1.25e-05,"largest_error":{"$number":"nan"}}]}}
+///     > {"type":"evaluate","request":2,
+///        "evaluation_request":{"task":"t1","candidate":{"language":{"name":"cpp"},"source":"..."},
+///                              "incumbent":{"language":{"name":"cpp"},"source":"..."},"purpose":"promote"}}
+///     < {"type":"evaluation","token":"9f...","request":2,
+///        "evaluation":{"verdict":"correct","seconds":1.25e-05,
+///                      "sizes":[{"size":{"N":4096},"seconds":1.25e-05,
+///                                "largest_error":{"$number":"nan"}}]}}
 ///     > {"type":"bye"}
 
 #include <mtmc/core/error.hpp>
@@ -99,17 +97,17 @@ inline constexpr std::size_t longest_worker_line = std::size_t{64} << 20;
 
 /// Names of messages, as in their field "type".
 namespace worker_message {
-inline constexpr std::string_view hello = "hello";
-inline constexpr std::string_view prepare = "prepare";
-inline constexpr std::string_view evaluate = "evaluate";
-inline constexpr std::string_view cancel = "cancel";
-inline constexpr std::string_view forget = "forget";
-inline constexpr std::string_view bye = "bye";
-inline constexpr std::string_view ready = "ready";
-inline constexpr std::string_view prepared = "prepared";
-inline constexpr std::string_view evaluation = "evaluation";
-inline constexpr std::string_view error = "error";
-inline constexpr std::string_view log = "log";
+inline constexpr std::string_view hello = "hello";           ///< host: who it is and what to judge with
+inline constexpr std::string_view prepare = "prepare";       ///< host: get a task ready
+inline constexpr std::string_view evaluate = "evaluate";     ///< host: judge a candidate
+inline constexpr std::string_view cancel = "cancel";         ///< host: stop the request under way
+inline constexpr std::string_view forget = "forget";         ///< host: forget a task
+inline constexpr std::string_view bye = "bye";               ///< both: the end
+inline constexpr std::string_view ready = "ready";           ///< worker: answer to `hello`
+inline constexpr std::string_view prepared = "prepared";     ///< worker: answer to `prepare`
+inline constexpr std::string_view evaluation = "evaluation"; ///< worker: answer to `evaluate`
+inline constexpr std::string_view error = "error";           ///< worker: answer to any request that failed
+inline constexpr std::string_view log = "log";               ///< worker: something worth knowing
 } // namespace worker_message
 
 namespace detail {
@@ -186,6 +184,7 @@ inline void unmark_not_finite(Json& value) {
   return {
       {"id", error.id()}, {"message", error.message()}, {"remedy", error.remedy()}, {"place", error.place()}};
 }
+/// Reads an error from a message.
 [[nodiscard]] inline Error worker_error(const nlohmann::json& error) {
   if (!error.is_object())
     return {error_id::worker_judge, "the worker reports an error without saying which", "See its log"};

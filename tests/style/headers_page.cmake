@@ -1,0 +1,50 @@
+# Checks that examples/contracts/headers.md names only headers that exist, and every header that forwards from an old place:
+# cmake -P headers_page.cmake <root>
+cmake_minimum_required(VERSION 3.25)
+math(EXPR last "${CMAKE_ARGC} - 1")
+cmake_path(ABSOLUTE_PATH CMAKE_ARGV${last} OUTPUT_VARIABLE root)
+set(include ${root}/include/mtmc)
+file(READ ${root}/examples/contracts/headers.md page)
+string(REGEX REPLACE "[][;]" " " page "\n${page}") # they mean something to CMake's lists
+set(problems "")
+
+# Rows of "Public headers by place": folder, headers without their ending.
+string(REGEX MATCHALL "\n[|] `[a-z]+` [|][^|\n]*[|]" rows "${page}")
+foreach(row IN LISTS rows)
+  string(REGEX MATCHALL "`[a-z_/]+`" names "${row}")
+  list(POP_FRONT names folder)
+  string(REPLACE "`" "" folder "${folder}")
+  foreach(name IN LISTS names)
+    string(REPLACE "`" "" name "${name}")
+    if(NOT EXISTS ${include}/${folder}/${name}.hpp)
+      string(APPEND problems "  ${folder}/${name}.hpp does not exist\n")
+    endif()
+  endforeach()
+endforeach()
+if(NOT rows)
+  string(APPEND problems "  it has no table of public headers that this test can read\n")
+endif()
+
+# Every other header it names in full.
+string(REGEX MATCHALL "`[a-z_/]+\\.hpp`" names "${page}")
+foreach(name IN LISTS names)
+  string(REGEX REPLACE "`(mtmc/)?([a-z_/]+\\.hpp)`" "\\2" name "${name}")
+  if(NOT EXISTS ${include}/${name})
+    string(APPEND problems "  ${name} does not exist\n")
+  endif()
+endforeach()
+
+file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*.hpp)
+foreach(header IN LISTS headers)
+  file(STRINGS ${include}/${header} moved REGEX "^#pragma message\\(\"mtmc/.* is mtmc/")
+  string(FIND "${page}" "`${header}`" place)
+  if(moved AND place EQUAL -1)
+    string(APPEND problems "  ${header} is an old place and is not named\n")
+  endif()
+endforeach()
+
+if(problems)
+  message(FATAL_ERROR "examples/contracts/headers.md is not right:\n${problems}")
+endif()
+list(LENGTH rows count)
+message(STATUS "the headers of ${count} folders are there, and all old places are named")
