@@ -19,17 +19,21 @@ namespace mtmc::inline MTMC_ABI {
 class CallResults {
 public:
   CallResults() = default;
+  /// Of the last call on the slot.
   CallResults(AnyBackend& backend, Slot& slot, const ProblemLayout& layout)
       : backend_(&backend), slot_(&slot), layout_(&layout) {
     contents_.resize(slot.buffers.size());
     shown_.resize(slot.buffers.size());
   }
+  /// Takes over another's results.
   CallResults(CallResults&&) noexcept = default;
+  /// The same.
   CallResults& operator=(CallResults&&) noexcept = default;
   CallResults(const CallResults&) = delete;
   CallResults& operator=(const CallResults&) = delete;
   ~CallResults() = default;
 
+  /// How many buffers there are, inputs included.
   [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
   /// One content, looked at where it lies if the backend shows it; else brought here.
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
@@ -42,6 +46,7 @@ public:
 
   /// Where they lie, and what is where.
   [[nodiscard]] Slot& slot() const noexcept { return *slot_; }
+  /// What each buffer holds.
   [[nodiscard]] const ProblemLayout& layout() const noexcept { return *layout_; }
   /// What has been kept; nothing before `keep`.
   [[nodiscard]] const KeptContents& kept() const noexcept { return kept_; }

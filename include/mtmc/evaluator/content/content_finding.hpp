@@ -11,14 +11,17 @@ namespace mtmc::inline MTMC_ABI {
 struct ContentFinding {
   /// Elements looked at, one by one.
   std::uint64_t checked = 0;
+  /// Those that are wrong.
   std::uint64_t wrong = 0;
-  /// Places of the first and the last that is wrong; these values where none is.
+  /// Place of the first that is wrong; this value where none is.
   std::uint64_t first_wrong = ~std::uint64_t{0};
+  /// The place of the last.
   std::uint64_t last_wrong = 0;
   /// Largest error in units of what is allowed.
   double largest_error = 0;
-  /// Sum of magnitudes, and how many there were.
+  /// Sum of the magnitudes of finite elements.
   double magnitudes = 0;
+  /// How many magnitudes the sum has.
   double finite = 0;
 
   /// What `output_scale` is: the mean magnitude of finite elements, 0 where there is none.

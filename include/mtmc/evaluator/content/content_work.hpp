@@ -18,8 +18,11 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A part of a buffer, `bytes` from `offset` on.
 struct BufferPart {
+  /// Of a backend.
   AnyBackend::Buffer& buffer;
+  /// Bytes before the part.
   std::size_t offset = 0;
+  /// Bytes of the part.
   std::size_t bytes = 0;
 };
 

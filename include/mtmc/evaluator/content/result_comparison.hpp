@@ -20,8 +20,11 @@ namespace mtmc::inline MTMC_ABI {
 
 /// What a comparison with the reference adds up to.
 struct ComparisonTally {
+  /// Elements compared one by one.
   std::int64_t checked = 0;
+  /// Elements there were.
   std::int64_t total = 0;
+  /// Largest error in units of what is allowed.
   double largest_error = 0;
 };
 
@@ -32,6 +35,7 @@ public:
   /// Numbers of the looks, by buffer; nothing for inputs, and where the task compares by itself.
   using Queued = std::vector<std::optional<std::size_t>>;
 
+  /// Looks are done by `work`, which must outlive it.
   explicit ResultComparison(ContentWork& work) : work_(work) {}
 
   /// Asks for the looks that are needed: the answer comes after `work.run()`. Results and what is wanted live

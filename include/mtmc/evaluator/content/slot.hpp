@@ -19,8 +19,11 @@ namespace mtmc::inline MTMC_ABI {
 /// Buffers for one call: those of the arguments, in the order of the layout, those of the scratch lines, and
 /// the plan that names them.
 struct Slot {
+  /// Of the arguments, in the order of the layout.
   std::vector<GuardedBuffer> buffers;
+  /// Of the scratch lines, in their order.
   std::vector<GuardedBuffer> scratch;
+  /// Bound to these buffers.
   LaunchPlan plan;
 
   /// Address of the content of a buffer, on backends whose handles are addresses.

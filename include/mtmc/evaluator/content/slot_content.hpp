@@ -29,13 +29,15 @@ enum class Refill {
   inout_only
 };
 
-/// The zone before the content of a buffer, the content, and the zone behind it.
+/// The zone before the content of a buffer.
 [[nodiscard]] inline BufferPart zone_before(GuardedBuffer& buffer) noexcept {
   return {buffer.memory, 0, buffer.layout.front};
 }
+/// What the kernel may use.
 [[nodiscard]] inline BufferPart content_part(GuardedBuffer& buffer) noexcept {
   return {buffer.memory, buffer.layout.front, buffer.layout.bytes};
 }
+/// The zone behind the content.
 [[nodiscard]] inline BufferPart zone_behind(GuardedBuffer& buffer) noexcept {
   return {buffer.memory, buffer.layout.front + buffer.layout.bytes, buffer.layout.back};
 }
@@ -56,6 +58,7 @@ inline void renew_red_zones(ContentWork& work, GuardedBuffer& buffer, std::uint6
 /// A look at every byte of both red zones of a buffer; the answer comes after `work.run()`.
 class RedZoneLook {
 public:
+  /// Asks for the looks at both zones.
   RedZoneLook(ContentWork& work, GuardedBuffer& buffer)
       : work_(&work), front_(buffer.layout.front),
         before_(work.look_for_noise(zone_before(buffer), buffer.key, 2 * buffer.place)),
@@ -117,6 +120,7 @@ inline void load_slot(ContentWork& work, Slot& slot, const ProblemLayout& layout
 /// are given, every byte of every input. The answer comes after `work.run()`.
 class DamageLook {
 public:
+  /// Asks for the looks.
   DamageLook(ContentWork& work, Slot& slot, const ProblemLayout& layout, const CaseInputs* inputs,
              const EvaluatorDefences& defences)
       : work_(&work), slot_(&slot), layout_(&layout) {
@@ -129,6 +133,7 @@ public:
             i, work.look_for_input(content_part(slot.buffers[i]), *inputs, i, layout.buffers[i].type));
   }
 
+  /// The first damage; nothing if there is none.
   [[nodiscard]] std::optional<Refusal> answer() const {
     for (std::size_t i = 0; i < zones_.size(); ++i)
       if (const auto damage = zones_[i].damage()) return red_zone_refusal(name(i), *damage, layout_->size);

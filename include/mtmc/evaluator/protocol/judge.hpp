@@ -37,7 +37,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A call that has ended, and what is to be looked at.
 struct FinishedCall {
+  /// Which inputs it had.
   CaseId id;
+  /// Where it ran.
   Slot* slot = nullptr;
   /// Contents before the call, for the explanation of what is wrong.
   const CaseInputs* inputs = nullptr;
@@ -51,11 +53,15 @@ struct FinishedCall {
 /// caller sees to it that only one judge at a time uses the device.
 class Judge {
 public:
+  /// Uses what it is given, which must outlive it.
   Judge(AnyBackend& backend, ContentWork& work, const KernelEvaluatorOptions& options, SecretKeys& keys,
         std::stop_token stop);
 
+  /// What kernels run on.
   [[nodiscard]] AnyBackend& backend() noexcept { return backend_; }
+  /// As the evaluator has them.
   [[nodiscard]] const KernelEvaluatorOptions& options() const noexcept { return options_; }
+  /// Those that are on.
   [[nodiscard]] const EvaluatorDefences& defences() const noexcept { return options_.defences; }
 
   /// Random bytes that no earlier buffer held.
@@ -105,10 +111,12 @@ public:
 
   /// Elements of two results of one buffer that have other bits.
   struct Difference {
+    /// How many.
     std::int64_t count = 0;
     /// Place of the first; nothing where there is none.
     std::optional<std::int64_t> first{};
   };
+  /// Compares result `i` bit by bit with what was kept of it.
   [[nodiscard]] Difference difference(const CallResults& results, const KeptContents& kept, std::size_t i);
 
   /// Looks at finished calls of one size, the first one's damage and results first, and stops at what is
@@ -129,12 +137,16 @@ public:
 
   /// Launch plans of a kernel for all sizes of a task. Throws `Error` of the launch lines.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const Kernel& kernel);
+  /// The same of lines that have been read.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const LaunchLines& lines);
 
   /// Outcome of one call.
   struct Call {
+    /// What is wrong with the call; nothing if it can be looked at.
     std::optional<Refusal> refusal{};
+    /// What it wrote, if it ended well.
     CallResults results{};
+    /// From its start to its end, on the host's clock.
     double seconds = 0;
   };
 
