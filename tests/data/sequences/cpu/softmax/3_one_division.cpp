@@ -1,5 +1,5 @@
-// Softmax of every row of a row-major M x N matrix. The loops over a row work on several elements at once,
-// and one division a row serves all of its elements.
+// Softmax of every row of a row-major M x N matrix. The loops over a row work on several elements at once, and
+// one division a row serves all of its elements.
 
 #include <cmath>
 
