@@ -118,6 +118,9 @@ set_tests_properties(consumer/shared_add_subdirectory consumer/command_lines PRO
 add_test(NAME consumer/prebuilt COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DCOMPILER=${CMAKE_CXX_COMPILER}
   -DFLAGS=-O0 -DVERSION=${PROJECT_VERSION} -DWORK=${work}/prebuilt -P ${consumer}/prebuilt.cmake)
 set_tests_properties(consumer/prebuilt PROPERTIES LABELS "build;slow")
+add_test(NAME consumer/of_0_1 COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER}
+  -DINCLUDE=${PROJECT_SOURCE_DIR}/include -P ${consumer}/of_0_1.cmake)
+set_tests_properties(consumer/of_0_1 PROPERTIES LABELS build)
 add_test(NAME consumer/fetched COMMAND ${CMAKE_COMMAND} -S ${consumer}/fetched -B ${work}/fetched
   -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR})
 set_tests_properties(consumer/fetched PROPERTIES LABELS build)

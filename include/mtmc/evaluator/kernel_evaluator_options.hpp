@@ -41,6 +41,9 @@ struct EvaluatorDefences {
   friend bool operator==(const EvaluatorDefences&, const EvaluatorDefences&) = default; ///< member by member
 };
 
+/// What `EvaluatorDefences` was called before 0.2.
+using EvaluatorLocks [[deprecated("is EvaluatorDefences now")]] = EvaluatorDefences;
+
 /// Settings of the trust protocol. The defaults are meant for real work; a test may make them smaller.
 struct KernelEvaluatorOptions {
   /// Probability with which the interval of a speed-up covers the true one. From (0.5, 1).

@@ -31,6 +31,9 @@ struct CpuDefences {
   friend bool operator==(const CpuDefences&, const CpuDefences&) = default; ///< member by member
 };
 
+/// What `CpuDefences` was called before 0.2.
+using CpuLocks [[deprecated("is CpuDefences now")]] = CpuDefences;
+
 /// How a `CpuBackend` compiles and runs kernels. The defaults suit an engineer's own machine.
 struct CpuBackendOptions {
   /// The C++ compiler: a path, or a name looked for in `search_path`; empty = the first of c++, g++, clang++.

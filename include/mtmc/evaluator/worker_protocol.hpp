@@ -1,0 +1,7 @@
+#pragma once
+/// Moved to evaluator/worker/worker_protocol.hpp: this place works until 0.3.
+
+// clang-format off
+#pragma message("mtmc/evaluator/worker_protocol.hpp is mtmc/evaluator/worker/worker_protocol.hpp now; the old place works until 0.3")
+// clang-format on
+#include <mtmc/evaluator/worker/worker_protocol.hpp>
