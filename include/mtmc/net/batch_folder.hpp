@@ -83,7 +83,8 @@ public:
     if (options_.folder.empty() || options_.max_requests < 1 || options_.max_bytes < 1 ||
         options_.max_askings < 1 || options_.max_askings > max_askings)
       throw Error(error_id::net_options, "a batch needs a folder, limits of at least 1, and 1 to 99 askings",
-                  "Correct BatchOptions", options_.folder);
+                  "Correct the options of the batch", options_.folder)
+          .about("BatchOptions");
     as_record_error("the folder cannot be created", options_.folder,
                     [&] { create_folders(answers_folder()); });
     lock_ = open_alone(options_.folder + "/lock", "another process is using this batch");

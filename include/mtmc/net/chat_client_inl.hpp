@@ -58,11 +58,12 @@ namespace detail {
 }
 
 /// A JSON object that a request brings along as text; throws where it is none.
-[[nodiscard]] inline Json given_object(const std::string& text, const std::string& field) {
+[[nodiscard]] inline Json given_object(const std::string& text, const char* option) {
   auto object = parse_text(text, false);
   if (!object.is_object())
-    throw Error(error_id::net_options, field + " is no JSON object: " + shortened(text),
-                "Give the text of an object, such as {\"top_k\": 20}");
+    throw Error(error_id::net_options, "the text is no JSON object: " + shortened(text),
+                "Give the text of an object, such as {\"top_k\": 20}")
+        .about(option);
   return object;
 }
 
@@ -133,8 +134,9 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
 MTMC_INLINE void ChatClient::demand_price() const {
   const auto& model = endpoint_.options().model;
   if (options_.spending.caps().cost <= 0 || find_price(options_.prices, model) != nullptr) return;
-  throw Error(error_id::net_options, "money has a cap, but no price fits the model \"" + model + "\"",
-              "Give its price in ChatClientOptions::prices (on the command line --prices), or cap tokens");
+  throw Error(error_id::net_options, "the cost is limited, but the model \"" + model + "\" has no price",
+              "Give its price, or limit tokens instead")
+      .about("ChatClientOptions::prices");
 }
 
 MTMC_INLINE Usage ChatClient::most_of(const ChatRequest& request) const {

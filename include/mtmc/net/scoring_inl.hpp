@@ -147,17 +147,18 @@ namespace detail {
 }
 
 inline void check_scoring_options(const ScoringOptions& options) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(error_id::net_options, what, "Correct the ScoringOptions");
+  const auto require = [](bool holds, const std::string& option, const char* what, const char* remedy) {
+    if (!holds) throw Error(error_id::net_options, what, remedy).about("ScoringOptions::" + option);
   };
-  if (options.rotations < 1) refuse("ScoringOptions::rotations is less than 1");
-  if (options.answers < 1) refuse("ScoringOptions::answers is less than 1");
-  if (options.answer_tokens < 1) refuse("ScoringOptions::answer_tokens is less than 1");
-  if (options.max_at_once < 1) refuse("ScoringOptions::max_at_once is 0");
-  if (!(options.least_label_mass >= 0 && options.least_label_mass <= 1))
-    refuse("ScoringOptions::least_label_mass is not in [0, 1]");
-  if (!(options.choice_share > 0 && options.choice_share <= 1))
-    refuse("ScoringOptions::choice_share is not in (0, 1]");
+  require(options.rotations >= 1, "rotations", "the number of rotations is less than 1", "Use 1 or more");
+  require(options.answers >= 1, "answers", "the number of answers is less than 1", "Use 1 or more");
+  require(options.answer_tokens >= 1, "answer_tokens", "an answer may have less than 1 token",
+          "Use 1 or more");
+  require(options.max_at_once >= 1, "max_at_once", "no prompt may be sent at a time", "Use 1 or more");
+  require(options.least_label_mass >= 0 && options.least_label_mass <= 1, "least_label_mass",
+          "the least share of the labels is not in [0, 1]", "Use a number from 0 to 1");
+  require(options.choice_share > 0 && options.choice_share <= 1, "choice_share",
+          "the share of the choice is not in (0, 1]", "Use a number above 0, up to 1");
 }
 
 /// All that was tried, for an error.
@@ -246,9 +247,10 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
     throw Error(error_id::net_endpoint,
                 "no way to score continuations works with this server (" + report_.server +
                     "): " + detail::tried_text(report_),
-                "Serve the policy's model with vLLM, SGLang or llama.cpp, or give ScoringOptions::server "
-                "where the server hides what it is",
-                address);
+                "Serve the policy's model with vLLM, SGLang or llama.cpp, or say which of them it is where the "
+                "server hides it",
+                address)
+        .about("ScoringOptions::server");
   report_.exact = scores_continuations(report_.method);
   report_.several_at_once = report_.exact && report_.method <= ScoringMethod::completions_echo &&
                             detail::takes_arrays(report_.server);

@@ -121,9 +121,9 @@ MTMC_INLINE ActionDistribution ChatPolicy::distribution(const Observation& seen,
     throw Error(error_id::net_endpoint,
                 "the policy's model named no legal action in " + std::to_string(unheard_) +
                     " decisions in a row; its last answer: " + detail::shortened(last),
-                "Take a model that follows the format, or raise ChatPolicyOptions::max_tokens if its answers "
-                "are cut",
-                client_.endpoint().options().model);
+                "Take a model that follows the format, or allow longer answers if its answers are cut",
+                client_.endpoint().options().model)
+        .about("ChatPolicyOptions::max_tokens");
   const double uniform = all == 0 ? 1 : options_.uniform;
   for (const int given : votes)
     result.probabilities.push_back(all > 1 ? (given + 0.5) / (all + 0.5 * count)

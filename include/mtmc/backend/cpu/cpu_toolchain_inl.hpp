@@ -136,7 +136,8 @@ MTMC_INLINE TemporaryFolder CpuToolchain::make_folder(const CpuBackendOptions& o
     return TemporaryFolder({.base = options.temporary_folder, .claimed = true});
   } catch (const std::system_error& error) {
     throw Error(error_id::backend_runner, error.what(),
-                "Name a folder that this process can write to in CpuBackendOptions::temporary_folder");
+                "Name a folder that this process can write to")
+        .about("CpuBackendOptions::temporary_folder");
   }
 }
 
@@ -144,9 +145,9 @@ MTMC_INLINE void CpuToolchain::write_source(const std::string& path, std::string
   try {
     write_file_atomic(path, text);
   } catch (const std::system_error& error) {
-    throw Error(
-        error_id::backend_compiler, error.what(),
-        "Free space in the folder that CpuBackendOptions::temporary_folder names, or name another one");
+    throw Error(error_id::backend_compiler, error.what(),
+                "Free space in the folder for temporary files, or name another one")
+        .about("CpuBackendOptions::temporary_folder");
   }
 }
 
@@ -322,11 +323,12 @@ MTMC_INLINE Error CpuToolchain::broken(const ProcessResult& answer, std::string_
   auto said = answer.error.empty() ? answer.message : answer.error;
   constexpr std::size_t most = 600;
   if (said.size() > most) said.resize(most);
-  return {error_id::backend_compiler,
-          compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() + ": " +
-              said,
-          "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
-          "CpuBackendOptions::flags"};
+  return Error(error_id::backend_compiler,
+               compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() +
+                   ": " + said,
+               "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
+               "the flags")
+      .about("CpuBackendOptions::flags");
 }
 
 MTMC_INLINE void CpuToolchain::keep_runner(const std::string& cached) const {

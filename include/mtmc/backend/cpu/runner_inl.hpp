@@ -186,10 +186,10 @@ MTMC_INLINE RunnerReply Runner::greet() {
 }
 
 MTMC_INLINE void Runner::cannot_start(const std::string& reason) {
-  throw Error(
-      error_id::backend_runner, "the runner process cannot be started: " + reason,
-      "Check CpuBackendOptions::temporary_folder and cache_folder (they must allow execution), and the "
-      "limits on processes and open files");
+  throw Error(error_id::backend_runner, "the runner process cannot be started: " + reason,
+              "Check the folders for temporary and cached files, which must allow execution, and the limits "
+              "on processes and open files")
+      .about("CpuBackendOptions::temporary_folder");
 }
 
 MTMC_INLINE RunnerReply Runner::failure(RunOutcome outcome, std::string message) {

@@ -114,8 +114,9 @@ MTMC_INLINE std::string CompilerProcess::Process::greet(const CompilerProcessSet
 
 MTMC_INLINE void CompilerProcess::Process::cannot_start(const std::string& reason) {
   throw Error(error_id::backend_compiler, "the compiler process cannot be started: " + reason,
-              "Check CudaBackendOptions::compiler_command and temporary_folder, and the limits on processes "
-              "and open files");
+              "Check the compiler's command, the folder for temporary files, and the limits on processes and "
+              "open files")
+      .about("CudaBackendOptions::compiler_command");
 }
 
 MTMC_INLINE std::vector<std::string> CompilerProcess::Process::loader_environment() {

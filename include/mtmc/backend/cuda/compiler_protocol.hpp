@@ -61,11 +61,13 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   to.text(error.id());
   to.text(error.message());
   to.text(error.remedy());
+  to.text(error.option());
 }
 [[nodiscard]] inline Error read_error(ByteFieldReader& from) {
   const auto id = from.text();
   const auto message = from.text();
-  return {id, message, from.text()};
+  const auto remedy = from.text();
+  return Error(id, message, remedy).about(from.text());
 }
 
 [[nodiscard]] inline std::string to_bytes(const CompilerGreeting& greeting) {

@@ -27,7 +27,8 @@ public:
       throw Error(error_id::backend_device,
                   "there is no CUDA device " + std::to_string(ordinal) + "; the driver sees " +
                       std::to_string(driver_.devices()),
-                  "Correct CudaBackendOptions::device, or CUDA_VISIBLE_DEVICES");
+                  "Choose one of these, or correct CUDA_VISIBLE_DEVICES")
+          .about("CudaBackendOptions::device");
     driver_.demand(driver_.device_get(&device_, ordinal), "cuDeviceGet");
     driver_.demand(driver_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
     const Use use(*this);

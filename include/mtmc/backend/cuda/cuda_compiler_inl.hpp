@@ -120,7 +120,8 @@ MTMC_INLINE NvrtcResult CudaCompiler::compile_here(const NvrtcRequest& request) 
                 "Raise the limit on threads (ulimit -u)");
   }
   throw Error(error_id::backend_compiler, "the system does not let a thread confine itself",
-              "Set CudaBackendOptions::compiler_command, so that kernels are compiled in another process");
+              "Name a command, so that kernels are compiled in another process")
+      .about("CudaBackendOptions::compiler_command");
 }
 
 MTMC_INLINE std::string CudaCompiler::toolkit_of(const CudaBackendOptions& options) {

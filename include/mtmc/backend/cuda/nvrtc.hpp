@@ -271,8 +271,8 @@ private:
     } catch (const SharedLibraryError& error) {
       throw Error(error_id::backend_compiler,
                   std::string("there is no compiler for CUDA kernels (NVRTC): ") + error.what(),
-                  "Install a CUDA toolkit, or the Python package nvidia-cuda-nvrtc, and name it in "
-                  "CudaBackendOptions::toolkit_folder or nvrtc_library");
+                  "Install a CUDA toolkit, or the Python package nvidia-cuda-nvrtc, and name its folder")
+          .about("CudaBackendOptions::toolkit_folder");
     }
   }
 

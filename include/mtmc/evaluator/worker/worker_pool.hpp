@@ -61,7 +61,7 @@ public:
         const std::scoped_lock lock(log_mutex_);
         options_.log(line);
       };
-    backend_options_ = parse_json(options_.backend_options, "WorkerOptions::backend_options");
+    backend_options_ = read_backend_options(options_.backend_options);
     slots_.resize(static_cast<std::size_t>(options_.workers) + static_cast<std::size_t>(options_.spares));
     for (auto& slot : slots_) {
       slot = std::make_unique<Slot>();
@@ -206,6 +206,14 @@ private:
     if (job.error) std::rethrow_exception(job.error);
   }
 
+  [[nodiscard]] static Json read_backend_options(const std::string& text) {
+    try {
+      return parse_json(text, "the backend's options");
+    } catch (const Error& error) {
+      throw error.about("WorkerOptions::backend_options");
+    }
+  }
+
   [[noreturn]] static void throw_cancelled() {
     throw Error(error_id::evaluator_cancelled, "the evaluation was cancelled",
                 "Nothing is wrong; ask again without requesting a stop");
@@ -348,8 +356,9 @@ private:
       slot.worker = std::make_unique<WorkerProcess>(setup_);
     } catch (const std::exception& error) {
       // Trying again would be no better.
-      fail({error_id::worker_lost, std::string("a worker cannot be started: ") + error.what(),
-            "Check WorkerOptions::command and temporary_folder"});
+      fail(Error(error_id::worker_lost, std::string("a worker cannot be started: ") + error.what(),
+                 "Check the worker's command, and the folder for temporary files")
+               .about("WorkerOptions::command"));
       return false;
     }
     Json hello{{"protocol", worker_protocol_version},
@@ -536,9 +545,9 @@ private:
     failure_ = Error(error_id::worker_lost,
                      std::to_string(failures_) + " workers in a row were lost; of the last one: " + what +
                          words_text(slot.worker->last_words()),
-                     "Start the worker by hand to see what it lacks, or allow more time and memory in "
-                     "WorkerOptions",
-                     setup_.command.front());
+                     "Start the worker by hand to see what it lacks, or allow it more time and memory",
+                     setup_.command.front())
+                   .about("WorkerOptions::memory_limit");
     awake_ = false;
   }
   /// There is no sense in further workers until somebody asks again.

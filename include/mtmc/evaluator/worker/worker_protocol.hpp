@@ -46,10 +46,10 @@
 ///   (false): whether tasks with hooks can be sent.
 /// - `prepared`.
 /// - `evaluation`. `evaluation`: `Evaluation`. A candidate that fails is a verdict.
-/// - `error`. `error`: `id`, `message`, `remedy`, `place`, all strings, the last two may be missing: what
-/// became
-///   an exception (`Error`) in the worker and becomes one at the host's. The answer to any request that has
-///   no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
+/// - `error`. `error`: `id`, `message`, `remedy`, `place`, `option`, `category`, all strings, the last four
+///   may be missing: what became an exception (`Error`) in the worker and becomes one at the host's.
+///   `category` is one of "input", "surroundings" and "internal"; without it, or with another one, it is
+///   that of the id. The answer to any request that has no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
 /// - `log`. `text`: something worth knowing, any time; no answer to anything.
 /// - `bye`, after an answer: the worker ends now and wants to be replaced, which is nobody's fault.
 ///
@@ -183,16 +183,21 @@ inline void unmark_not_finite(Json& value) {
 
 /// An error as part of a message, and back.
 [[nodiscard]] inline nlohmann::json worker_error(const Error& error) {
-  return {
+  nlohmann::json text{
       {"id", error.id()}, {"message", error.message()}, {"remedy", error.remedy()}, {"place", error.place()}};
+  if (!error.option().empty()) text["option"] = error.option();
+  if (error.category() != category_of(error.id())) text["category"] = to_string(error.category());
+  return text;
 }
 [[nodiscard]] inline Error worker_error(const nlohmann::json& error) {
   if (!error.is_object())
     return {error_id::worker_judge, "the worker reports an error without saying which", "See its log"};
   auto id = detail::text_of(error, "id");
   if (id.empty()) id = error_id::worker_judge;
-  return {id, detail::text_of(error, "message"), detail::text_of(error, "remedy"),
-          detail::text_of(error, "place")};
+  const Error read(id, detail::text_of(error, "message"), detail::text_of(error, "remedy"),
+                   detail::text_of(error, "place"));
+  const auto category = parse_enum<ErrorCategory>(detail::text_of(error, "category"));
+  return read.about(detail::text_of(error, "option")).as(category.value_or(read.category()));
 }
 
 namespace detail {

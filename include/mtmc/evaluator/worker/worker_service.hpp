@@ -224,8 +224,9 @@ private:
       known += (known.empty() ? "" : ", ") + entry.name;
     }
     throw Error(error_id::worker_request, "this worker has no backend \"" + name + '"',
-                "Set WorkerOptions::backend to one of: " + (known.empty() ? "(it has none)" : known) +
-                    "; or name a worker that has it in WorkerOptions::command");
+                (known.empty() ? "It has none at all" : "Choose one of its own (" + known + ')') +
+                    std::string(", or name the command of a worker that has it"))
+        .about("WorkerOptions::backend");
   }
 
   /// Only downwards, and only where it can be.
