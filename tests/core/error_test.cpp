@@ -1,11 +1,11 @@
 #include <mtmc/core/error.hpp>
-
 #include <mtmc/support/file_io.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,8 +54,8 @@ TEST_CASE("an error names the option it speaks of as data, and last in its text"
 TEST_CASE("what is said of an error later leaves the rest of it as it is") {
   const auto error =
       Error("host.1", "it broke", "Mend it", "line 3").about("Mine::glue").as(ErrorCategory::internal);
-  for (const auto& same : {error.within("a.json"), error.with_remedy("Buy a new one"), error.about("Mine::nails"),
-                           error.as(ErrorCategory::input)}) {
+  for (const auto& same : {error.within("a.json"), error.with_remedy("Buy a new one"),
+                           error.about("Mine::nails"), error.as(ErrorCategory::input)}) {
     CHECK(same.id() == "host.1");
     CHECK(same.message() == "it broke");
   }
@@ -70,8 +70,8 @@ TEST_CASE("what is said of an error later leaves the rest of it as it is") {
 
 TEST_CASE("the category follows from the id: what the caller gave, what is outside, and defects") {
   const std::set<std::string_view> of_input{
-      "mtmc.json.001", "mtmc.json.002", "mtmc.task.001",   "mtmc.task.002",      "mtmc.task.003",
-      "mtmc.task.004", "mtmc.task.005", "mtmc.task.006",   "mtmc.launch.001",    "mtmc.evaluator.001",
+      "mtmc.json.001", "mtmc.json.002", "mtmc.task.001",   "mtmc.task.002",   "mtmc.task.003",
+      "mtmc.task.004", "mtmc.task.005", "mtmc.task.006",   "mtmc.launch.001", "mtmc.evaluator.001",
       "mtmc.loop.001", "mtmc.net.001",  "mtmc.policy.001", "mtmc.journal.003"};
   const std::set<std::string_view> defects{"mtmc.core.001", "mtmc.evaluator.002", "mtmc.evaluator.005",
                                            "mtmc.worker.005", "mtmc.loop.002"};
@@ -106,4 +106,37 @@ TEST_CASE("the table has every id of the header once") {
   CHECK(declared.size() > 30);
   CHECK(listed == declared);
   CHECK(std::adjacent_find(listed.begin(), listed.end()) == listed.end());
+}
+
+TEST_CASE("an option that an error of the library names is a member of the type it names") {
+  std::vector<std::string> headers;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(MTMC_REPOSITORY "/include/mtmc"))
+    if (entry.path().extension() == ".hpp") headers.push_back(read_file(entry.path().string()));
+  std::set<std::string> named;
+  for (const auto& header : headers)
+    for (auto at = header.find("Options::"); at != std::string::npos; at = header.find("Options::", at + 1)) {
+      const auto quote = header.rfind('"', at);
+      const auto end = header.find('"', at);
+      const auto text = header.substr(quote + 1, end - quote - 1);
+      // A whole text in quotes: about("CpuBackendOptions::flags").
+      if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:") !=
+          std::string::npos)
+        continue;
+      named.insert(text);
+    }
+  CHECK(named.size() > 20);
+  for (const auto& option : named) {
+    CAPTURE(option);
+    const auto type = option.substr(0, option.find("::"));
+    const auto member = option.substr(option.find("::") + 2);
+    if (member.empty()) continue; // completed where it is thrown
+    CHECK(std::any_of(headers.begin(), headers.end(), [&](const std::string& header) {
+      const auto declared = header.find("struct " + type + " {");
+      if (declared == std::string::npos) return false;
+      const auto body = header.substr(declared, header.find("\n};", declared) - declared);
+      for (const char* const after : {";", "{", " ="})
+        if (body.find(' ' + member + after) != std::string::npos) return true;
+      return false;
+    }));
+  }
 }

@@ -206,7 +206,7 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(server.request_count() == 3);
   CHECK(shown(done.error) == Contains("no usable answer to 3 drafts in a row"));
   CHECK(shown(done.error) == Contains("out of memory"));
-  CHECK(shown(done.error) == Contains("Mend what the message names"));
+  CHECK(shown(done.error) == Contains("Correct what the message names"));
 
   const auto soon_over = ask(tasks, server.url("/v1"), {"--quiet", "--steps", "1"});
   CHECK(soon_over.code == 3);

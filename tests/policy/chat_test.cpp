@@ -28,7 +28,7 @@ ChatClient client(const ScriptedTransport& transport) {
   endpoint.base_url = "http://127.0.0.1:1/v1";
   endpoint.model = "model-1";
   endpoint.profile = endpoint_profile("openai");
-  endpoint.retries.most = 0;
+  endpoint.retries.max_retries = 0;
   return ChatClient(Endpoint(transport, std::move(endpoint)));
 }
 

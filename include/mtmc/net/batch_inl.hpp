@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/net/batch.hpp>
 #include <mtmc/net/batch_folder.hpp>
+#include <mtmc/net/url.hpp>
 
 #include <array>
 #include <cstddef>
@@ -20,8 +21,7 @@ namespace detail {
 
 /// The path that a batch calls an endpoint by, whatever the server's own is; empty where batches know none.
 [[nodiscard]] inline std::string batch_url(std::string_view url) {
-  const auto rest = url.substr(path_of_url(url));
-  const auto path = rest.substr(0, rest.find_first_of("?#"));
+  const auto path = split_url(url).path;
   constexpr std::array<std::string_view, 4> known{"/chat/completions", "/completions", "/responses",
                                                   "/embeddings"};
   for (const auto end : known)

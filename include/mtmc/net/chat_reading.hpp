@@ -121,8 +121,10 @@ inline constexpr std::size_t max_choices = 128;
   }
   if (response.failure == TransportFailure::cancelled)
     return ChatAnswer::failed(ChatFailure::cancelled, response.message);
-  return ChatAnswer::failed(ChatFailure::endpoint,
-                            std::string(to_string(response.failure)) + ": " + response.message);
+  auto answer = ChatAnswer::failed(ChatFailure::endpoint,
+                                   std::string(to_string(response.failure)) + ": " + response.message);
+  answer.option = response.option;
+  return answer;
 }
 
 /// An answer that comes in pieces.

@@ -185,23 +185,24 @@ struct CurlEnd {
   switch (failure) {
   case TransportFailure::name_not_found:
     return end.code == curl_code::proxy_not_found
-               ? "the proxy's name is not known; see CurlOptions::proxy and the environment's proxies"
+               ? "the proxy's name is not known; correct it in the options or in the environment"
                : "the host's name is not known" + words;
   case TransportFailure::no_connection:
     if (end.tunnel_status >= 300)
       return "the proxy opened no way to the server: it answered " + std::to_string(end.tunnel_status);
-    return "there is no connection to be had" + words;
+    return "no connection to the server could be made" + words;
   case TransportFailure::tls:
     if (end.code == curl_code::no_authorities)
       return "no server can be trusted without certificates of authorities" + words +
-             "; install the system's (the package ca-certificates), or name a file in CurlOptions::ca_file";
+             "; install the system's (the package ca-certificates), or name a file that holds some";
     if (end.words.find("wrong version number") != std::string::npos)
       return "the server does not speak TLS" + words +
              "; if it is meant to be without, write http:// in its address";
     return "the server is not trusted" + words +
-           "; if its certificate is your own, name its authority's in CurlOptions::ca_file";
+           "; if you made its certificate yourself, name the file with your authority's";
   case TransportFailure::timeout:
-    return "no connection, name and TLS included, within " + seconds_text(exchange.options.connect_seconds);
+    return "no connection was made within " + seconds_text(exchange.options.connect_seconds) +
+           ", the look-up of the name and TLS included";
   case TransportFailure::too_large:
     return exchange.head.complete()
                ? "the answer is larger than " + std::to_string(exchange.options.max_body) + " bytes"
@@ -215,6 +216,17 @@ struct CurlEnd {
   default:
     return "libcurl cannot send it" + words;
   }
+}
+
+/// The option that may help after a failure; empty if none does.
+[[nodiscard]] inline std::string failure_option(TransportFailure failure, const CurlEnd& end) {
+  if (end.code == curl_code::proxy_not_found) return "CurlOptions::proxy";
+  if (failure == TransportFailure::tls && end.words.find("wrong version number") == std::string::npos)
+    return "CurlOptions::ca_file";
+  if (failure == TransportFailure::timeout) return "CurlOptions::connect_seconds";
+  if (failure == TransportFailure::too_large)
+    return end.head_complete ? "CurlOptions::max_body" : "CurlOptions::max_headers";
+  return {};
 }
 
 } // namespace mtmc::detail

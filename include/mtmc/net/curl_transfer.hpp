@@ -260,7 +260,7 @@ private:
 [[nodiscard]] inline std::string harmless_words(const CurlLibrary& library, CurlCode code,
                                                 const CurlExchange& exchange) {
   const std::string words = exchange.error_text.data();
-  const auto query = exchange.request.url.substr(url_to_show(exchange.request.url).size());
+  const auto query = split_url(exchange.request.url).query;
   const bool harmless =
       !words.empty() && words.find('@') == std::string::npos &&
       (query.empty() || words.find(query) == std::string::npos) &&
@@ -308,6 +308,7 @@ inline void run_exchange(const CurlLibrary& library, const CurlHandle& handle, C
     const auto end = end_of_transfer(library, handle.easy(), refused, exchange);
     response.failure = TransportFailure::unavailable;
     response.message = failure_text(response.failure, end, exchange);
+    response.option = failure_option(response.failure, end);
     return;
   }
 
@@ -335,8 +336,9 @@ inline void run_exchange(const CurlLibrary& library, const CurlHandle& handle, C
   // An interim answer alone is none.
   if (response.failure == TransportFailure::none && !exchange.head.complete())
     response.failure = TransportFailure::dropped;
-  if (response.failure != TransportFailure::none)
-    response.message = failure_text(response.failure, end, exchange);
+  if (response.failure == TransportFailure::none) return;
+  response.message = failure_text(response.failure, end, exchange);
+  response.option = failure_option(response.failure, end);
 }
 
 } // namespace mtmc::detail

@@ -3,6 +3,7 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/net/redact.hpp>
 #include <mtmc/net/scoring.hpp>
 #include <mtmc/net/scoring_choice.hpp>
 #include <mtmc/net/scoring_echo.hpp>
@@ -138,14 +139,6 @@ namespace detail {
   return other.empty() ? "" : "chat: " + reason + "; completions: " + other;
 }
 
-/// An address without the name and password that may stand in it.
-[[nodiscard]] inline std::string address_without_secrets(const std::string& url) {
-  const auto scheme = url.find("://");
-  const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
-  const auto at = url.substr(0, url.find('/', begin)).rfind('@');
-  return at == std::string::npos || at < begin ? url : url.substr(0, begin) + url.substr(at + 1);
-}
-
 inline void check_scoring_options(const ScoringOptions& options) {
   const auto require = [](bool holds, const std::string& option, const char* what, const char* remedy) {
     if (!holds) throw Error(error_id::net_options, what, remedy).about("ScoringOptions::" + option);
@@ -207,10 +200,11 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
                                  .model = options_.model.empty() ? endpoint_.options().model : options_.model,
                                  .label = "score-probe",
                                  .stop = std::move(stop)};
-  const auto address = detail::address_without_secrets(endpoint_.options().base_url);
+  const auto address = url_without_secrets(endpoint_.options().base_url);
   if (const auto found = detail::identify_server(session); !found.ok())
     throw Error(error_id::net_endpoint, "the server of the policy gives no answer: " + found.message,
-                "Start it, or correct the address and the key", address);
+                "Start it, or correct the address and the key", address)
+        .about(found.option.empty() ? "EndpointOptions::base_url" : found.option);
   if (session.server == "llama.cpp") {
     if (const auto told = session.ask("//props", nullptr); told.ok())
       if (const auto hashed = detail::string_member(told.body, "chat_template"); !hashed.empty())
@@ -244,12 +238,13 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
   report_.requests = session.requests;
   report_.usage = session.usage;
   if (!found)
-    throw Error(error_id::net_endpoint,
-                "no way to score continuations works with this server (" + report_.server +
-                    "): " + detail::tried_text(report_),
-                "Serve the policy's model with vLLM, SGLang or llama.cpp, or say which of them it is where the "
-                "server hides it",
-                address)
+    throw Error(
+        error_id::net_endpoint,
+        "no way to score continuations works with this server (" + report_.server +
+            "): " + detail::tried_text(report_),
+        "Serve the policy's model with vLLM, SGLang or llama.cpp, or say which of them it is where the "
+        "server hides it",
+        address)
         .about("ScoringOptions::server");
   report_.exact = scores_continuations(report_.method);
   report_.several_at_once = report_.exact && report_.method <= ScoringMethod::completions_echo &&
