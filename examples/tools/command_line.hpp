@@ -64,7 +64,7 @@ inline CLI::Validator readable_file(bool folder = false) {
     if (::stat(path.c_str(), &facts) != 0 || ::access(path.c_str(), R_OK) != 0)
       return path + " cannot be read: " + std::strerror(errno);
     if (S_ISDIR(facts.st_mode) == folder) return {};
-    return path + (folder ? " is no folder" : " is a folder: name a file in it");
+    return path + (folder ? " is not a folder" : " is a folder: name a file in it");
   };
   return {problem, folder ? "FOLDER" : "FILE"};
 }

@@ -74,10 +74,10 @@ struct Estimate {
   double cost = 0;
 };
 
-/// "6 drafts: 1.2e+05 tokens, 0.3 of money"
+/// "6 drafts: 1.2e+05 tokens, cost 0.3"
 inline void print_estimate(const Estimate& most) {
   std::printf("%.0f drafts: %.3g tokens", most.drafts, most.tokens);
-  if (most.cost > 0) std::printf(", %.4g of money", most.cost);
+  if (most.cost > 0) std::printf(", cost %.4g", most.cost);
 }
 
 /// What would be sent, and what it could cost.
@@ -107,7 +107,7 @@ inline Estimate show_first_request(const mtmc::CodingRequest& request, const mtm
   std::printf("----- %s: %s -----\na request takes at most %lld tokens, %lld of them for the prompt",
               request.seen.task.name.c_str(), request.action.text().c_str(),
               static_cast<long long>(usual.tokens()), static_cast<long long>(usual.prompt_tokens));
-  if (usual.cost > 0) std::printf(", and %.4g of money", usual.cost);
+  if (usual.cost > 0) std::printf(", and costs at most %.4g", usual.cost);
   std::printf("\nif all answers are cut and asked for again with more room, the run asks for at most ");
   print_estimate(estimate);
   std::printf("\nlater prompts also tell what was tried, and are that much longer%s\n\n",

@@ -279,7 +279,8 @@ TEST_CASE("a language of the host's own says which syntax it has") {
   CHECK(library.all().front().language == languages::triton);
 
   CHECK(error_of(with(whole, "\"cpp\"", "\"c++\"")).remedy() == "Write \"cpp\" for C++");
-  CHECK(error_of(with(whole, "\"cpp\"", "\"pallas\" syntax=\"lisp\"")).message() == "\"lisp\" is no syntax");
+  CHECK(error_of(with(whole, "\"cpp\"", "\"pallas\" syntax=\"lisp\"")).message() ==
+        "\"lisp\" is not a syntax");
   CHECK(error_of(with(whole, "\"cpp\"", "\"cuda\" syntax=\"python\"")).message() ==
         "\"cuda\" has another syntax");
 }
@@ -328,7 +329,7 @@ TEST_CASE("what is wrong in a file is said with the file, the line and the remed
         "own.xml, line 7: <why> has the unknown attribute \"lang\"");
   CHECK(fault(with(whole, "Because.", "Be<i>cause</i>.")) == "own.xml, line 7: <why> holds more than text");
   CHECK(fault(with(whole, "Because.</why>", "Because.</why><task>7</task>")) ==
-        "own.xml, line 4: the example's task is no JSON object");
+        "own.xml, line 4: the example's task is not a JSON object");
   auto no_after = whole;
   no_after.erase(no_after.find("    <after>"), no_after.find("  </example>") - no_after.find("    <after>"));
   CHECK(fault(no_after) == "own.xml, line 4: the example has no kernel after the step");

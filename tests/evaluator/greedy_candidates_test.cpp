@@ -209,7 +209,7 @@ TEST_CASE_TEMPLATE("what is allowed, but is not there, is the candidate's to do 
   const auto answer = bench.judge(scratch("262144"));
   CHECK(answer.verdict == Verdict::launch_error);
   CHECK(answer.rule == refusal_rule::memory);
-  CHECK(answer.diagnostics.front().message.find("1048576 bytes") != std::string::npos);
+  CHECK(answer.diagnostics.front().message.find("1 MiB") != std::string::npos);
   CHECK(bench.judge_honest().correct());
   bench.world->memory_limit = most;
   CHECK(bench.judge(scratch("262144")).correct());

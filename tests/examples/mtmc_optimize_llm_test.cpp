@@ -90,7 +90,7 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   REQUIRE(text.code == 0);
   CHECK(shown(text.output) == Contains("a request takes at most "));
   CHECK(shown(text.output) == Contains("the run asks for at most 6 drafts"));
-  CHECK(shown(text.output) == Contains("of money"));
+  CHECK(shown(text.output) == Contains(" tokens, cost "));
   const auto json = ask(tasks, nowhere, {"--dry-run", "--prices", prices, "--steps", "3", "--json"});
   const auto line = json_lines(json.output).at(0);
   CHECK(line["max_drafts"] == 6);
@@ -112,7 +112,7 @@ TEST_CASE("--dry-run over several tasks ends with their sum, and says where no p
   CHECK(both.error.empty());
   const auto last = both.output.substr(both.output.rfind('\n', both.output.size() - 2) + 1);
   CHECK(shown(last) == Contains("all 2 tasks together: at most 12 drafts: "));
-  CHECK(shown(last) == Contains("of money"));
+  CHECK(shown(last) == Contains(" tokens, cost "));
   auto arguments = three_steps;
   arguments.push_back("--json");
   CHECK(json_lines(ask(tasks, nowhere, arguments).output).size() == 2);

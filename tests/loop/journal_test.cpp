@@ -158,7 +158,7 @@ TEST_CASE("what is no journal is refused with the line") {
   CHECK(message("{\"record\":\"step\",\"run\":\"x\"}\n").find("the run x has no first record") !=
         std::string::npos);
   CHECK(message("rubbish\n" + first)
-            .find("[mtmc.journal.002] this is no record of a journal: it is no JSON object (" + path +
+            .find("[mtmc.journal.002] this is not a record of a journal: it is not a JSON object (" + path +
                   ", line 1)") == 0);
   CHECK(message("{\"run\":\"x\"}\n" + first).find("it has no text \"record\"") != std::string::npos);
   const auto run = nlohmann::json::parse(first)["run"].get<std::string>();

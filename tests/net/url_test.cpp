@@ -71,7 +71,7 @@ TEST_CASE("what is no URL of a server is refused, and not repeated, because it m
   for (const char* const text :
        {"http://host:x/", "http://host:0", "http://host:65536", "http://host:-1", "http://host:99999999999",
         "http://[::1]:hunter2", "http://[::1]8000", "http://fe80::1/v1"})
-    CHECK(error_of(text) == "the URL's port is no number from 1 to 65535");
+    CHECK(error_of(text) == "the URL's port is not a number from 1 to 65535");
   CHECK(error_of("http://a\\@host/") == "none"); // part of a user's name
   CHECK(error_of("http://host\\@x\\/") == "the URL's host has a character that no host has");
   CHECK(error_of("http://[::1/") == "the URL's host has a character that no host has");

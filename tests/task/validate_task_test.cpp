@@ -167,7 +167,7 @@ TEST_CASE("every expression is evaluated at every size, and the error names both
 }
 
 TEST_CASE("a symbol whose value was no integer is blamed, and not the shape that uses it") {
-  check_refused(malformed, "the value of \"N\" is no integer: \"48\"", "size M=64", [](Task& task) {
+  check_refused(malformed, "the value of \"N\" is not an integer: \"48\"", "size M=64", [](Task& task) {
     task.sizes[0].symbols.erase("N");
     task.sizes[0].unknown.json["N"] = R"("48")";
   });
@@ -212,7 +212,7 @@ TEST_CASE("launch lines are checked at every size, the reference's too") {
   check_refused(expression, "is 0", "kernel, scratch buffer T, line 1", [](Task& task) {
     task.kernel.source = "//@ scratch T: f32[M / 4]\n//@ launch gemv(A, x, y, n, T)\n";
   });
-  check_refused(expression, "\"z\" is no argument, scratch buffer or symbol",
+  check_refused(expression, "\"z\" is not an argument, scratch buffer or symbol",
                 "kernel, launch of gemv, line 2",
                 [](Task& task) { task.kernel.source = "\n//@ launch gemv(A, x, y, z)\n"; });
 }

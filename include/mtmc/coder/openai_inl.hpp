@@ -54,10 +54,10 @@ namespace detail {
   case ChatFailure::too_long:
     return Draft::failed(DraftFailure::declined, "the prompt is too long for the model: " + answer.message);
   case ChatFailure::no_access:
-    throw Error(error_id::net_endpoint, "the endpoint gives no access: " + answer.message,
+    throw Error(error_id::net_endpoint, "the endpoint denies access: " + answer.message,
                 "Check the key, and what the account may use and has left", place);
   case ChatFailure::bad_request:
-    throw Error(error_id::net_endpoint, "the endpoint refuses the request: " + answer.message,
+    throw Error(error_id::net_endpoint, "the endpoint does not accept the request: " + answer.message,
                 "Check the model's name, the URL with its version, and the settings of the coder", place);
   default:
     break;

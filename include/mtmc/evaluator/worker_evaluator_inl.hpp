@@ -50,7 +50,7 @@ namespace detail {
     looked += (looked.empty() ? "" : ", ") + folder;
   }
   throw Error(error_id::worker_not_found,
-              looked.empty() ? "there is no folder to look for mtmc-worker in"
+              looked.empty() ? "there is no folder in which to look for mtmc-worker"
                              : "there is no mtmc-worker in " + looked,
               "Let this program be its own worker (call mtmc::run_as_worker at the start of main), install "
               "mtmc-worker, or name a worker's command")

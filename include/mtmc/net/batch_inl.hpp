@@ -90,7 +90,7 @@ MTMC_INLINE HttpResponse BatchTransport::send(const HttpRequest& request, const 
                                              detail::path_content(request.url, secrets) +
                                              ": what needs it cannot be had without a network");
   const auto body = detail::body_content(request.body, secrets).json;
-  if (!body.is_object()) return detail::not_sent(malformed_request, "the body is no JSON object");
+  if (!body.is_object()) return detail::not_sent(malformed_request, "the body is not a JSON object");
   if (detail::member_or_null(body, "stream") == detail::Json(true))
     return detail::not_sent(malformed_request, "a batch does not stream: ask without \"stream\"");
 

@@ -31,11 +31,11 @@ namespace detail {
     std::snprintf(text.data(), text.size(), "%.4g", value);
     return std::string(text.data());
   };
-  std::string text = "asking could take " + std::to_string(most.tokens()) + " tokens";
+  std::string text = "the request could take " + std::to_string(most.tokens()) + " tokens";
   if (most.cost > 0) text += " and cost " + money(most.cost);
-  text += "; so far it was " + std::to_string(spent.tokens()) + " tokens";
+  text += "; spent so far are " + std::to_string(spent.tokens()) + " tokens";
   if (most.cost > 0) text += " and " + money(spent.cost);
-  text += "; the cap is ";
+  text += "; the limit is ";
   if (caps.tokens > 0) text += std::to_string(caps.tokens) + " tokens";
   if (caps.tokens > 0 && caps.cost > 0) text += " and ";
   if (caps.cost > 0) text += money(caps.cost);
@@ -61,7 +61,7 @@ namespace detail {
 [[nodiscard]] inline Json given_object(const std::string& text, const char* option) {
   auto object = parse_text(text, false);
   if (!object.is_object())
-    throw Error(error_id::net_options, "the text is no JSON object: " + shortened(text),
+    throw Error(error_id::net_options, "the text is not a JSON object: " + shortened(text),
                 "Give the text of an object, such as {\"top_k\": 20}")
         .about(option);
   return object;
@@ -113,7 +113,7 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
   const auto body = detail::parse_text(response.body, false);
   if (!body.is_object())
     return ChatAnswer::failed(ChatFailure::malformed,
-                              "the answer is no JSON: " + read_endpoint_error(response).message);
+                              "the answer is not JSON: " + read_endpoint_error(response).message);
   const auto* const choices = member(body, "choices");
   if (choices == nullptr && member(body, "error") != nullptr) return detail::failed_by(response);
   if (choices == nullptr || !choices->is_array() || choices->empty())

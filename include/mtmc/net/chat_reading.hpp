@@ -167,7 +167,7 @@ private:
     // The last event may have been cut with the stream; a hole in the middle of a kernel is no answer.
     if (body.is_discarded() && data.starts_with('{') && !ended_ && !error_)
       error_ =
-          ChatAnswer::failed(ChatFailure::malformed, "a piece of the stream is no JSON: " + shortened(data));
+          ChatAnswer::failed(ChatFailure::malformed, "a piece of the stream is not JSON: " + shortened(data));
     if (!body.is_object() || error_) return;
     if (member(body, "error") != nullptr) {
       error_ = failed_by({.body = data});

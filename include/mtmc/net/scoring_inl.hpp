@@ -202,7 +202,7 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
                                  .stop = std::move(stop)};
   const auto address = url_without_secrets(endpoint_.options().base_url);
   if (const auto found = detail::identify_server(session); !found.ok())
-    throw Error(error_id::net_endpoint, "the server of the policy gives no answer: " + found.message,
+    throw Error(error_id::net_endpoint, "the policy's server does not answer: " + found.message,
                 "Start it, or correct the address and the key", address)
         .about(found.option.empty() ? "EndpointOptions::base_url" : found.option);
   if (session.server == "llama.cpp") {

@@ -139,7 +139,7 @@ inline constexpr int largest_port = 65535;
   require(!url.host.empty() && !url.host.starts_with(':'), "the URL names no host", whole_address);
   const bool bracketed = url.host.starts_with('[');
   const auto end = std::min(url.host.find(bracketed ? ']' : ':'), url.host.size());
-  require(end + (bracketed ? 1 : 0) >= url.host.size(), "the URL's port is no number from 1 to 65535",
+  require(end + (bracketed ? 1 : 0) >= url.host.size(), "the URL's port is not a number from 1 to 65535",
           "Correct the number behind the host's name");
   const bool closed = !bracketed || end < url.host.size();
   require(closed && url.host.find_first_of("\\<>\"^`{|}") == std::string::npos,

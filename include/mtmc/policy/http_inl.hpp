@@ -58,7 +58,7 @@ inline void check_card_fits(const PolicyCard& card, const ScoringReport& report)
   case ChatFailure::malformed:
     return "Look at the policy's report on scoring, or choose another method";
   default:
-    return "See that the policy's server runs, then resume the run";
+    return "Check that the policy's server runs, then resume the run";
   }
 }
 

@@ -104,7 +104,7 @@ TEST_SUITE("log of the CUDA compiler") {
          {"/etc/passwd", "/usr/local/cuda/include/../../../../etc/passwd", "notes.txt"}) {
       const auto found = read(file + "(1): error: identifier \"root\" is undefined\n  root:x:0\n  ^\n");
       REQUIRE(found.size() == 1);
-      CHECK(found[0].message == "the text includes a file that is no header of the toolkit");
+      CHECK(found[0].message == "the text includes a file that is not a header of the toolkit");
     }
     CHECK(read("  root:x:0\nit failed\n").front().message == "the compiler failed: it failed\n");
   }

@@ -167,9 +167,9 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
     std::string mode;
     std::string reason;
   };
-  const std::vector<Case> cases{{"garbage", "wrote what is no message: \"Segmentation fault"},
-                                {"binary", "wrote what is no message"},
-                                {"deep", "wrote what is no message"},
+  const std::vector<Case> cases{{"garbage", "wrote something that is not a message: \"Segmentation fault"},
+                                {"binary", "wrote something that is not a message"},
+                                {"deep", "wrote something that is not a message"},
                                 {"half", "exited with code 0 in the middle of a message"},
                                 {"flood", "wrote a message of more than 64 MiB"},
                                 {"exit", "exited with code 7; it last wrote: I have had enough"},
@@ -178,7 +178,7 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
                                 {"no token", "without the token"},
                                 {"wrong token", "without the token"},
                                 {"wrong request", "answered another request"},
-                                {"no evaluation", "wrote what is no evaluation"},
+                                {"no evaluation", "wrote something that is not an evaluation"},
                                 {"no verdict", "an evaluation without a verdict"},
                                 {"other answer", "said \"prepared\" without being asked"},
                                 {"device lost", "lost its device: the device fell off the bus"}};

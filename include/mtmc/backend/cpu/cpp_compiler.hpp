@@ -97,7 +97,7 @@ public:
     is_clang_ = clang > 0;
     if (is_clang_ ? clang < oldest_clang : gcc < oldest_gcc)
       throw Error(error_id::backend_compiler,
-                  path_ + " is no GCC " + std::to_string(oldest_gcc) + " or Clang " +
+                  path_ + " is not GCC " + std::to_string(oldest_gcc) + " or Clang " +
                       std::to_string(oldest_clang) + (gcc > 0 ? ", it is too old: " + version_ : " or later"),
                   "Install one of them, or a later version, and name it")
           .about("CpuBackendOptions::compiler");

@@ -62,8 +62,8 @@ namespace mtmc::inline MTMC_ABI::detail {
            ": it called abort, threw an exception (std::bad_alloc where memory ran out), or its heap was "
            "found corrupted";
   case SIGSYS:
-    return text + ": it made a system call that a kernel must not make (files, processes, sockets, signals, "
-                  "clocks and timers are none of its business)";
+    return text + ": it made a system call that a kernel must not make (for files, processes, sockets, "
+                  "signals, clocks or timers)";
   case SIGXFSZ:
     return text + ": it wrote to a file, which a kernel must not do";
   case SIGKILL:

@@ -54,7 +54,7 @@ struct CompilerEnd {
   /// Most resident bytes.
   std::uint64_t peak_memory = 0;
   /// The end of what it wrote to its standard error.
-  std::string words{};
+  std::string error_output{};
 };
 
 inline void write_fields(ByteFieldWriter& to, const Error& error) {
@@ -90,7 +90,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   to.number(static_cast<std::uint64_t>(end.signal));
   to.number(static_cast<std::uint64_t>(end.exit_code));
   to.number(end.peak_memory);
-  to.text(end.words);
+  to.text(end.error_output);
   return to.bytes();
 }
 [[nodiscard]] inline CompilerEnd read_end(std::string_view bytes) {
@@ -101,7 +101,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   end.signal = static_cast<int>(from.number());
   end.exit_code = static_cast<int>(from.number());
   end.peak_memory = from.number();
-  end.words = from.text();
+  end.error_output = from.text();
   return end;
 }
 

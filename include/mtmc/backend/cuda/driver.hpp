@@ -169,7 +169,7 @@ public:
   void demand(CudaCode code, std::string_view function) const {
     if (code == cuda_code::success) return;
     throw Error(error_id::backend_device, std::string(function) + " gave " + describe(code),
-                "See with nvidia-smi whether the device still works; a process whose kernel has crashed must "
+                "Check with nvidia-smi that the device still works; a process whose kernel has crashed must "
                 "be replaced");
   }
 
@@ -210,7 +210,7 @@ private:
     if (!missing_.empty()) {
       std::string names;
       for (const auto& name : missing_) names += (names.empty() ? "" : ", ") + name;
-      refuse(opened_.name() + " is no driver this library knows: it has no " + names,
+      refuse(opened_.name() + " is not a driver that this library can use: it lacks " + names,
              "Install a driver of CUDA 11.2 or newer, or name another library", library_option);
     }
     const auto code = init(0);
@@ -226,7 +226,7 @@ private:
   }
 
   static constexpr const char* no_device_remedy =
-      "See what nvidia-smi says, and whether CUDA_VISIBLE_DEVICES hides the device from this process";
+      "Check what nvidia-smi says, and that CUDA_VISIBLE_DEVICES does not hide the device from this process";
 
   int version_ = 0;
   int devices_ = 0;

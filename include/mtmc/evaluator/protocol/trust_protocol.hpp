@@ -290,7 +290,7 @@ private:
     for (const auto& check : plan_checks(costs, defences)) {
       if (std::chrono::steady_clock::now() > until)
         return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
-                       "the evaluation's time was over before all checks were done",
+                       "the time limit of the evaluation passed before all checks were done",
                        "Make the kernel faster; it is far slower than the kernel it started from");
       const CaseId id{check.size, check.distribution, false, serial};
       ComparisonTally tally;

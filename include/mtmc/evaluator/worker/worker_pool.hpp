@@ -269,7 +269,7 @@ private:
     eventfd_t ignored = 0;
     ::eventfd_read(slot.wake.get(), &ignored);
     if (!broken) return;
-    if (!slot.worker->leaving()) note_failure(slot, "while it had nothing to do it " + *broken);
+    if (!slot.worker->leaving()) note_failure(slot, ", while it had nothing to do, " + *broken);
     lose(slot);
   }
 
@@ -379,7 +379,7 @@ private:
         fail(error);
       }
     } else if (reply.kind != WorkerReply::Kind::closing) {
-      note_failure(slot, "while it started it " + reply.reason);
+      note_failure(slot, ", while it started, " + reply.reason);
     }
     lose(slot);
     return false;
@@ -436,7 +436,7 @@ private:
       lose(slot);
       throw_cancelled();
     default:
-      note_failure(slot, "while it prepared the task " + task->task.name + " it " + reply.reason);
+      note_failure(slot, ", while it prepared the task " + task->task.name + ", " + reply.reason);
       lose(slot);
       return false;
     }
@@ -468,7 +468,7 @@ private:
                   "Compare with a kernel that was found correct", "task " + job.task->task.name);
     // One that ended before it was asked did not end because of this candidate.
     if (!slot.worker->alive()) {
-      note_failure(slot, "it ended while it had nothing to do");
+      note_failure(slot, " ended while it had nothing to do");
       lose(slot);
       return false;
     }
@@ -476,7 +476,7 @@ private:
     const auto reply =
         slot.worker->ask(worker_message::evaluate, std::move(message), worker_message::evaluation,
                          time_after(limit), {job.stop, closing_.get()});
-    const std::string words = slot.worker->last_words();
+    const std::string output = slot.worker->error_output();
     const bool left = slot.worker->leaving();
     const bool innocent = left || !slot.worker->has_read_request();
     switch (reply.kind) {
@@ -487,13 +487,13 @@ private:
       return true;
     case WorkerReply::Kind::late:
       lose(slot);
-      job.answer = late_worker_verdict(duration_text(limit), words);
+      job.answer = late_worker_verdict(duration_text(limit), output);
       return true;
     case WorkerReply::Kind::broken:
       if (innocent)
-        note_failure(slot, (left ? "it said bye and " : "before it took a request in it ") + reply.reason);
+        note_failure(slot, (left ? " said goodbye and " : ", before it took a request, ") + reply.reason);
       lose(slot);
-      if (!innocent) job.answer = lost_worker_verdict(reply.reason, words);
+      if (!innocent) job.answer = lost_worker_verdict(reply.reason, output);
       return !innocent;
     default:
       lose(slot);
@@ -518,7 +518,7 @@ private:
     } catch (const Error& error) {
       lose(slot);
       job.answer = lost_worker_verdict(
-          "wrote what is no evaluation: " + error.message() + " (" + error.place() + ')', {});
+          "wrote something that is not an evaluation: " + error.message() + " (" + error.place() + ')', {});
     }
   }
 
@@ -543,8 +543,8 @@ private:
     const std::scoped_lock lock(mutex_);
     if (++failures_ < max_failures) return;
     failure_ = Error(error_id::worker_lost,
-                     std::to_string(failures_) + " workers in a row were lost; of the last one: " + what +
-                         words_text(slot.worker->last_words()),
+                     std::to_string(failures_) + " workers in a row were lost; the last one" + what +
+                         error_output_text(slot.worker->error_output()),
                      "Start the worker by hand to see what it lacks, or allow it more time and memory",
                      setup_.command.front())
                    .about("WorkerOptions::memory_limit");

@@ -49,7 +49,8 @@
 /// - `error`. `error`: `id`, `message`, `remedy`, `place`, `option`, `category`, all strings, the last four
 ///   may be missing: what became an exception (`Error`) in the worker and becomes one at the host's.
 ///   `category` is one of "input", "surroundings" and "internal"; without it, or with another one, it is
-///   that of the id. The answer to any request that has no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
+///   that of the id. The answer to any request that has no other. With `protocol`, as an answer to `hello`:
+///   the worker speaks that version only.
 /// - `log`. `text`: something worth knowing, any time; no answer to anything.
 /// - `bye`, after an answer: the worker ends now and wants to be replaced, which is nobody's fault.
 ///
@@ -165,7 +166,7 @@ inline void unmark_not_finite(Json& value) {
 [[nodiscard]] inline nlohmann::json parse_worker_line(std::string_view line) {
   auto message = parse_json(line, "a worker's message");
   if (!message.is_object() || !message.contains("type") || !message["type"].is_string())
-    throw Error(error_id::json_malformed, "this is no message: it is no object with a \"type\"",
+    throw Error(error_id::json_malformed, "this is not a message: it is not an object with a \"type\"",
                 "See evaluator/worker/worker_protocol.hpp", "a worker's message");
   detail::unmark_not_finite(message);
   return message;

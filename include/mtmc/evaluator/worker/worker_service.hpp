@@ -261,7 +261,7 @@ private:
                  {error_id::worker_judge, std::string("the judge threw: ") + error.what(),
                   "See the message; what cannot be done for one kernel is a verdict, not an exception"});
     } catch (...) {
-      send_error(request, {error_id::worker_judge, "the judge threw something that is no std::exception",
+      send_error(request, {error_id::worker_judge, "the judge threw something that is not a std::exception",
                            "Let it throw mtmc::Error"});
     }
     const std::scoped_lock lock(mutex_);

@@ -18,16 +18,17 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::string_view worker_rule = "worker";
 
 /// "; it last wrote: ..." with the end of what a worker wrote, or nothing if it wrote nothing.
-[[nodiscard]] inline std::string words_text(std::string_view words) {
+[[nodiscard]] inline std::string error_output_text(std::string_view error_output) {
   constexpr std::size_t most = 600;
-  while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) words.remove_suffix(1);
-  if (words.empty()) return {};
+  while (!error_output.empty() && (error_output.back() == '\n' || error_output.back() == ' '))
+    error_output.remove_suffix(1);
+  if (error_output.empty()) return {};
   std::string text = "; it last wrote: ";
-  if (words.size() > most) {
-    words.remove_prefix(words.size() - most);
+  if (error_output.size() > most) {
+    error_output.remove_prefix(error_output.size() - most);
     text += "...";
   }
-  for (const char c : words) {
+  for (const char c : error_output) {
     const auto byte = static_cast<unsigned char>(c);
     constexpr unsigned char first_printable = 0x20, last_ascii = 0x7e;
     const bool plain = (byte >= first_printable && byte <= last_ascii) || c == '\n' || c == '\t';
@@ -48,17 +49,18 @@ inline constexpr std::string_view worker_rule = "worker";
 }
 
 /// The worker ended, or said what is no message.
-[[nodiscard]] inline Evaluation lost_worker_verdict(const std::string& reason, std::string_view words) {
+[[nodiscard]] inline Evaluation lost_worker_verdict(const std::string& reason,
+                                                    std::string_view error_output) {
   return worker_verdict(
-      Verdict::crashed, "the process that judged this kernel " + reason + words_text(words),
+      Verdict::crashed, "the process that judged this kernel " + reason + error_output_text(error_output),
       "Check the bounds of every access, use no memory beyond the arguments and the scratch buffers, and "
       "neither print nor end the process");
 }
 /// The worker gave no answer in time.
-[[nodiscard]] inline Evaluation late_worker_verdict(const std::string& limit, std::string_view words) {
+[[nodiscard]] inline Evaluation late_worker_verdict(const std::string& limit, std::string_view error_output) {
   return worker_verdict(Verdict::timeout,
                         "the process that judged this kernel gave no answer within " + limit +
-                            words_text(words),
+                            error_output_text(error_output),
                         "Make sure that every loop ends, and write code that compiles quickly");
 }
 
