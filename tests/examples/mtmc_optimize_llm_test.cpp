@@ -270,7 +270,7 @@ TEST_CASE("--max-cost ends the run before it could be passed, with what was foun
                          "--steps", "20", "--patience", "0"});
   CHECK(done.code == 0);
   CHECK(server.request_count() == 3);
-  CHECK(shown(done.output) == Contains("the cap is 2.2"));
+  CHECK(shown(done.output) == Contains("the limit is 2.2"));
   CHECK(shown(done.output) == Contains("ended by  the budget: cost"));
 }
 

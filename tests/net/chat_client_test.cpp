@@ -426,8 +426,8 @@ TEST_CASE("what waits for its answer stays within the cap, for it will be paid")
   CHECK(second.usage.tokens() == 0);
   const auto third = desk.ask(question());
   CHECK(third.failure == ChatFailure::budget);
-  CHECK(third.message.find("cost 100; so far it was") != std::string::npos);
-  CHECK(third.message.find("the cap is 250") != std::string::npos);
+  CHECK(third.message.find("cost 100; spent so far are") != std::string::npos);
+  CHECK(third.message.find("the limit is 250") != std::string::npos);
   CHECK(desk.transport.asked().size() == 2);
 }
 

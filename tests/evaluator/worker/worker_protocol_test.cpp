@@ -108,6 +108,18 @@ TEST_CASE("errors and options survive the way") {
   const Error error("mtmc.task.002", "what", "remedy", "place");
   CHECK(std::string(worker_error(worker_error(error)).what()) == error.what());
   CHECK(worker_error(nlohmann::json{}).id() == "mtmc.worker.005");
+  const auto about = worker_error(worker_error(error.about("KernelEvaluatorOptions::start_seconds")));
+  CHECK(about.option() == "KernelEvaluatorOptions::start_seconds");
+  CHECK(about.category() == ErrorCategory::input);
+  const Error own("host.hook.001", "the table is empty", "Fill it");
+  CHECK(worker_error(worker_error(own)).category() == ErrorCategory::surroundings);
+  CHECK(worker_error(worker_error(own.as(ErrorCategory::input))).category() == ErrorCategory::input);
+  // As workers of version 0.1 write them, and with what a later one may know.
+  const nlohmann::json older{{"id", "mtmc.task.002"}, {"message", "what"}};
+  CHECK(worker_error(older).option().empty());
+  CHECK(worker_error(older).category() == ErrorCategory::input);
+  const nlohmann::json later{{"id", "mtmc.task.002"}, {"message", "what"}, {"category", "cosmic"}};
+  CHECK(worker_error(later).category() == ErrorCategory::input);
 
   KernelEvaluatorOptions options{
       .confidence = 0.9, .cold = false, .red_zone_bytes = 64, .seed = ~std::uint64_t{0}};
