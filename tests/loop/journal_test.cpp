@@ -261,7 +261,7 @@ TEST_CASE("journals are merged run by run, with their texts") {
     paths.push_back(folder.path() + "/other.jsonl");
     write(paths.back(),
           text.substr(0, text.find('\n') + 1) + text.substr(text.rfind('\n', text.size() - 2) + 1));
-    CHECK_THROWS_WITH_AS(mtmc::merge_journals(paths, merged), doctest::Contains("goes on differently in"),
+    CHECK_THROWS_WITH_AS(mtmc::merge_journals(paths, merged), doctest::Contains("continues differently in"),
                          mtmc::Error);
   }
 }

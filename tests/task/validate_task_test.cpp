@@ -232,8 +232,8 @@ TEST_CASE("a kernel is UTF-8 text") {
     task.kernel.source += "// Gr\xc3\xb6\xc3\x9f"
                           "e\n";
   }));
-  check_refused(malformed, "no UTF-8 text", "kernel, line 3",
+  check_refused(malformed, "is not UTF-8 text", "kernel, line 3",
                 [](Task& task) { task.kernel.source += "// caf\xe9\n"; });
-  check_refused(malformed, "no UTF-8 text", "kernel, line 3",
+  check_refused(malformed, "is not UTF-8 text", "kernel, line 3",
                 [](Task& task) { task.kernel.source += std::string("\0\n", 2); });
 }

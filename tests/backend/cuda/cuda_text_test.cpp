@@ -89,7 +89,7 @@ TEST_SUITE("log of the CUDA compiler") {
                             "kernel.cu(4): error: linkage specification is not allowed\n");
     REQUIRE(found.size() == 1);
     CHECK(found[0].line == 6);
-    CHECK(found[0].message.find("ends in the middle") != std::string::npos);
+    CHECK(found[0].message.find("the text is incomplete") != std::string::npos);
   }
 
   TEST_CASE("an error in a header names the header, not its folder") {
