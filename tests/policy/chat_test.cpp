@@ -146,7 +146,7 @@ TEST_CASE("an identity, which is written into journals, holds nothing that a URL
   EndpointOptions endpoint;
   endpoint.base_url = "http://me:hunter2@127.0.0.1:1/v1?key=hunter2&api-version=2";
   endpoint.model = "model-1";
-  const ChatPolicy policy(ChatClient(Endpoint(ScriptedTransport({}), std::move(endpoint))));
+  const ChatPolicy policy(ChatClient(Endpoint(ScriptedTransport({says("")}), std::move(endpoint))));
   CHECK(policy.identity().find("model-1 at http://127.0.0.1:1/v1?key=[redacted]&api-version=2") !=
         std::string::npos);
   CHECK(policy.identity().find("hunter2") == std::string::npos);
