@@ -176,8 +176,9 @@ TEST_CASE("answers come back in any order and in several files, in the folder or
   CHECK(transport.waiting() == 1);
   CHECK(transport.files().at(0).answered == 3);
   CHECK(transport.problems() ==
-        std::vector<std::string>{batch.path + "/batch_77_output.jsonl, line 3: the line is no answer of a "
-                                              "batch: it is not a JSON object"});
+        std::vector<std::string>{batch.path +
+                                 "/batch_77_output.jsonl, line 3: the line is not an answer of a "
+                                 "batch: it is not a JSON object"});
 
   batch.write("answers/rest.jsonl", output(ids[1], "one"));
   transport.read_answers();
