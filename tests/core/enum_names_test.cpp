@@ -12,8 +12,8 @@ using namespace mtmc;
 
 TEST_CASE_TEMPLATE("names of a closed list are unique, plain and read back as the value they name", Enum,
                    Severity, Syntax, ArgumentRole, LaunchArgument::Kind, RegionKind, DependenceKind,
-                   Action::Kind, Purpose, Verdict, Comparison, DraftFailure, RunOutcome, Bottleneck,
-                   Headroom, ErrorCategory) {
+                   Action::Kind, Purpose, Verdict, Comparison, DraftFailure, RunOutcome, Bottleneck, Headroom,
+                   ErrorCategory) {
   const auto entries = enum_names(Enum{});
   REQUIRE(!entries.empty());
   int position = 0;

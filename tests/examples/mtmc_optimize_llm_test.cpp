@@ -138,7 +138,8 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
   refused({"--coder", "openai", "--model", "m"}, "--endpoint is missing");
   refused({"--coder", "openai", "--from-environment"}, "OPENAI_MODEL is not set");
   refused({"--policy", "chat", "--policy-endpoint", nowhere}, "--policy-model (or --model) is missing");
-  refused({"--coder", "openai", "--endpoint", "localhost:9", "--model", "m"}, "such as http://localhost:8000/v1 (--endpoint)");
+  refused({"--coder", "openai", "--endpoint", "localhost:9", "--model", "m"},
+          "such as http://localhost:8000/v1 (--endpoint)");
   refused({"--show-prompt"}, "need --coder openai");
   refused({"--play", task}, "need --coder openai");
   const std::vector<std::string> asking{"--coder", "openai", "--endpoint", nowhere, "--model", "m"};

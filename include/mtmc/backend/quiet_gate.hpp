@@ -74,8 +74,8 @@ private:
   bool timing_ = false;
 };
 
-/// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) about that option, which names the
-/// folder of the lock across processes, if that lock cannot be had.
+/// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) about that option, which names
+/// the folder of the lock across processes, if that lock cannot be had.
 template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* option, const Take& take) {
   try {
     return take();

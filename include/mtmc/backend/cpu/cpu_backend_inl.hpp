@@ -197,11 +197,11 @@ MTMC_INLINE CpuBackend::State::State(CpuBackendOptions given)
   discovered.software["isolation"] = isolation = detail::describe_isolation(
       runner, runner.process_namespace ? detail::why_no_process_namespace() : std::string{});
   if (options.defences != CpuDefences{})
-    identity += std::string("; locks ") + (options.defences.text_screen ? "text " : "") +
-                (options.defences.object_screen ? "object " : "") +
-                (options.defences.compiler_fence ? "fence " : "") + (options.defences.sandbox ? "sandbox " : "") +
-                (options.defences.process_namespace ? "namespace " : "") +
-                (options.defences.freeze ? "freeze" : "");
+    identity +=
+        std::string("; locks ") + (options.defences.text_screen ? "text " : "") +
+        (options.defences.object_screen ? "object " : "") +
+        (options.defences.compiler_fence ? "fence " : "") + (options.defences.sandbox ? "sandbox " : "") +
+        (options.defences.process_namespace ? "namespace " : "") + (options.defences.freeze ? "freeze" : "");
 }
 
 MTMC_INLINE void CpuBackend::check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes) {

@@ -36,9 +36,8 @@ public:
   /// Throws `Error` where the memory cannot be had or the kernel does not compile.
   explicit CudaCacheSweep(B& backend)
       : memory_(backend.allocate(bytes_for(backend.device()))), plan_(plan_on(backend.device(), memory_)),
-        program_(
-            backend.compile({languages::cuda, std::string(cuda_sweep_text), {}}, {.plan = plan_}, {})
-                .program_or_throw("empties the cache")) {
+        program_(backend.compile({languages::cuda, std::string(cuda_sweep_text), {}}, {.plan = plan_}, {})
+                     .program_or_throw("empties the cache")) {
     backend.fill(memory_, 0, memory_.bytes(), std::byte{0});
   }
 
