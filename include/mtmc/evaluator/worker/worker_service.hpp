@@ -224,8 +224,9 @@ private:
       known += (known.empty() ? "" : ", ") + entry.name;
     }
     throw Error(error_id::worker_request, "this worker has no backend \"" + name + '"',
-                (known.empty() ? "It has none at all" : "Choose one of its own (" + known + ')') +
-                    std::string(", or name the command of a worker that has it"))
+                known.empty()
+                    ? "Name the command of a worker that has it; this one has none at all"
+                    : "Choose one of its own (" + known + "), or name the command of a worker that has it")
         .about("WorkerOptions::backend");
   }
 
