@@ -296,7 +296,7 @@ TEST_CASE("a task goes with the kernel before the step") {
   without.task.clear();
   CHECK_THROWS_WITH_AS((void)task_text(without), doctest::Contains("the example has no task"), Error);
   without.task = "[1]";
-  CHECK_THROWS_WITH_AS((void)task_text(without), doctest::Contains("no JSON object"), Error);
+  CHECK_THROWS_WITH_AS((void)task_text(without), doctest::Contains("not a JSON object"), Error);
 }
 
 TEST_CASE("what is wrong in a file is said with the file, the line and the remedy") {

@@ -124,7 +124,7 @@ TEST_CASE("headers that are malformed are refused with the reason") {
   says(refusal_of_header("{'descr': '<f4', 'descr': '<f4'}"), "twice");
   says(refusal_of_header("{'os.system': 'true'}"), "besides descr");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': 1}"), "a ( is missing");
-  says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}"), "no tuple");
+  says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}"), "not a tuple");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), "an extent is missing");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (,)}"), "an extent is missing");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}"), "is missing");

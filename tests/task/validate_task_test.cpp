@@ -154,10 +154,10 @@ TEST_CASE("every expression is evaluated at every size, and the error names both
                 [](Task& task) { task.arguments[0].shape = {std::string(100000, '(')}; });
   check_refused(expression, "unknown symbol 'K'", "value of n",
                 [](Task& task) { task.arguments[3].value = "K"; });
-  check_refused(expression, "no integer", "value of n", [](Task& task) { task.arguments[3].value = "0.5"; });
+  check_refused(expression, "not an integer", "value of n", [](Task& task) { task.arguments[3].value = "0.5"; });
   check_refused(expression, "unknown symbol 'inf'", "value of alpha",
                 [](Task& task) { task.arguments[4].value = "inf"; });
-  check_refused(expression, "no integer", "value of alpha",
+  check_refused(expression, "not an integer", "value of alpha",
                 [](Task& task) { task.arguments[4].value = "1e999"; });
   check_refused(expression, "unknown symbol", "domain of x", [](Task& task) {
     task.arguments[1].domain = ValueDomain{"0", "Q"};
