@@ -85,11 +85,11 @@ struct Greedy {
 
 /// Refused as soon as the launch lines have been read.
 const std::vector<Greedy> greedy_lines{
-    {"more scratch than a quarter of the memory", scratch("327680"), "1048576 are allowed"},
+    {"more scratch than a quarter of the memory", scratch("327680"), "at most 1 MiB are allowed"},
     {"more in three buffers than in one",
      repeated(3, [](std::size_t i) { return "//@ scratch T" + std::to_string(i) + ": f64[65536]\n"; }) +
          launch,
-     "1048576 are allowed"},
+     "at most 1 MiB are allowed"},
     {"an amount that is no expression", scratch("1 << 10"), "expression"},
     {"more at one size only", scratch("M * K * 400"), "M=64"},
     {"a terabyte", scratch("1000000, 1000000"), "are allowed"},

@@ -64,7 +64,7 @@ inline void check_worker_options(const WorkerOptions& options) {
   };
   if (options.workers < 1)
     refuse("workers", "there cannot be " + std::to_string(options.workers) + " workers",
-           "Ask for at least one");
+           "Ask for at least one worker");
   if (options.spares < 0)
     refuse("spares", "there cannot be " + std::to_string(options.spares) + " spare workers",
            "Ask for 0 or more");
