@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
   const mtmc::Result result = loop.optimize(task);
 
   std::printf("\n%s\n", result.best.source.c_str());
-  std::printf("speed-up %s for %lld tokens, cost %.4f\n", speed_up_text(result.speed_up).c_str(),
+  std::printf("speed-up %s for %lld tokens and a cost of %.4f\n", speed_up_text(result.speed_up).c_str(),
               static_cast<long long>(result.usage.tokens()), result.usage.cost);
   return result.error ? 3 : 0;
 } catch (const mtmc::Error& error) {

@@ -168,7 +168,7 @@ public:
           {mtmc::Severity::error,
            launch.line,
            0,
-           "the launch line calls `" + launch.entry + "`, which is no kernel of the text",
+           "the launch line calls `" + launch.entry + "`, which is not a kernel of the text",
            "Define a `__kernel void " + launch.entry + "`, or correct the launch line",
            {}});
     }
@@ -344,7 +344,7 @@ private:
                                 cl_->release_memory));
     if (code != 0) refuse("cannot be bound: OpenCL error " + std::to_string(code));
     void* const part = ready.parts.back().get();
-    if (!parameter_type(ready, index).ends_with('*')) return "the parameter is no pointer";
+    if (!parameter_type(ready, index).ends_with('*')) return "the parameter is not a pointer";
     code = cl_->argument(ready.kernel.get(), index, sizeof(part), &part);
     return code == 0 ? std::string{} : "refused with OpenCL error " + std::to_string(code);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// What mtmc-optimize and mtmc-evaluate share: exit codes, errors, evaluators, and Ctrl-C as a stop token.
+// What mtmc-optimize and mtmc-evaluate share: a program from its command line to its exit code, evaluators,
+// and Ctrl-C as a stop token.
 
 #include <mtmc/backend/device_presets.hpp>
 #include <mtmc/mtmc.hpp>
@@ -16,42 +17,10 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
-#include <utility>
-#include <vector>
+
+#include "errors.hpp"
 
 namespace command_line {
-
-// The contract with scripts.
-inline constexpr int done = 0;
-inline constexpr int bad_usage_or_task = 2;
-inline constexpr int surroundings_broken = 3;
-inline constexpr int waiting_for_answers = 75;
-/// As a shell reports a program that Ctrl-C ended.
-inline constexpr int interrupted_by_user = 130;
-
-/// The exit code that an error stands for: a malformed task or option is the user's, all else the
-/// surroundings'.
-inline int exit_code(const mtmc::Error& error) {
-  for (const char* area : {"mtmc.task.", "mtmc.json.", "mtmc.launch.", "mtmc.loop.001", "mtmc.journal.003",
-                           "mtmc.evaluator.001", "mtmc.net.001", "mtmc.policy.001"})
-    if (error.id().starts_with(area)) return bad_usage_or_task;
-  return surroundings_broken;
-}
-
-/// An error as somebody at a terminal reads it: settings by the names they have on the command line.
-inline std::string readable(const mtmc::Error& error) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"`LoopOptions::resume`", "--resume"},
-      {"CpuBackendOptions::compiler", "--compiler"},
-      {"KernelEvaluatorOptions::start_seconds", "--start-seconds"},
-      {"LoopOptions::output", "--output"},
-      {"EndpointOptions::base_url", "--endpoint"},
-      {" (LoopOptions)", ""}};
-  std::string text = error.what();
-  for (const auto& [option, flag] : names)
-    if (const auto at = text.find(option); at != std::string::npos) text.replace(at, option.size(), flag);
-  return text;
-}
 
 /// What kernels are judged with.
 struct JudgeArguments {
@@ -88,10 +57,6 @@ inline CLI::Validator known_device() {
   return {problem, "NAME"};
 }
 
-inline void print_error(const mtmc::Error& error) {
-  std::fprintf(stderr, "error: %s\n", readable(error).c_str());
-}
-
 /// For options that name a file to be read: a missing one is bad usage, before anything is done.
 inline CLI::Validator readable_file(bool folder = false) {
   const auto problem = [folder](const std::string& path) -> std::string {
@@ -99,21 +64,20 @@ inline CLI::Validator readable_file(bool folder = false) {
     if (::stat(path.c_str(), &facts) != 0 || ::access(path.c_str(), R_OK) != 0)
       return path + " cannot be read: " + std::strerror(errno);
     if (S_ISDIR(facts.st_mode) == folder) return {};
-    return path + (folder ? " is no folder" : " is a folder: name a file in it");
+    return path + (folder ? " is not a folder" : " is a folder: name a file in it");
   };
   return {problem, folder ? "FOLDER" : "FILE"};
 }
 
-/// Exit codes of several tasks as one: the worst, where broken surroundings outweigh a bad task.
-inline int worse(int a, int b) {
-  const auto rank = [](int code) {
-    return code == surroundings_broken   ? 3
-           : code == bad_usage_or_task   ? 2
-           : code == interrupted_by_user ? 1
-           : code == waiting_for_answers ? 1
-                                         : 0;
-  };
-  return rank(a) >= rank(b) ? a : b;
+/// What a program does: `run`, if the command line could be read, or else to say what is wrong with it, or
+/// what was asked for (--help, --version). Answers the exit code.
+template <class Run> int run_program(CLI::App& app, int argc, char** argv, const Run& run) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? done : bad_usage_or_task;
+  }
+  return exit_code_of(run);
 }
 
 /// Turns the first Ctrl-C into a stop request, so that the best kernel so far is still reported; a second one

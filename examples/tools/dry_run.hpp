@@ -74,7 +74,7 @@ struct Estimate {
   double cost = 0;
 };
 
-/// "6 drafts: 1.2e+05 tokens, cost 0.3", the cost in the currency of the price table.
+/// "6 drafts: 1.2e+05 tokens, cost 0.3"
 inline void print_estimate(const Estimate& most) {
   std::printf("%.0f drafts: %.3g tokens", most.drafts, most.tokens);
   if (most.cost > 0) std::printf(", cost %.4g", most.cost);

@@ -241,7 +241,8 @@ private:
         if (name != "prompt" && name != "completion" && name != "cached")
           throw wrong("the price of " + price.model + " has the unknown field \"" + name + '"');
         if (!value.is_number() || value.get<double>() < 0)
-          throw wrong("the price of " + price.model + " has a \"" + name + "\" that is no amount of money");
+          throw wrong("the price of " + price.model + " has a \"" + name +
+                      "\" that is not an amount of money");
         if (name == "prompt") price.prompt = value;
         if (name == "completion") price.completion = value;
         if (name == "cached") price.cached = value.get<double>();

@@ -124,18 +124,5 @@ int main(int argc, char** argv) {
   app.add_flag("--profile", arguments.judge.options.profile,
                "say what bounds correct candidates; on a GPU by its counters");
   app.add_flag("--json", arguments.json, "one JSON object a candidate");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
-  }
-  try {
-    return run(arguments);
-  } catch (const mtmc::Error& error) {
-    command_line::print_error(error);
-    return command_line::exit_code(error);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return command_line::surroundings_broken;
-  }
+  return command_line::run_program(app, argc, argv, [&arguments] { return run(arguments); });
 }

@@ -111,26 +111,15 @@ int main(int argc, char** argv) {
                "mtmc-optimize"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
   command_line::add_options(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? command_line::done : command_line::bad_usage_or_task;
-  }
-  // Models can mend what failed; the transform coder cannot.
-  if (arguments.asks_coder() && app.count("--repairs") == 0) arguments.loop.repairs = 1;
-  if (const auto wrong = command_line::contradiction_in(arguments); !wrong.empty()) {
-    std::fprintf(stderr, "error: %s\n", wrong.c_str());
-    return command_line::bad_usage_or_task;
-  }
-  // The likeliest of equally likely actions would be the first of the list, whatever the seed.
-  if (arguments.sample || arguments.policy == "random") arguments.loop.selection = mtmc::Selection::sample;
-  try {
+  return command_line::run_program(app, argc, argv, [&] {
+    // Models can mend what failed; the transform coder cannot.
+    if (arguments.asks_coder() && app.count("--repairs") == 0) arguments.loop.repairs = 1;
+    if (const auto wrong = command_line::contradiction_in(arguments); !wrong.empty()) {
+      std::fprintf(stderr, "error: %s\n", wrong.c_str());
+      return command_line::bad_usage_or_task;
+    }
+    // The likeliest of equally likely actions would be the first of the list, whatever the seed.
+    if (arguments.sample || arguments.policy == "random") arguments.loop.selection = mtmc::Selection::sample;
     return run(arguments);
-  } catch (const mtmc::Error& error) {
-    command_line::print_error(error);
-    return command_line::exit_code(error);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return command_line::surroundings_broken;
-  }
+  });
 }

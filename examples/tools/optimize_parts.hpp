@@ -92,8 +92,7 @@ public:
       return of(task).device();
     } catch (const mtmc::Error& error) {
       if (!on_gpu) throw;
-      throw mtmc::Error(error.id(), error.message(),
-                        error.remedy() + "; or name the GPU to plan for, as in --device H100", error.place());
+      throw error.with_remedy(error.remedy() + "; or name the GPU to plan for, as in --device H100");
     }
   }
 

@@ -128,8 +128,8 @@ TEST_CASE("task file: a kernel's file with one function needs no launch line") {
   const std::string malformed = "//@ launch twice(x\nvoid twice(float* x) {}\n";
   write_file_atomic(path, malformed);
   CHECK(load_kernel(path, languages::cpp).source == malformed); // for the judge to say
-  CHECK_THROWS_WITH_AS((void)load_kernel("/dev/zero", languages::cpp), Contains("it is no file"), Error);
-  CHECK_THROWS_WITH_AS((void)load_kernel(folder.path(), languages::cpp), Contains("it is no file"), Error);
+  CHECK_THROWS_WITH_AS((void)load_kernel("/dev/zero", languages::cpp), Contains("it is not a file"), Error);
+  CHECK_THROWS_WITH_AS((void)load_kernel(folder.path(), languages::cpp), Contains("it is not a file"), Error);
 }
 
 TEST_CASE("task file: text that is no JSON is refused with its place") {

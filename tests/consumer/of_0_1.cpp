@@ -1,9 +1,9 @@
 // What a host of version 0.1 wrote: by README and examples of that version, its macro, and old places of
 // headers.
+#include <mtmc/backend/cpu.hpp>
 #include <mtmc/core/describe.hpp>
 #include <mtmc/core/launch_lines.hpp>
 #include <mtmc/core/validate_task.hpp>
-#include <mtmc/backend/cpu.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/evaluator/backend_conformance.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>

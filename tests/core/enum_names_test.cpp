@@ -1,5 +1,6 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/enum_names.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/policy/situation.hpp>
 
@@ -11,8 +12,8 @@ using namespace mtmc;
 
 TEST_CASE_TEMPLATE("names of a closed list are unique, plain and read back as the value they name", Enum,
                    Severity, Syntax, ArgumentRole, LaunchArgument::Kind, RegionKind, DependenceKind,
-                   Action::Kind, Purpose, Verdict, Comparison, DraftFailure, RunOutcome, Bottleneck,
-                   Headroom) {
+                   Action::Kind, Purpose, Verdict, Comparison, DraftFailure, RunOutcome, Bottleneck, Headroom,
+                   ErrorCategory) {
   const auto entries = enum_names(Enum{});
   REQUIRE(!entries.empty());
   int position = 0;

@@ -347,7 +347,7 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
       {Fault::ignores_missing_entry, {{"compile.missing_entry", "got finished"}}},
       {Fault::ignores_deadline, {{"compile.deadline", "timed_out and no program, got a program"}}},
       {Fault::ignores_stop, {{"compile.stop", "timed_out and no program, got a program"}}},
-      {Fault::throws_a_number, {{"compile.stop", "no exception, got one that is no std::exception"}}},
+      {Fault::throws_a_number, {{"compile.stop", "no exception, got one that is not a std::exception"}}},
       {Fault::skips_the_last_element, {{"run.result", "C[36] = "}}},
       {Fault::clears_outputs, {{"run.writes_nothing", "to keep what was uploaded"}}},
       {Fault::narrow_scalars, {{"run.scalars", "the i64 scalar -5000000000"}}},

@@ -85,11 +85,11 @@ struct Greedy {
 
 /// Refused as soon as the launch lines have been read.
 const std::vector<Greedy> greedy_lines{
-    {"more scratch than a quarter of the memory", scratch("327680"), "1048576 are allowed"},
+    {"more scratch than a quarter of the memory", scratch("327680"), "at most 1 MiB are allowed"},
     {"more in three buffers than in one",
      repeated(3, [](std::size_t i) { return "//@ scratch T" + std::to_string(i) + ": f64[65536]\n"; }) +
          launch,
-     "1048576 are allowed"},
+     "at most 1 MiB are allowed"},
     {"an amount that is no expression", scratch("1 << 10"), "expression"},
     {"more at one size only", scratch("M * K * 400"), "M=64"},
     {"a terabyte", scratch("1000000, 1000000"), "are allowed"},
@@ -209,7 +209,7 @@ TEST_CASE_TEMPLATE("what is allowed, but is not there, is the candidate's to do 
   const auto answer = bench.judge(scratch("262144"));
   CHECK(answer.verdict == Verdict::launch_error);
   CHECK(answer.rule == refusal_rule::memory);
-  CHECK(answer.diagnostics.front().message.find("1048576 bytes") != std::string::npos);
+  CHECK(answer.diagnostics.front().message.find("1 MiB") != std::string::npos);
   CHECK(bench.judge_honest().correct());
   bench.world->memory_limit = most;
   CHECK(bench.judge(scratch("262144")).correct());

@@ -392,7 +392,7 @@ TEST_CASE("a program that has called run_as_worker is its own worker; no other i
   const auto stranger = run_process({.arguments = {program, "stranger"}});
   CHECK(stranger.code == 1);
   CHECK(stranger.output.find("mtmc.worker.001") != std::string::npos);
-  CHECK(stranger.output.find("Install mtmc-worker or name a program") != std::string::npos);
+  CHECK(stranger.output.find("install mtmc-worker, or name a worker's command") != std::string::npos);
   CHECK(stranger.output.find("run_as_worker") != std::string::npos);
 }
 

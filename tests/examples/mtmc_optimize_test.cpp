@@ -347,5 +347,5 @@ TEST_CASE("mtmc-optimize: a start kernel that never ends is announced, and its l
   CHECK(shown(done.output) == Contains("preparing endless since "));
   CHECK(shown(done.output) == Contains("one call of it may take 1.0 s"));
   CHECK(shown(done.error) == Contains("did not finish within 1 s"));
-  CHECK(shown(done.error) == Contains("or raise --start-seconds"));
+  CHECK(shown(done.error) == Contains("or allow more time for one call (--start-seconds)"));
 }

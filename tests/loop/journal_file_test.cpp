@@ -92,7 +92,7 @@ TEST_CASE("a full disk is an error with a remedy, and what was written before st
 }
 
 TEST_CASE("what is no file is refused") {
-  CHECK_THROWS_WITH_AS(JournalFile{"/dev/zero"}, doctest::Contains("no regular file"), mtmc::Error);
+  CHECK_THROWS_WITH_AS(JournalFile{"/dev/zero"}, doctest::Contains("is not a regular file"), mtmc::Error);
 }
 
 TEST_CASE("a line that does not fit leaves no trace") {

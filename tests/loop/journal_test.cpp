@@ -158,7 +158,7 @@ TEST_CASE("what is no journal is refused with the line") {
   CHECK(message("{\"record\":\"step\",\"run\":\"x\"}\n").find("the run x has no first record") !=
         std::string::npos);
   CHECK(message("rubbish\n" + first)
-            .find("[mtmc.journal.002] this is no record of a journal: it is no JSON object (" + path +
+            .find("[mtmc.journal.002] this is not a record of a journal: it is not a JSON object (" + path +
                   ", line 1)") == 0);
   CHECK(message("{\"run\":\"x\"}\n" + first).find("it has no text \"record\"") != std::string::npos);
   const auto run = nlohmann::json::parse(first)["run"].get<std::string>();
@@ -261,7 +261,7 @@ TEST_CASE("journals are merged run by run, with their texts") {
     paths.push_back(folder.path() + "/other.jsonl");
     write(paths.back(),
           text.substr(0, text.find('\n') + 1) + text.substr(text.rfind('\n', text.size() - 2) + 1));
-    CHECK_THROWS_WITH_AS(mtmc::merge_journals(paths, merged), doctest::Contains("goes on differently in"),
+    CHECK_THROWS_WITH_AS(mtmc::merge_journals(paths, merged), doctest::Contains("continues differently in"),
                          mtmc::Error);
   }
 }

@@ -551,7 +551,11 @@ TEST_CASE("what goes wrong before the first step is thrown") {
   stage.wants({"alpha"});
   SUBCASE("contradicting options") {
     stage.options.samples = 0;
-    CHECK_THROWS_WITH_AS((void)stage.run(), doctest::Contains("samples is less than 1"), mtmc::Error);
+    CHECK_THROWS_WITH_AS(
+        (void)stage.run(),
+        doctest::Contains(
+            "the number of drafts per action is less than 1. Use 1 or more (LoopOptions::samples)"),
+        mtmc::Error);
   }
   SUBCASE("resume without a folder") {
     stage.options.resume = true;

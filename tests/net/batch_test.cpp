@@ -176,8 +176,9 @@ TEST_CASE("answers come back in any order and in several files, in the folder or
   CHECK(transport.waiting() == 1);
   CHECK(transport.files().at(0).answered == 3);
   CHECK(transport.problems() ==
-        std::vector<std::string>{batch.path + "/batch_77_output.jsonl, line 3: the line is no answer of a "
-                                              "batch: it is no JSON object"});
+        std::vector<std::string>{batch.path +
+                                 "/batch_77_output.jsonl, line 3: the line is not an answer of a "
+                                 "batch: it is not a JSON object"});
 
   batch.write("answers/rest.jsonl", output(ids[1], "one"));
   transport.read_answers();
@@ -355,15 +356,15 @@ TEST_CASE("lines that are wrong are told with file and line and spoil no others"
   auto transport = batch.open();
   CHECK(content_of(send(transport, chat_request("{}", "gemm-3-0"))) == "good");
   const auto place = batch.path + "/answers/a.jsonl, line ";
-  const std::string none = ": the line is no answer of a batch: ";
+  const std::string none = ": the line is not an answer of a batch: ";
   CHECK(transport.problems() ==
-        std::vector<std::string>{place + "1" + none + "it is no JSON object",
+        std::vector<std::string>{place + "1" + none + "it is not a JSON object",
                                  place + "2: the answer belongs to another body: its id is \"" + other +
                                      "\", what was asked is \"" + id + '"',
-                                 place + "4" + none + "it is no JSON object",
+                                 place + "4" + none + "it is not a JSON object",
                                  place + "5" + none + "it has no \"custom_id\"",
                                  place + "6" + none + "it has neither \"response\" nor \"error\"",
-                                 place + "7" + none + "its \"status_code\" is no status of HTTP",
+                                 place + "7" + none + "its \"status_code\" is not an HTTP status",
                                  place + "8" + none + "its answer has no \"body\"",
                                  place + "9: nothing was asked with the id \"mtmc-y-00000000\""});
 }
@@ -529,7 +530,7 @@ TEST_CASE("a file of requests that somebody changed is refused with its line") {
   auto other = text;
   other[other.find('!')] = '.';
   CHECK(refusal(other) == "the request is not the one that its id stands for");
-  CHECK(refusal(text.substr(0, text.find('\n') + 1) + "{}\n") == "the line is no request");
+  CHECK(refusal(text.substr(0, text.find('\n') + 1) + "{}\n") == "the line is not a request");
 }
 
 TEST_CASE("a file that was cut off anywhere is mended, and what was lost is asked again") {

@@ -325,7 +325,8 @@ TEST_CASE("a line that a killed writer left unfinished is passed over, and cut o
 TEST_CASE("a recorder goes on with its cassette and leaves other files alone") {
   const Cassette cassette;
   mtmc::write_file_atomic(cassette.path, "int main() {}");
-  CHECK_THROWS_WITH_AS((void)cassette.recorder({}), doctest::Contains("this is no recording"), mtmc::Error);
+  CHECK_THROWS_WITH_AS((void)cassette.recorder({}), doctest::Contains("this is not a recording"),
+                       mtmc::Error);
   CHECK(cassette.text() == "int main() {}");
   mtmc::write_file_atomic(cassette.path, "{\"format\":\"mtmc-cassette\",\"version\":2}\n");
   CHECK_THROWS_WITH_AS((void)cassette.recorder({}), doctest::Contains("version 2, not 1"), mtmc::Error);
@@ -334,7 +335,7 @@ TEST_CASE("a recorder goes on with its cassette and leaves other files alone") {
 TEST_CASE("a cassette has one writer at a time") {
   const Cassette cassette;
   const auto first = cassette.recorder({});
-  CHECK_THROWS_WITH_AS((void)cassette.recorder({}), doctest::Contains("somebody else is writing this file"),
+  CHECK_THROWS_WITH_AS((void)cassette.recorder({}), doctest::Contains("another process is writing this file"),
                        mtmc::Error);
 }
 
@@ -342,7 +343,7 @@ TEST_CASE("what is malformed is refused with file and line") {
   const Cassette cassette;
   CHECK(error_of(cassette.path).find("the recording cannot be read") != std::string::npos);
   mtmc::write_file_atomic(cassette.path, "");
-  CHECK(error_of(cassette.path).find("this is no recording") != std::string::npos);
+  CHECK(error_of(cassette.path).find("this is not a recording") != std::string::npos);
   const std::string good = R"({"method":"POST","path":"/p","answer":{"status":200}})"
                            "\n";
   const auto refusal = [&](const std::string& line) {

@@ -363,7 +363,7 @@ TEST_CASE("a cap on money needs a price for the model: it could not be kept othe
   money.prices = {{.model = "another", .prompt = 1, .completion = 1}};
   CHECK_NOTHROW(ChatClient(Endpoint(transport, endpoint()), money));
   money.spending = Spending({.cost = 10});
-  CHECK_THROWS_WITH_AS(ChatClient(Endpoint(transport, endpoint()), money), doctest::Contains("no price fits"),
+  CHECK_THROWS_WITH_AS(ChatClient(Endpoint(transport, endpoint()), money), doctest::Contains("has no price"),
                        mtmc::Error);
   money.prices.push_back({.model = "*"}); // a model of one's own may cost nothing
   CHECK_NOTHROW(ChatClient(Endpoint(transport, endpoint()), money));
@@ -426,8 +426,8 @@ TEST_CASE("what waits for its answer stays within the cap, for it will be paid")
   CHECK(second.usage.tokens() == 0);
   const auto third = desk.ask(question());
   CHECK(third.failure == ChatFailure::budget);
-  CHECK(third.message.find("cost 100; so far it was") != std::string::npos);
-  CHECK(third.message.find("the cap is 250") != std::string::npos);
+  CHECK(third.message.find("cost 100; spent so far are") != std::string::npos);
+  CHECK(third.message.find("the limit is 250") != std::string::npos);
   CHECK(desk.transport.asked().size() == 2);
 }
 

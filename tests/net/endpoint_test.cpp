@@ -88,6 +88,7 @@ std::string error_of(const std::string& url) {
     const Endpoint endpoint(Scripted{}, options_for(url));
     return "none";
   } catch (const mtmc::Error& error) {
+    CHECK(error.option() == "EndpointOptions::base_url");
     return error.id();
   }
 }
@@ -103,6 +104,31 @@ TEST_CASE("an address without scheme or host is refused") {
     CHECK(error_of(url) == "none");
 }
 
+TEST_CASE("an address that is refused is shown without what it keeps secret") {
+  try {
+    const Endpoint endpoint(Scripted{}, options_for("ftp://me:hunter2@host/v1?key=hunter2"));
+    FAIL("the address was taken");
+  } catch (const mtmc::Error& error) {
+    CHECK(
+        std::string(error.what()) ==
+        "[mtmc.net.001] the URL does not begin with http:// or https:// (\"ftp://host/v1?key=[redacted]\"). "
+        "Give the whole address, such as http://localhost:8000/v1 (EndpointOptions::base_url)");
+  }
+}
+
+TEST_CASE("an endpoint is recognised by its host's name or its usual port, not by other parts of a URL") {
+  const auto name = [](const char* url) { return mtmc::endpoint_profile_for(url).name; };
+  CHECK(name("https://api.openai.com/v1") == "openai");
+  CHECK(name("https://API.OpenAI.com") == "openai");
+  CHECK(name("https://gateway/api.openai.com/v1") == "unknown");
+  CHECK(name("http://localhost:8080/v1") == "llama.cpp");
+  CHECK(name("http://10.0.0.7:11434/v1") == "ollama");
+  CHECK(name("http://host:18080/v1") == "unknown");
+  CHECK(name("http://host/:8080") == "unknown");
+  CHECK(name("http://host:8000/v1") == "unknown");
+  CHECK(name("") == "unknown");
+}
+
 TEST_CASE("a path is below the base, or below the server's root with two slashes") {
   const auto url_of = [](const std::string& base, std::string_view path) {
     Trial trial([](int) { return answer(200); }, options_for(base));
@@ -115,6 +141,9 @@ TEST_CASE("a path is below the base, or below the server's root with two slashes
   CHECK(url_of("https://host/a/b/v1", "//version") == "https://host/version");
   CHECK(url_of("http://host", "/models") == "http://host/models");
   CHECK(url_of("http://host", "//models") == "http://host/models");
+  // A gateway that wants a parameter wants it everywhere.
+  CHECK(url_of("https://host/v1/?api-version=2", "/models") == "https://host/v1/models?api-version=2");
+  CHECK(url_of("https://host/v1?api-version=2", "//version") == "https://host/version?api-version=2");
 }
 
 TEST_CASE("a request carries type, key and the host's own headers") {
@@ -162,7 +191,7 @@ TEST_CASE("the last answer is given where no try helps, and the first where none
   Trial once([](int) { return answer(503); },
              [] {
                auto options = options_for();
-               options.retries.most = 0;
+               options.retries.max_retries = 0;
                return options;
              }());
   CHECK(once.send().tries == 1);
@@ -322,7 +351,7 @@ TEST_CASE(
   });
   mtmc::EndpointOptions options;
   options.base_url = "http://127.0.0.1:1/v1";
-  options.retries = {.most = 6, .first_wait = 0, .max_wait = 0};
+  options.retries = {.max_retries = 6, .first_wait = 0, .max_wait = 0};
   mtmc::Endpoint stranger(transport, options);
   CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);
   CHECK(stranger.send("/models", {}, mtmc::Deadline::max(), {}).tries == 3);

@@ -502,7 +502,7 @@ struct Place {
   mtmc::Endpoint endpoint() const {
     mtmc::EndpointOptions options;
     options.base_url = "http://toy.test/v1";
-    options.retries.most = 0;
+    options.retries.max_retries = 0;
     return {mtmc::AnyTransport(Server{state}), options};
   }
   mtmc::ContinuationScorer scorer(mtmc::ScoringOptions options = {}) const {

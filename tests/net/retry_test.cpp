@@ -117,10 +117,10 @@ TEST_CASE("waits double from half a second to eight, less up to a quarter") {
   }
   CHECK_FALSE(wait(answer(503), 6).has_value());
 
-  const RetryRules patient{.most = 100000, .first_wait = 3, .max_wait = 20};
+  const RetryRules patient{.max_retries = 100000, .first_wait = 3, .max_wait = 20};
   CHECK(*wait_before_retry(patient, answer(503), 4, 0, then) == doctest::Approx(20));
   CHECK(*wait_before_retry(patient, answer(503), 99999, 0, then) == doctest::Approx(20));
-  CHECK_FALSE(wait_before_retry({.most = 0}, answer(503), 1, 0, then).has_value());
+  CHECK_FALSE(wait_before_retry({.max_retries = 0}, answer(503), 1, 0, then).has_value());
 }
 
 TEST_CASE("a server that says when is asked then, without jitter, up to two minutes") {

@@ -325,7 +325,11 @@ TEST_CASE("options that mean nothing are refused") {
   for (const auto& wrong : {ScoringOptions{.max_at_once = 0}, ScoringOptions{.rotations = 0},
                             ScoringOptions{.least_label_mass = 2}, ScoringOptions{.choice_share = 0},
                             ScoringOptions{.answers = 0}, ScoringOptions{.answer_tokens = 0}})
-    CHECK_THROWS_WITH_AS((void)place.scorer(wrong), doctest::Contains("mtmc.net.001"), Error);
+    CHECK_THROWS_WITH_AS((void)place.scorer(wrong), doctest::Contains("(ScoringOptions::"), Error);
+  CHECK_THROWS_WITH_AS((void)place.scorer({.rotations = 0}),
+                       "[mtmc.net.001] the number of rotations is less than 1. Use 1 or more "
+                       "(ScoringOptions::rotations)",
+                       Error);
   CHECK(place.state->asked.empty());
 }
 

@@ -28,7 +28,7 @@ ChatClient client(const ScriptedTransport& transport) {
   endpoint.base_url = "http://127.0.0.1:1/v1";
   endpoint.model = "model-1";
   endpoint.profile = endpoint_profile("openai");
-  endpoint.retries.most = 0;
+  endpoint.retries.max_retries = 0;
   return ChatClient(Endpoint(transport, std::move(endpoint)));
 }
 
@@ -140,4 +140,14 @@ TEST_CASE("free form: the model's sentence is the action, and the word stop ends
         std::vector<double>{1});
   CHECK(AnyPolicy{policy}.proposes_actions());
   CHECK_FALSE(AnyPolicy{ChatPolicy{client(transport)}}.proposes_actions());
+}
+
+TEST_CASE("an identity, which is written into journals, holds nothing that a URL keeps secret") {
+  EndpointOptions endpoint;
+  endpoint.base_url = "http://me:hunter2@127.0.0.1:1/v1?key=hunter2&api-version=2";
+  endpoint.model = "model-1";
+  const ChatPolicy policy(ChatClient(Endpoint(ScriptedTransport({says("")}), std::move(endpoint))));
+  CHECK(policy.identity().find("model-1 at http://127.0.0.1:1/v1?key=[redacted]&api-version=2") !=
+        std::string::npos);
+  CHECK(policy.identity().find("hunter2") == std::string::npos);
 }

@@ -264,7 +264,7 @@ TEST_CASE("an endpoint that fails is an error with what was tried and what to do
   CHECK(contains(what(500), "vllm_echo: status 500: out of order"));
   CHECK(contains(what(500), "resume the run"));
   CHECK(contains(what(500), "http toy, vllm_echo"));
-  CHECK(contains(what(400), "another ScoringOptions::method"));
+  CHECK(contains(what(400), "choose another method (ScoringOptions::method)"));
   CHECK(contains(what(401), "key"));
 
   place.state->status = 0; // nothing of that is remembered

@@ -105,7 +105,7 @@ TEST_CASE("a link or a file of somebody else is not taken for the lock, and a mi
   const DeviceLock missing{folder.path() + "/missing", "cpu"};
   try {
     (void)missing.alone();
-    FAIL("there is no folder");
+    FAIL("there is not a folder");
   } catch (const std::system_error& error) {
     CHECK(std::string(error.what()).find("/missing/mtmc-") != std::string::npos);
     CHECK(error.code() == std::errc::no_such_file_or_directory);

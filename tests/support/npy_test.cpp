@@ -124,7 +124,7 @@ TEST_CASE("headers that are malformed are refused with the reason") {
   says(refusal_of_header("{'descr': '<f4', 'descr': '<f4'}"), "twice");
   says(refusal_of_header("{'os.system': 'true'}"), "besides descr");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': 1}"), "a ( is missing");
-  says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}"), "no tuple");
+  says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}"), "not a tuple");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), "an extent is missing");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (,)}"), "an extent is missing");
   says(refusal_of_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}"), "is missing");
@@ -176,13 +176,13 @@ TEST_CASE("no beginning of a file, and no file with a changed byte, does anythin
 }
 
 TEST_CASE("what is no .npy file at all is refused, without waiting and without an end") {
-  says(refusal_of(""), "no .npy file");
-  says(refusal_of("PK\x03\x04 an archive of numpy.savez"), "no .npy file");
-  CHECK_THROWS_WITH_AS((void)NpyFile("/dev/zero"), doctest::Contains("no regular file"), NpyError);
+  says(refusal_of(""), "is not a .npy file");
+  says(refusal_of("PK\x03\x04 an archive of numpy.savez"), "is not a .npy file");
+  CHECK_THROWS_WITH_AS((void)NpyFile("/dev/zero"), doctest::Contains("is not a regular file"), NpyError);
   const TemporaryFolder folder;
   const auto pipe = folder.path() + "/pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH_AS((void)NpyFile(pipe), doctest::Contains("no regular file"), NpyError);
+  CHECK_THROWS_WITH_AS((void)NpyFile(pipe), doctest::Contains("is not a regular file"), NpyError);
   CHECK_THROWS_WITH_AS((void)NpyFile(folder.path()), doctest::Contains("it is a folder"), std::system_error);
   CHECK_THROWS_WITH_AS((void)NpyFile(folder.path() + "/none.npy"), doctest::Contains("none.npy"),
                        std::system_error);

@@ -125,7 +125,7 @@ TEST_CASE("what is wrong is said with the line and the remedy") {
   CHECK(contains(plan_error("//@ launch f<<<1, (1,1,1,1)>>>(A)\n"), "one to three extents"));
   CHECK(contains(plan_error("//@ launch f<<<1, 0>>>(A)\n"), "at least 1"));
   CHECK(contains(plan_error("//@ launch f<<<1, 1, 0 - 4>>>(A)\n"), "negative"));
-  CHECK(contains(plan_error("//@ scratch T: float[M]\n"), "no data type"));
+  CHECK(contains(plan_error("//@ scratch T: float[M]\n"), "is not a data type"));
   CHECK(contains(plan_error("//@ scratch T f32[M]\n"), "colon"));
   CHECK(contains(plan_error("//@ scratch A: f32[M]\n//@ launch f(A)\n"), "already taken"));
   CHECK(contains(plan_error("//@ scratch T: f32[M - 100]\n//@ launch f(T)\n"), "is 0"));

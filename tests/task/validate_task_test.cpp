@@ -154,10 +154,11 @@ TEST_CASE("every expression is evaluated at every size, and the error names both
                 [](Task& task) { task.arguments[0].shape = {std::string(100000, '(')}; });
   check_refused(expression, "unknown symbol 'K'", "value of n",
                 [](Task& task) { task.arguments[3].value = "K"; });
-  check_refused(expression, "no integer", "value of n", [](Task& task) { task.arguments[3].value = "0.5"; });
+  check_refused(expression, "not an integer", "value of n",
+                [](Task& task) { task.arguments[3].value = "0.5"; });
   check_refused(expression, "unknown symbol 'inf'", "value of alpha",
                 [](Task& task) { task.arguments[4].value = "inf"; });
-  check_refused(expression, "no integer", "value of alpha",
+  check_refused(expression, "not an integer", "value of alpha",
                 [](Task& task) { task.arguments[4].value = "1e999"; });
   check_refused(expression, "unknown symbol", "domain of x", [](Task& task) {
     task.arguments[1].domain = ValueDomain{"0", "Q"};
@@ -167,7 +168,7 @@ TEST_CASE("every expression is evaluated at every size, and the error names both
 }
 
 TEST_CASE("a symbol whose value was no integer is blamed, and not the shape that uses it") {
-  check_refused(malformed, "the value of \"N\" is no integer: \"48\"", "size M=64", [](Task& task) {
+  check_refused(malformed, "the value of \"N\" is not an integer: \"48\"", "size M=64", [](Task& task) {
     task.sizes[0].symbols.erase("N");
     task.sizes[0].unknown.json["N"] = R"("48")";
   });
@@ -212,7 +213,7 @@ TEST_CASE("launch lines are checked at every size, the reference's too") {
   check_refused(expression, "is 0", "kernel, scratch buffer T, line 1", [](Task& task) {
     task.kernel.source = "//@ scratch T: f32[M / 4]\n//@ launch gemv(A, x, y, n, T)\n";
   });
-  check_refused(expression, "\"z\" is no argument, scratch buffer or symbol",
+  check_refused(expression, "\"z\" is not an argument, scratch buffer or symbol",
                 "kernel, launch of gemv, line 2",
                 [](Task& task) { task.kernel.source = "\n//@ launch gemv(A, x, y, z)\n"; });
 }
@@ -232,8 +233,8 @@ TEST_CASE("a kernel is UTF-8 text") {
     task.kernel.source += "// Gr\xc3\xb6\xc3\x9f"
                           "e\n";
   }));
-  check_refused(malformed, "no UTF-8 text", "kernel, line 3",
+  check_refused(malformed, "is not UTF-8 text", "kernel, line 3",
                 [](Task& task) { task.kernel.source += "// caf\xe9\n"; });
-  check_refused(malformed, "no UTF-8 text", "kernel, line 3",
+  check_refused(malformed, "is not UTF-8 text", "kernel, line 3",
                 [](Task& task) { task.kernel.source += std::string("\0\n", 2); });
 }

@@ -17,7 +17,7 @@ MTMC_INLINE Structure AstRegionFinder::find(const Task& task, const Kernel& kern
     Diagnostic note;
     note.severity = Severity::note;
     note.message =
-        "the language " + kernel.language.name + " is none of the C family: no regions were looked for";
+        "the language " + kernel.language.name + " is not of the C family: no regions were looked for";
     note.remedy = "Use a region finder of your own for it";
     structure.notes.push_back(std::move(note));
     return structure;

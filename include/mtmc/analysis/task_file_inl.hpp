@@ -111,10 +111,8 @@ MTMC_INLINE Task parse_task(std::string_view text, const std::string& path) {
     validate_task(task);
     return task;
   } catch (const Error& error) {
-    const auto place = error.place().find(path) == std::string::npos
-                           ? path + (error.place().empty() ? "" : ", " + error.place())
-                           : error.place();
-    throw Error(error.id(), error.message(), error.remedy(), place);
+    if (error.place().find(path) != std::string::npos) throw;
+    throw error.within(path);
   }
 }
 

@@ -131,7 +131,7 @@ public:
   void check_clear(const SourceToken& token) {
     if (!token.unclear.empty())
       refuse(
-          token.line, std::string(token.unclear) + ": compilers read on in different ways",
+          token.line, std::string(token.unclear) + ": compilers read it in different ways",
           "Put a blank between a literal and a name, and write raw strings with a plain mark, on one line");
   }
   [[nodiscard]] std::vector<Diagnostic> take() { return std::move(found_); }
@@ -255,7 +255,8 @@ private:
   /// `_Pragma("words")`. What other macros make of its operand could ask about files before anybody sees it.
   void pragma_operator(const SourceToken& operand, int line) {
     if (operand.kind != SourceToken::Kind::text)
-      return found_.refuse(line, "the operand of `_Pragma` is no string literal", "Write a `#pragma` line");
+      return found_.refuse(line, "the operand of `_Pragma` is not a string literal",
+                           "Write a `#pragma` line");
     SourceTokens words(operand.spelling);
     const std::array<SourceToken, 2> first{words.next(), words.next()};
     found_.check_pragma(first, line);

@@ -74,13 +74,14 @@ private:
   bool timing_ = false;
 };
 
-/// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) with that remedy if the lock
-/// across processes could not be taken.
-template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* remedy, const Take& take) {
+/// What `take` gives, a hold on a gate. Throws `Error` (`mtmc.backend.005`) about that option, which names
+/// the folder of the lock across processes, if that lock cannot be had.
+template <class Take> [[nodiscard]] QuietGate::Hold hold_gate(const char* option, const Take& take) {
   try {
     return take();
   } catch (const std::system_error& error) {
-    throw Error(error_id::backend_lock, error.what(), remedy);
+    throw Error(error_id::backend_lock, error.what(), "Name a folder in which files can be locked")
+        .about(option);
   }
 }
 

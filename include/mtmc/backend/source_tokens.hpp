@@ -252,7 +252,7 @@ private:
       ++open;
     if (open >= text_.size() || text_[open] != '(' || open - mark > longest_mark) {
       take_quoted(token);
-      token.unclear = "the mark of a raw string is none";
+      token.unclear = "the delimiter of a raw string is malformed";
       return;
     }
     const std::string close = ')' + std::string(text_.substr(mark, open - mark)) + '"';

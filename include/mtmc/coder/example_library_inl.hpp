@@ -15,6 +15,7 @@
 #include <mtmc/core/task_parts.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/nearest_name.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <tinyxml2.h>
@@ -59,7 +60,7 @@ namespace detail {
   if (example.before.empty()) return "the example has no kernel before the step";
   if (example.after.empty()) return "the example has no kernel after the step";
   if (example.before == example.after) return "the example's kernels are the same";
-  if (!example.task.empty() && !parse_example_task(example)) return "the example's task is no JSON object";
+  if (!example.task.empty() && !parse_example_task(example)) return "the example's task is not a JSON object";
   return {};
 }
 inline constexpr std::string_view example_remedy =
@@ -113,7 +114,7 @@ inline constexpr std::string_view example_remedy =
   if (syntax.empty()) return language;
   const auto stated = parse_enum<Syntax>(syntax);
   if (!stated)
-    throw example_error("\"" + std::string(syntax) + "\" is no syntax",
+    throw example_error("\"" + std::string(syntax) + "\" is not a syntax",
                         "Write \"c_family\" or \"python\", or leave it out", place);
   const std::array known{languages::cpp, languages::cuda, languages::opencl, languages::triton,
                          languages::pytorch};
@@ -178,10 +179,11 @@ inline constexpr std::string_view example_remedy =
 /// The examples of a file's text. `file` is its name for messages.
 [[nodiscard]] inline std::vector<Example> read_examples(std::string_view text, std::string_view file) {
   if (static_cast<std::int64_t>(text.size()) > largest_example_file)
-    throw example_error("the file is larger than " + std::to_string(largest_example_file) + " bytes",
+    throw example_error("the file is larger than " +
+                            readable_bytes(static_cast<double>(largest_example_file)),
                         "Divide it, and leave in it what a prompt can hold", file);
   if (text.find('\0') != std::string_view::npos)
-    throw example_error("the file is no text in UTF-8", "Save it as UTF-8", file);
+    throw example_error("the file is not UTF-8 text", "Save it as UTF-8", file);
   tinyxml2::XMLDocument document;
   if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
     throw example_error(std::string("the file is not XML: ") + document.ErrorName(),
@@ -218,8 +220,8 @@ inline constexpr std::string_view example_remedy =
     throw example_error("the file cannot be read: " + failure.message(),
                         "Check its permissions, and that it is a file", path);
   if (bytes > static_cast<std::uintmax_t>(largest_example_file))
-    throw example_error("the file has " + std::to_string(bytes) + " bytes, more than the " +
-                            std::to_string(largest_example_file) + " that are read",
+    throw example_error("the file has " + readable_bytes(static_cast<double>(bytes)) + ", more than the " +
+                            readable_bytes(static_cast<double>(largest_example_file)) + " that are read",
                         "Divide it, and leave in it what a prompt can hold", path);
   try {
     return read_file(path);
@@ -244,7 +246,7 @@ MTMC_INLINE std::string task_text(const Example& example) {
   auto document = detail::parse_example_task(example);
   if (!document)
     throw detail::example_error(example.task.empty() ? "the example has no task"
-                                                     : "the example's task is no JSON object",
+                                                     : "the example's task is not a JSON object",
                                 "Give it `arguments` and `sizes`, as a task file has them",
                                 example.optimization + ", " + example.language.name);
   (*document)["name"] = example.optimization + "_" + example.language.name;

@@ -5,6 +5,7 @@
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/net/redact.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
@@ -38,7 +39,7 @@ namespace detail {
 /// A draft for an answer that did not come; throws where none will.
 [[nodiscard]] inline Draft draft_without_answer(const ChatAnswer& answer, const EndpointOptions& endpoint,
                                                 std::atomic<int>& silent, int max_silent) {
-  const auto place = endpoint.model + " at " + endpoint.base_url;
+  const auto place = endpoint.model + " at " + url_without_secrets(endpoint.base_url);
   switch (answer.failure) {
   case ChatFailure::pending: {
     Draft draft;
@@ -53,10 +54,10 @@ namespace detail {
   case ChatFailure::too_long:
     return Draft::failed(DraftFailure::declined, "the prompt is too long for the model: " + answer.message);
   case ChatFailure::no_access:
-    throw Error(error_id::net_endpoint, "the endpoint gives no access: " + answer.message,
+    throw Error(error_id::net_endpoint, "the endpoint denies access: " + answer.message,
                 "Check the key, and what the account may use and has left", place);
   case ChatFailure::bad_request:
-    throw Error(error_id::net_endpoint, "the endpoint refuses the request: " + answer.message,
+    throw Error(error_id::net_endpoint, "the endpoint does not accept the request: " + answer.message,
                 "Check the model's name, the URL with its version, and the settings of the coder", place);
   default:
     break;
@@ -65,9 +66,10 @@ namespace detail {
     throw Error(error_id::net_endpoint,
                 "the endpoint gave no usable answer to " + std::to_string(max_silent) +
                     " drafts in a row; the last time: " + answer.message,
-                "Mend what the message names (a server that is down, a limit of rates, an address that is "
-                "another's); a run with a journal goes on from here when it is resumed",
-                place);
+                "Correct what the message names (a server that is down, a rate limit, a wrong address), then "
+                "resume the run: one with a journal continues from here",
+                place)
+        .about(answer.option);
   return Draft::failed(DraftFailure::endpoint, answer.message);
 }
 
@@ -156,7 +158,7 @@ MTMC_INLINE Usage OpenAiCoder::most_of_draft(const CodingRequest& request) const
 
 MTMC_INLINE std::string OpenAiCoder::identity() const {
   const auto& endpoint = client_.endpoint().options();
-  auto text = "openai, " + endpoint.model + " at " + endpoint.base_url + ", " +
+  auto text = "openai, " + endpoint.model + " at " + url_without_secrets(endpoint.base_url) + ", " +
               std::to_string(options_.max_tokens) + " tokens";
   if (options_.temperature) text += ", temperature " + std::to_string(*options_.temperature);
   if (!options_.reasoning_effort.empty()) text += ", reasoning effort " + options_.reasoning_effort;

@@ -7,6 +7,7 @@
 #include <mtmc/core/action.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/enum_names.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/step.hpp>
@@ -21,6 +22,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -114,6 +116,17 @@ template <class Program> struct CompileResult {
   std::map<std::string, double> resources{};
   /// Wall-clock seconds.
   double seconds = 0;
+
+  /// The program, for kernels of this library's own, which must compile. Throws `Error` (`mtmc.backend.001`)
+  /// if there is none. `purpose` completes "the kernel that ...".
+  [[nodiscard]] std::shared_ptr<Program> program_or_throw(std::string_view purpose) const {
+    if (program) return program;
+    const std::string reason =
+        timed_out || diagnostics.empty() ? " in time" : ": " + diagnostics.front().message;
+    throw Error(error_id::backend_compiler,
+                "the kernel that " + std::string(purpose) + " cannot be compiled" + reason,
+                "Check that the device's compiler is completely installed, and allow it more time");
+  }
 };
 
 /// How a run ended.

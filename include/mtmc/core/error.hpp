@@ -1,8 +1,9 @@
 #pragma once
 /// The one exception of the library and the register of its ids.
 
-#include <mtmc/requirements.hpp>
+#include <mtmc/core/enum_names.hpp>
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -88,41 +89,138 @@ inline constexpr std::string_view policy_card = "mtmc.policy.001";
 inline constexpr std::string_view report_write = "mtmc.report.001";
 } // namespace error_id
 
-/// Thrown where the surroundings are broken or the host's input is malformed. A candidate that fails is never
-/// an `Error` but a `Verdict`.
+/// Who can do something about an `Error`.
+enum class ErrorCategory {
+  /// The caller gave something malformed or contradictory: a task, a document, an option.
+  input,
+  /// What is outside of the program fails: a compiler, a device, a file, a server.
+  surroundings,
+  /// A defect: of this library, or of a host's part or hook.
+  internal,
+};
+
+namespace detail {
+inline constexpr EnumName<ErrorCategory> error_category_names[] = {
+    {ErrorCategory::input, "input"},
+    {ErrorCategory::surroundings, "surroundings"},
+    {ErrorCategory::internal, "internal"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<ErrorCategory>> enum_names(ErrorCategory) noexcept {
+  return detail::error_category_names;
+}
+
+/// An id and its category.
+struct ErrorKind {
+  std::string_view id;
+  ErrorCategory category;
+};
+
+/// All of `error_id` with their categories.
+inline constexpr ErrorKind error_kinds[] = {
+    {error_id::json_malformed, ErrorCategory::input},
+    {error_id::json_schema, ErrorCategory::input},
+    {error_id::task_unreadable, ErrorCategory::input},
+    {error_id::task_malformed, ErrorCategory::input},
+    {error_id::task_expression, ErrorCategory::input},
+    {error_id::task_signature, ErrorCategory::input},
+    {error_id::task_start_kernel, ErrorCategory::input},
+    {error_id::task_cannot_tell, ErrorCategory::input},
+    {error_id::launch_malformed, ErrorCategory::input},
+    {error_id::empty_part, ErrorCategory::internal},
+    {error_id::backend_compiler, ErrorCategory::surroundings},
+    {error_id::backend_memory, ErrorCategory::surroundings},
+    {error_id::backend_runner, ErrorCategory::surroundings},
+    {error_id::backend_device, ErrorCategory::surroundings},
+    {error_id::backend_lock, ErrorCategory::surroundings},
+    {error_id::evaluator_unsupported, ErrorCategory::input},
+    {error_id::evaluator_hook, ErrorCategory::internal},
+    {error_id::evaluator_cancelled, ErrorCategory::surroundings},
+    {error_id::evaluator_incumbent, ErrorCategory::surroundings},
+    {error_id::evaluator_verdict, ErrorCategory::internal},
+    {error_id::worker_not_found, ErrorCategory::surroundings},
+    {error_id::worker_lost, ErrorCategory::surroundings},
+    {error_id::worker_protocol, ErrorCategory::surroundings},
+    {error_id::worker_request, ErrorCategory::surroundings},
+    {error_id::worker_judge, ErrorCategory::internal},
+    {error_id::loop_options, ErrorCategory::input},
+    {error_id::loop_part, ErrorCategory::internal},
+    {error_id::journal_write, ErrorCategory::surroundings},
+    {error_id::journal_read, ErrorCategory::surroundings},
+    {error_id::journal_other_run, ErrorCategory::input},
+    {error_id::net_options, ErrorCategory::input},
+    {error_id::net_record, ErrorCategory::surroundings},
+    {error_id::net_endpoint, ErrorCategory::surroundings},
+    {error_id::coder_examples, ErrorCategory::surroundings},
+    {error_id::policy_card, ErrorCategory::input},
+    {error_id::report_write, ErrorCategory::surroundings},
+};
+
+/// The category of an id; `surroundings` for one that is not of this library.
+[[nodiscard]] constexpr ErrorCategory category_of(std::string_view id) noexcept {
+  for (const auto& kind : error_kinds)
+    if (kind.id == id) return kind.category;
+  return ErrorCategory::surroundings;
+}
+
+/// Thrown where the surroundings are broken, the host's input is malformed, or a part has a defect. A
+/// candidate that fails is never an `Error` but a `Verdict`.
 ///
-/// `what()` reads `[id] message (place). remedy`.
+/// `what()` reads `[id] message (place). remedy (option)`; what is empty is left out.
 class Error : public std::runtime_error {
 public:
   /// `message` says what happened, `remedy` what to do about it, `place` where (a file, a field, a line; may
-  /// be empty).
+  /// be empty). The category is that of the id.
   Error(std::string_view id, std::string_view message, std::string_view remedy, std::string_view place = {})
-      : std::runtime_error(compose(id, message, remedy, place)), id_(id), message_(message), remedy_(remedy),
-        place_(place) {}
+      : Error(id, message, remedy, place, category_of(id), {}) {}
 
   /// The same error with `outer` before its place: "task.json" and "line 3" give "task.json, line 3".
   [[nodiscard]] Error within(std::string_view outer) const {
     std::string place(outer);
     if (!place.empty() && !place_.empty()) place += ", ";
-    return {id_, message_, remedy_, place + place_};
+    return {id_, message_, remedy_, place + place_, category_, option_};
+  }
+  /// The same error with `option` as the one it speaks of, such as "KernelEvaluatorOptions::start_seconds".
+  [[nodiscard]] Error about(std::string_view option) const {
+    return {id_, message_, remedy_, place_, category_, option};
+  }
+  /// The same error in another category, for ids of a host's own.
+  [[nodiscard]] Error as(ErrorCategory category) const {
+    return {id_, message_, remedy_, place_, category, option_};
+  }
+  /// The same error with another remedy.
+  [[nodiscard]] Error with_remedy(std::string_view remedy) const {
+    return {id_, message_, remedy, place_, category_, option_};
   }
 
   /// Stable id, `mtmc.<area>.<nnn>`.
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
-  /// What happened, without id, place and remedy.
+  /// Who can do something about it.
+  [[nodiscard]] ErrorCategory category() const noexcept { return category_; }
+  /// What happened, without id, place, remedy and option.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
   /// What to do about it.
   [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
   /// Where it happened; empty if nowhere in particular.
   [[nodiscard]] const std::string& place() const noexcept { return place_; }
+  /// The option that was wrong or that helps, as `Type::member`; empty if none does.
+  [[nodiscard]] const std::string& option() const noexcept { return option_; }
 
 private:
+  Error(std::string_view id, std::string_view message, std::string_view remedy, std::string_view place,
+        ErrorCategory category, std::string_view option)
+      : std::runtime_error(compose(id, message, remedy, place, option)), id_(id), message_(message),
+        remedy_(remedy), place_(place), option_(option), category_(category) {}
+
   static std::string compose(std::string_view id, std::string_view message, std::string_view remedy,
-                             std::string_view place) {
+                             std::string_view place, std::string_view option) {
     std::string text = "[";
     text.append(id).append("] ").append(message);
     if (!place.empty()) text.append(" (").append(place).append(")");
     if (!remedy.empty()) text.append(". ").append(remedy);
+    if (!option.empty()) text.append(remedy.empty() ? ". See " : " (").append(option);
+    if (!option.empty() && !remedy.empty()) text.push_back(')');
     return text;
   }
 
@@ -130,6 +228,8 @@ private:
   std::string message_;
   std::string remedy_;
   std::string place_;
+  std::string option_;
+  ErrorCategory category_;
 };
 
 } // namespace mtmc

@@ -133,8 +133,9 @@ MTMC_INLINE void transfer(const JsonCursor& at, DataType& value) {
   transfer(at, name);
   const auto found = parse_data_type(name);
   if (!found)
-    json_error(at, "\"" + name +
-                       "\" is no data type: use f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16 or u8");
+    json_error(at,
+               "\"" + name +
+                   "\" is not a data type: use f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16 or u8");
   value = *found;
 }
 

@@ -20,7 +20,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   if (::stat(path.c_str(), &facts) == 0 && (!S_ISREG(facts.st_mode) || facts.st_size > max_bytes))
     throw Error(error_id::task_unreadable,
                 "cannot read the " + std::string(what) +
-                    (S_ISREG(facts.st_mode) ? ": it has more than 64 MiB" : ": it is no file"),
+                    (S_ISREG(facts.st_mode) ? ": it has more than 64 MiB" : ": it is not a file"),
                 "Name a file with the text", path);
   try {
     return read_file(path);

@@ -49,24 +49,31 @@ namespace detail {
     if (::access(program.c_str(), X_OK) == 0) return {std::move(program), std::string(worker_argument)};
     looked += (looked.empty() ? "" : ", ") + folder;
   }
-  throw Error(
-      error_id::worker_not_found, "there is no mtmc-worker in " + (looked.empty() ? "(no folder)" : looked),
-      "Install mtmc-worker or name a program in WorkerOptions::command; or let this program be its own "
-      "worker: call mtmc::run_as_worker at the start of main");
+  throw Error(error_id::worker_not_found,
+              looked.empty() ? "there is no folder in which to look for mtmc-worker"
+                             : "there is no mtmc-worker in " + looked,
+              "Let this program be its own worker (call mtmc::run_as_worker at the start of main), install "
+              "mtmc-worker, or name a worker's command")
+      .about("WorkerOptions::command");
 }
 
 /// Throws `Error` (`mtmc.worker.004`) for options that make no sense.
 inline void check_worker_options(const WorkerOptions& options) {
-  const auto refuse = [](const std::string& what, const std::string& remedy) {
-    throw Error(error_id::worker_request, what, remedy, "WorkerOptions");
+  const auto refuse = [](const std::string& option, const std::string& what, const std::string& remedy) {
+    throw Error(error_id::worker_request, what, remedy).about("WorkerOptions::" + option);
   };
-  if (options.workers < 1 || options.spares < 0)
-    refuse("there cannot be " + std::to_string(options.workers) + " workers and " +
-               std::to_string(options.spares) + " spares",
-           "Ask for at least one worker, and for no spares or more");
-  for (const double seconds : {options.start_seconds, options.prepare_seconds, options.compile_seconds,
-                               options.evaluation_seconds, options.cancel_seconds})
-    if (!(seconds >= 0)) refuse("a limit in seconds is negative or not a number", "Use 0 or more");
+  if (options.workers < 1)
+    refuse("workers", "there cannot be " + std::to_string(options.workers) + " workers",
+           "Ask for at least one worker");
+  if (options.spares < 0)
+    refuse("spares", "there cannot be " + std::to_string(options.spares) + " spare workers",
+           "Ask for 0 or more");
+  for (const auto& [option, seconds] : {std::pair{"start_seconds", options.start_seconds},
+                                        {"prepare_seconds", options.prepare_seconds},
+                                        {"compile_seconds", options.compile_seconds},
+                                        {"evaluation_seconds", options.evaluation_seconds},
+                                        {"cancel_seconds", options.cancel_seconds}})
+    if (!(seconds >= 0)) refuse(option, "the time limit is negative or not a number", "Use 0 or more");
 }
 
 } // namespace detail

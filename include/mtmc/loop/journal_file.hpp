@@ -34,7 +34,7 @@ public:
     if (!file_) detail::write_error("cannot open the journal for writing", path_, errno);
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
-      throw Error(error_id::journal_write, "the journal cannot be kept there: it is no regular file",
+      throw Error(error_id::journal_write, "the journal cannot be kept there: it is not a regular file",
                   "Choose another output folder", path_);
     while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;

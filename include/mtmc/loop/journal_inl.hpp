@@ -142,10 +142,10 @@ MTMC_INLINE JournalLine parse_line(std::string_view text, const std::string& pat
   JournalLine line;
   line.body = Json::parse(text, nullptr, false);
   const auto refuse = [&](const std::string& why) {
-    throw Error(error_id::journal_read, "this is no record of a journal: " + why,
+    throw Error(error_id::journal_read, "this is not a record of a journal: " + why,
                 "Remove the line, or start a new run in another folder", line_place(path, number));
   };
-  if (!line.body.is_object()) refuse("it is no JSON object");
+  if (!line.body.is_object()) refuse("it is not a JSON object");
   for (const auto& [name, target] : {std::pair{"record", &line.kind}, std::pair{"run", &line.run}}) {
     if (!line.body.contains(name) || !line.body[name].is_string())
       refuse(std::string("it has no text \"") + name + '"');

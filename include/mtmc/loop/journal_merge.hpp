@@ -90,7 +90,7 @@ inline MergedJournals merge_journals(std::span<const std::string> journals, cons
       const auto& longer = known.lines.size() < source.lines.size() ? source.lines : known.lines;
       if (!std::equal(shorter.begin(), shorter.end(), longer.begin()))
         throw Error(error_id::journal_read,
-                    "the run " + run + " goes on differently in " + journals[known.journal],
+                    "the run " + run + " continues differently in " + journals[known.journal],
                     "Leave one of the two out", journals[i]);
       if (&longer == &source.lines) known = source;
     }

@@ -72,7 +72,8 @@ MTMC_INLINE Journal::Journal(const std::string& folder, bool durable, bool resum
   const auto lines = detail::complete_lines(content);
   if (!lines.empty() && !resume)
     throw Error(error_id::journal_other_run, "the folder already holds a run",
-                "Resume it (`LoopOptions::resume`), or choose another output folder", file_->path());
+                "Choose another output folder, or resume the run", file_->path())
+        .about("LoopOptions::resume");
   auto runs = detail::read_runs(lines, file_->path(), *store_);
   if (runs.size() > 1)
     throw Error(error_id::journal_other_run, "the journal holds several runs: it was merged",

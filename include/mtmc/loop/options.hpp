@@ -58,23 +58,31 @@ namespace detail {
 
 /// Throws `Error` (`mtmc.loop.001`) where options contradict themselves.
 inline void check_options(const LoopOptions& options) {
-  const auto require = [](bool holds, const char* what, const char* remedy) {
-    if (!holds) throw Error(error_id::loop_options, what, remedy, "LoopOptions");
+  const auto require = [](bool holds, const std::string& option, const char* what, const char* remedy) {
+    if (!holds) throw Error(error_id::loop_options, what, remedy).about("LoopOptions::" + option);
   };
-  require(options.max_steps >= 0, "max_steps is negative", "Use 0 or more");
-  require(options.samples >= 1, "samples is less than 1", "Use 1 or more");
-  require(options.repairs >= 0, "repairs is negative", "Use 0 or more");
-  require(options.beam >= 1, "beam is less than 1", "Use 1 for a chain, more for a beam");
-  require(options.threads >= 0, "threads is negative", "Use 0 for as many as the parts allow");
-  require(options.temperature > 0 && std::isfinite(options.temperature), "temperature is not positive",
-          "Use 1, or less to sharpen the policy's distribution, or Selection::argmax");
-  require(options.minimum_gain >= 0 && std::isfinite(options.minimum_gain), "minimum_gain is no ratio",
-          "Use 1, or a little less to go on from neutral steps");
-  require(options.budget.seconds >= 0 && options.budget.tokens >= 0 && options.budget.cost >= 0 &&
-              options.budget.patience >= 0,
-          "a budget is negative", "Use 0 for no limit");
-  require(!options.resume || !options.output.empty(), "resume is set without an output folder",
-          "Name the folder the run's journal lies in");
+  require(options.max_steps >= 0, "max_steps", "the number of steps is negative", "Use 0 or more");
+  require(options.samples >= 1, "samples", "the number of drafts per action is less than 1", "Use 1 or more");
+  require(options.repairs >= 0, "repairs", "the number of repairs is negative", "Use 0 or more");
+  require(options.beam >= 1, "beam", "the beam is less than 1 kernel wide",
+          "Use 1 for a chain, more for a beam");
+  require(options.threads >= 0, "threads", "the number of threads is negative",
+          "Use 0 for as many as the parts allow");
+  require(options.temperature > 0 && std::isfinite(options.temperature), "temperature",
+          "the temperature is not a positive number",
+          "Use 1, or less to prefer likely actions more, or always take the likeliest");
+  require(options.minimum_gain >= 0 && std::isfinite(options.minimum_gain), "minimum_gain",
+          "the minimum gain is not a ratio of 0 or more",
+          "Use 1, or a little less to continue from steps that gain nothing");
+  constexpr const char* negative_budget = "the limit is negative";
+  constexpr const char* unlimited = "Use 0 for no limit";
+  require(options.budget.seconds >= 0, "budget.seconds", negative_budget, unlimited);
+  require(options.budget.tokens >= 0, "budget.tokens", negative_budget, unlimited);
+  require(options.budget.cost >= 0, "budget.cost", negative_budget, unlimited);
+  require(options.budget.patience >= 0, "budget.patience", negative_budget, unlimited);
+  require(!options.resume || !options.output.empty(), "output",
+          "a run is to be resumed, but no output folder is named",
+          "Name the folder in which the run's journal lies");
 }
 
 } // namespace detail

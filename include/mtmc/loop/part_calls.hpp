@@ -37,7 +37,7 @@ template <class Call> auto guarded(std::string_view part, Call&& call) {
     throw Error(error_id::loop_part, "the " + std::string(part) + " threw: " + error.what(), remedy);
   } catch (...) {
     throw Error(error_id::loop_part,
-                "the " + std::string(part) + " threw something that is no std::exception", remedy);
+                "the " + std::string(part) + " threw something that is not a std::exception", remedy);
   }
 }
 

@@ -122,7 +122,7 @@ struct BatchAnswer {
     return answer;
   };
   const auto json = parse_text(line, false);
-  if (!json.is_object()) return refused("it is no JSON object");
+  if (!json.is_object()) return refused("it is not a JSON object");
   answer.id = string_member(json, "custom_id");
   if (answer.id.empty()) return refused("it has no \"custom_id\"");
 
@@ -144,7 +144,7 @@ struct BatchAnswer {
   else if (failed)
     // vLLM gives the whole of an error's body as "error", OpenAI what is within it.
     told.body = dumped(error.is_object() && error.contains("error") ? error : Json{{"error", error}});
-  if (told.status == 0 && !failed) return refused("its \"status_code\" is no status of HTTP");
+  if (told.status == 0 && !failed) return refused("its \"status_code\" is not an HTTP status");
   if (told.body.empty() && told.status == 200) return refused("its answer has no \"body\"");
   if (told.status == 200 && !failed) return answer;
 

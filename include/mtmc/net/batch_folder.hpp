@@ -82,8 +82,9 @@ public:
     constexpr int max_askings = 99; // what an id has room for
     if (options_.folder.empty() || options_.max_requests < 1 || options_.max_bytes < 1 ||
         options_.max_askings < 1 || options_.max_askings > max_askings)
-      throw Error(error_id::net_options, "a batch needs a folder, limits of at least 1, and 1 to 99 askings",
-                  "Correct BatchOptions", options_.folder);
+      throw Error(error_id::net_options, "a batch needs a folder, limits of at least 1, and 1 to 99 tries",
+                  "Correct the options of the batch", options_.folder)
+          .about("BatchOptions");
     as_record_error("the folder cannot be created", options_.folder,
                     [&] { create_folders(answers_folder()); });
     lock_ = open_alone(options_.folder + "/lock", "another process is using this batch");
@@ -231,7 +232,7 @@ private:
                     "Put the file back as it was written; what was asked is known by it alone",
                     line_place(path, number));
       };
-      if (id.empty() || !body.is_object()) refuse("the line is no request");
+      if (id.empty() || !body.is_object()) refuse("the line is not a request");
       auto hash = sha256_hex(dumped(body));
       if (!is_id_of(id, hash)) refuse("the request is not the one that its id stands for");
       if (file.requests == 0) {
@@ -262,7 +263,7 @@ private:
     for_each_line(text, [&](std::string_view line, std::size_t number) {
       auto answer = read_batch_answer(line);
       if (answer.id.empty())
-        return complain(number, "the line is no answer of a batch: " + answer.response.message);
+        return complain(number, "the line is not an answer of a batch: " + answer.response.message);
       if (!asked(answer.id)) complain(number, stranger(answer.id));
       const auto [place, first] = answers_.try_emplace(answer.id);
       if (first || answer.response.ok() || !place->second.response.ok()) place->second = std::move(answer);

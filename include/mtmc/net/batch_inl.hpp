@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/net/batch.hpp>
 #include <mtmc/net/batch_folder.hpp>
+#include <mtmc/net/url.hpp>
 
 #include <array>
 #include <cstddef>
@@ -20,8 +21,7 @@ namespace detail {
 
 /// The path that a batch calls an endpoint by, whatever the server's own is; empty where batches know none.
 [[nodiscard]] inline std::string batch_url(std::string_view url) {
-  const auto rest = url.substr(path_of_url(url));
-  const auto path = rest.substr(0, rest.find_first_of("?#"));
+  const auto path = split_url(url).path;
   constexpr std::array<std::string_view, 4> known{"/chat/completions", "/completions", "/responses",
                                                   "/embeddings"};
   for (const auto end : known)
@@ -90,7 +90,7 @@ MTMC_INLINE HttpResponse BatchTransport::send(const HttpRequest& request, const 
                                              detail::path_content(request.url, secrets) +
                                              ": what needs it is not available without a network");
   const auto body = detail::body_content(request.body, secrets).json;
-  if (!body.is_object()) return detail::not_sent(malformed_request, "the body is no JSON object");
+  if (!body.is_object()) return detail::not_sent(malformed_request, "the body is not a JSON object");
   if (detail::member_or_null(body, "stream") == detail::Json(true))
     return detail::not_sent(malformed_request, "a batch does not stream: ask without \"stream\"");
 

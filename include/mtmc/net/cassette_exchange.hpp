@@ -184,7 +184,8 @@ inline void check_first_cassette_line(std::string_view line, const std::string& 
     return head.is_object() ? head.value(name, Json()) : Json();
   };
   if (member("format") != Json(std::string(cassette_format)))
-    throw Error(error_id::net_record, "this is no recording: its first line is not " + first_cassette_line(),
+    throw Error(error_id::net_record,
+                "this is not a recording: its first line is not " + first_cassette_line(),
                 "Name the file that a RecordingTransport wrote, or one that does not exist yet", place);
   if (member("version") != Json(cassette_version))
     throw Error(error_id::net_record,
@@ -196,7 +197,7 @@ inline void check_first_cassette_line(std::string_view line, const std::string& 
 /// Reads one line. Throws `Error` (`mtmc.net.002`).
 [[nodiscard]] inline RecordedExchange read_exchange(std::string_view line, const std::string& place) {
   const auto refuse = [&place](const std::string& what, const std::string& field) {
-    throw Error(error_id::net_record, "the line is no recorded exchange: " + what,
+    throw Error(error_id::net_record, "the line is not a recorded exchange: " + what,
                 "Correct the line, or remove it", field.empty() ? place : place + ", " + field);
   };
   const auto json = parse_text(line, false);

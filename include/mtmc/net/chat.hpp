@@ -162,6 +162,8 @@ struct ChatAnswer {
   bool counted = false;
   /// HTTP requests that were sent for it.
   int tries = 0;
+  /// The option that may help after a failure, such as "CurlOptions::ca_file"; empty if none does.
+  std::string option{};
 
   /// An answer that is a failure.
   [[nodiscard]] static ChatAnswer failed(ChatFailure failure, std::string message) {

@@ -31,11 +31,11 @@ namespace detail {
     std::snprintf(text.data(), text.size(), "%.4g", value);
     return std::string(text.data());
   };
-  std::string text = "asking could take " + std::to_string(most.tokens()) + " tokens";
+  std::string text = "the request could take " + std::to_string(most.tokens()) + " tokens";
   if (most.cost > 0) text += " and cost " + money(most.cost);
-  text += "; so far it was " + std::to_string(spent.tokens()) + " tokens";
+  text += "; spent so far are " + std::to_string(spent.tokens()) + " tokens";
   if (most.cost > 0) text += " and " + money(spent.cost);
-  text += "; the cap is ";
+  text += "; the limit is ";
   if (caps.tokens > 0) text += std::to_string(caps.tokens) + " tokens";
   if (caps.tokens > 0 && caps.cost > 0) text += " and ";
   if (caps.cost > 0) text += money(caps.cost);
@@ -58,11 +58,12 @@ namespace detail {
 }
 
 /// A JSON object that a request brings along as text; throws where it is none.
-[[nodiscard]] inline Json given_object(const std::string& text, const std::string& field) {
+[[nodiscard]] inline Json given_object(const std::string& text, const char* option) {
   auto object = parse_text(text, false);
   if (!object.is_object())
-    throw Error(error_id::net_options, field + " is no JSON object: " + shortened(text),
-                "Give the text of an object, such as {\"top_k\": 20}");
+    throw Error(error_id::net_options, "the text is not a JSON object: " + shortened(text),
+                "Give the text of an object, such as {\"top_k\": 20}")
+        .about(option);
   return object;
 }
 
@@ -112,7 +113,7 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
   const auto body = detail::parse_text(response.body, false);
   if (!body.is_object())
     return ChatAnswer::failed(ChatFailure::malformed,
-                              "the answer is no JSON: " + read_endpoint_error(response).message);
+                              "the answer is not JSON: " + read_endpoint_error(response).message);
   const auto* const choices = member(body, "choices");
   if (choices == nullptr && member(body, "error") != nullptr) return detail::failed_by(response);
   if (choices == nullptr || !choices->is_array() || choices->empty())
@@ -133,8 +134,9 @@ MTMC_INLINE ChatAnswer read_chat_answer(const HttpResponse& response) {
 MTMC_INLINE void ChatClient::demand_price() const {
   const auto& model = endpoint_.options().model;
   if (options_.spending.caps().cost <= 0 || find_price(options_.prices, model) != nullptr) return;
-  throw Error(error_id::net_options, "money has a cap, but no price fits the model \"" + model + "\"",
-              "Give its price in ChatClientOptions::prices (on the command line --prices), or cap tokens");
+  throw Error(error_id::net_options, "the cost is limited, but the model \"" + model + "\" has no price",
+              "Give its price, or limit tokens instead")
+      .about("ChatClientOptions::prices");
 }
 
 MTMC_INLINE Usage ChatClient::most_of(const ChatRequest& request) const {

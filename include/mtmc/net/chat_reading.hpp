@@ -121,8 +121,10 @@ inline constexpr std::size_t max_choices = 128;
   }
   if (response.failure == TransportFailure::cancelled)
     return ChatAnswer::failed(ChatFailure::cancelled, response.message);
-  return ChatAnswer::failed(ChatFailure::endpoint,
-                            std::string(to_string(response.failure)) + ": " + response.message);
+  auto answer = ChatAnswer::failed(ChatFailure::endpoint,
+                                   std::string(to_string(response.failure)) + ": " + response.message);
+  answer.option = response.option;
+  return answer;
 }
 
 /// An answer that comes in pieces.
@@ -165,7 +167,7 @@ private:
     // The last event may have been cut with the stream; a hole in the middle of a kernel is no answer.
     if (body.is_discarded() && data.starts_with('{') && !ended_ && !error_)
       error_ =
-          ChatAnswer::failed(ChatFailure::malformed, "a piece of the stream is no JSON: " + shortened(data));
+          ChatAnswer::failed(ChatFailure::malformed, "a piece of the stream is not JSON: " + shortened(data));
     if (!body.is_object() || error_) return;
     if (member(body, "error") != nullptr) {
       error_ = failed_by({.body = data});

@@ -5,6 +5,7 @@
 #include <mtmc/net/curl_options.hpp>
 #include <mtmc/net/http_text.hpp>
 #include <mtmc/net/transport.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -128,8 +129,8 @@ struct CurlEnd {
   long tunnel_status = 0;
   /// Whether status line and headers came as a whole.
   bool head_complete = false;
-  /// libcurl's words.
-  std::string words{};
+  /// libcurl's message.
+  std::string message{};
 };
 
 /// The end in the terms of `TransportFailure`. Of the codes, those that are left over mean a connection on
@@ -166,7 +167,7 @@ struct CurlEnd {
   case code::handshake_failed: {
     // A connection that breaks in the middle of the handshake says nothing about trust.
     for (const std::string_view sign : {"SYSCALL", "reset by peer", "unexpected eof", "non-properly"})
-      if (end.words.find(sign) != std::string::npos) return TransportFailure::dropped;
+      if (end.message.find(sign) != std::string::npos) return TransportFailure::dropped;
     return TransportFailure::tls;
   }
   default:
@@ -181,40 +182,53 @@ struct CurlEnd {
 /// What there is to say about a failure, as the end of "POST http://host/path: ".
 [[nodiscard]] inline std::string failure_text(TransportFailure failure, const CurlEnd& end,
                                               const CurlExchange& exchange) {
-  const auto words = end.words.empty() ? std::string() : " (" + end.words + ")";
+  const auto message = end.message.empty() ? std::string() : " (" + end.message + ")";
   switch (failure) {
   case TransportFailure::name_not_found:
     return end.code == curl_code::proxy_not_found
-               ? "the proxy's name is not known; see CurlOptions::proxy and the environment's proxies"
-               : "the host's name is not known" + words;
+               ? "the proxy's name is not known; correct it in the options or in the environment"
+               : "the host's name is not known" + message;
   case TransportFailure::no_connection:
     if (end.tunnel_status >= 300)
-      return "the proxy opened no way to the server: it answered " + std::to_string(end.tunnel_status);
-    return "no connection could be made" + words;
+      return "the proxy did not connect to the server; it answered " + std::to_string(end.tunnel_status);
+    return "no connection to the server could be made" + message;
   case TransportFailure::tls:
     if (end.code == curl_code::no_authorities)
-      return "no server can be trusted without certificates of authorities" + words +
-             "; install the system's (the package ca-certificates), or name a file in CurlOptions::ca_file";
-    if (end.words.find("wrong version number") != std::string::npos)
-      return "the server does not speak TLS" + words +
+      return "no server can be trusted without certificates of authorities" + message +
+             "; install the system's (the package ca-certificates), or name a file that holds some";
+    if (end.message.find("wrong version number") != std::string::npos)
+      return "the server does not speak TLS" + message +
              "; if it is meant to be without, write http:// in its address";
-    return "the server is not trusted" + words +
-           "; if its certificate is your own, name its authority's in CurlOptions::ca_file";
+    return "the server is not trusted" + message +
+           "; if you made its certificate yourself, name the file with your authority's";
   case TransportFailure::timeout:
-    return "no connection, name and TLS included, within " + seconds_text(exchange.options.connect_seconds);
+    return "no connection was made within " + seconds_text(exchange.options.connect_seconds) +
+           ", the look-up of the name and TLS included";
   case TransportFailure::too_large:
     return exchange.head.complete()
-               ? "the answer is larger than " + std::to_string(exchange.options.max_body) + " bytes"
-               : "the head of the answer is larger than " + std::to_string(exchange.options.max_headers) +
-                     " bytes, or one of its lines than 100 kB";
+               ? "the answer is larger than " + readable_bytes(static_cast<double>(exchange.options.max_body))
+               : "the head of the answer is larger than " +
+                     readable_bytes(static_cast<double>(exchange.options.max_headers)) +
+                     ", or one of its lines is larger than 100 kB";
   case TransportFailure::dropped:
-    return "the connection ended before the answer did, after " + std::to_string(exchange.body_bytes) +
-           " bytes of its body" + words;
+    return "the connection ended before the answer did, after " +
+           readable_bytes(static_cast<double>(exchange.body_bytes)) + " of its body" + message;
   case TransportFailure::malformed_request:
     return "the URL cannot be understood";
   default:
-    return "libcurl cannot send it" + words;
+    return "libcurl cannot send it" + message;
   }
+}
+
+/// The option that may help after a failure; empty if none does.
+[[nodiscard]] inline std::string failure_option(TransportFailure failure, const CurlEnd& end) {
+  if (end.code == curl_code::proxy_not_found) return "CurlOptions::proxy";
+  if (failure == TransportFailure::tls && end.message.find("wrong version number") == std::string::npos)
+    return "CurlOptions::ca_file";
+  if (failure == TransportFailure::timeout) return "CurlOptions::connect_seconds";
+  if (failure == TransportFailure::too_large)
+    return end.head_complete ? "CurlOptions::max_body" : "CurlOptions::max_headers";
+  return {};
 }
 
 } // namespace mtmc::detail

@@ -8,6 +8,8 @@
 #include <mtmc/net/curl_options.hpp>
 #include <mtmc/net/curl_transfer.hpp>
 #include <mtmc/net/http_text.hpp>
+#include <mtmc/net/redact.hpp>
+#include <mtmc/net/url.hpp>
 
 #include <chrono>
 #include <exception>
@@ -24,7 +26,7 @@ namespace detail {
 [[nodiscard]] inline std::string curl_remedy(const std::string& reason) {
   return "libcurl cannot be used: " + reason +
          "; install it (Debian, Ubuntu: apt-get install libcurl4; Fedora, RHEL: dnf install libcurl) or name "
-         "it in CurlOptions::library";
+         "its file";
 }
 
 } // namespace detail
@@ -56,6 +58,7 @@ MTMC_INLINE HttpResponse CurlTransport::send(const HttpRequest& request, const B
   HttpResponse response;
   const auto refuse = [&](TransportFailure failure, std::string message) {
     response.failure = failure;
+    if (failure == TransportFailure::unavailable) response.option = "CurlOptions::library";
     response.message = "the request was not sent: " + std::move(message);
     return response;
   };
@@ -63,14 +66,15 @@ MTMC_INLINE HttpResponse CurlTransport::send(const HttpRequest& request, const B
     return refuse(TransportFailure::malformed_request, std::move(part));
   if (!state_->library) return refuse(TransportFailure::unavailable, state_->problem);
   const auto& library = *state_->library;
-  if (detail::is_https(request.url) && !library.has(detail::curl_value::feature_tls))
+  auto url = parse_url(request.url);
+  if (url.scheme == "https" && !library.has(detail::curl_value::feature_tls))
     return refuse(TransportFailure::unavailable, detail::curl_remedy("it was built without TLS"));
   if (stop.stop_requested()) return refuse(TransportFailure::cancelled, "cancelled by the caller");
   if (Deadline::clock::now() >= deadline)
     return refuse(TransportFailure::timeout, "the deadline had passed before");
 
   detail::CurlExchange exchange{request, sink, state_->options};
-  auto handle = state_->handles.take(library, detail::origin_of_url(request.url));
+  auto handle = state_->handles.take(library, url.origin());
   detail::run_exchange(library, handle, exchange, deadline, stop, response);
   if (exchange.thrown) std::rethrow_exception(exchange.thrown);
   // What failed may have left something behind; a new handle costs less than to find out.
@@ -84,9 +88,10 @@ MTMC_INLINE HttpResponse CurlTransport::send(const HttpRequest& request, const B
   if (response.status == 0) response.headers.clear();
   response.body = std::move(exchange.body);
   response.seconds = std::chrono::duration<double>(Deadline::clock::now() - exchange.begun).count();
-  if (!response.arrived())
-    response.message =
-        request.method + ' ' + std::string(detail::url_to_show(request.url)) + ": " + response.message;
+  if (!response.arrived()) {
+    url.query.clear(); // in which keys are handed over
+    response.message = request.method + ' ' + to_string(without_secrets(url)) + ": " + response.message;
+  }
   return response;
 }
 

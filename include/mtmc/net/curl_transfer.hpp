@@ -7,6 +7,7 @@
 #include <mtmc/net/curl_options.hpp>
 #include <mtmc/net/http_text.hpp>
 #include <mtmc/net/transport.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/support/text.hpp>
 #include <mtmc/version.hpp>
 
@@ -255,17 +256,17 @@ private:
   const CurlHandle& handle_;
 };
 
-/// libcurl's words, unless there could be a secret in them: it repeats proxies and URLs that it does not
+/// libcurl's message, unless there could be a secret in them: it repeats proxies and URLs that it does not
 /// understand.
-[[nodiscard]] inline std::string harmless_words(const CurlLibrary& library, CurlCode code,
-                                                const CurlExchange& exchange) {
-  const std::string words = exchange.error_text.data();
-  const auto query = exchange.request.url.substr(url_to_show(exchange.request.url).size());
+[[nodiscard]] inline std::string harmless_message(const CurlLibrary& library, CurlCode code,
+                                                  const CurlExchange& exchange) {
+  const std::string message = exchange.error_text.data();
+  const auto query = split_url(exchange.request.url).query;
   const bool harmless =
-      !words.empty() && words.find('@') == std::string::npos &&
-      (query.empty() || words.find(query) == std::string::npos) &&
-      (exchange.options.proxy.empty() || words.find(exchange.options.proxy) == std::string::npos);
-  return harmless ? words : std::string(library.easy_strerror(code));
+      !message.empty() && message.find('@') == std::string::npos &&
+      (query.empty() || message.find(query) == std::string::npos) &&
+      (exchange.options.proxy.empty() || message.find(exchange.options.proxy) == std::string::npos);
+  return harmless ? message : std::string(library.easy_strerror(code));
 }
 
 [[nodiscard]] inline CurlEnd end_of_transfer(const CurlLibrary& library, CurlEasy easy, CurlCode code,
@@ -274,7 +275,7 @@ private:
   end.code = code;
   (void)library.easy_getinfo(easy, curl_info::connect_code, &end.tunnel_status);
   end.head_complete = exchange.head.complete();
-  if (code != curl_code::ok) end.words = harmless_words(library, code, exchange);
+  if (code != curl_code::ok) end.message = harmless_message(library, code, exchange);
   return end;
 }
 
@@ -290,10 +291,11 @@ private:
   if (now >= deadline)
     return "no whole answer by the deadline, " +
            seconds_text(std::chrono::duration<double>(now - exchange.begun).count()) +
-           " after the request, " + std::to_string(exchange.body_bytes) + " bytes of its body have come";
+           " after the request; of its body " + readable_bytes(static_cast<double>(exchange.body_bytes)) +
+           " have come";
   if (const auto end = exchange.end_of_patience(); end && now >= *end)
     return "nothing came for " + seconds_text(exchange.options.idle_seconds) + ", after " +
-           std::to_string(exchange.body_bytes) + " bytes of the answer's body";
+           readable_bytes(static_cast<double>(exchange.body_bytes)) + " of the answer's body";
   exchange.ended = TransportFailure::none;
   return std::nullopt;
 }
@@ -308,6 +310,7 @@ inline void run_exchange(const CurlLibrary& library, const CurlHandle& handle, C
     const auto end = end_of_transfer(library, handle.easy(), refused, exchange);
     response.failure = TransportFailure::unavailable;
     response.message = failure_text(response.failure, end, exchange);
+    response.option = failure_option(response.failure, end);
     return;
   }
 
@@ -335,8 +338,9 @@ inline void run_exchange(const CurlLibrary& library, const CurlHandle& handle, C
   // An interim answer alone is none.
   if (response.failure == TransportFailure::none && !exchange.head.complete())
     response.failure = TransportFailure::dropped;
-  if (response.failure != TransportFailure::none)
-    response.message = failure_text(response.failure, end, exchange);
+  if (response.failure == TransportFailure::none) return;
+  response.message = failure_text(response.failure, end, exchange);
+  response.option = failure_option(response.failure, end);
 }
 
 } // namespace mtmc::detail

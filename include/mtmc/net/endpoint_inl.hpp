@@ -4,8 +4,8 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/net/endpoint.hpp>
-#include <mtmc/net/http_text.hpp>
 #include <mtmc/net/redact.hpp>
+#include <mtmc/net/url.hpp>
 #include <mtmc/support/deadline.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/philox.hpp>
@@ -40,6 +40,7 @@ struct Endpoint::State {
 
   AnyTransport transport;
   EndpointOptions options;
+  Url base{};
   mutable std::mutex lock;
   EndpointProfile profile;
   PhiloxEngine chance{random_key_from_os()};
@@ -58,14 +59,16 @@ MTMC_INLINE EndpointOptions endpoint_from_environment() {
 
 MTMC_INLINE Endpoint::Endpoint(AnyTransport transport, EndpointOptions options)
     : state_(std::make_shared<State>(std::move(transport), std::move(options))) {
-  auto& url = state_->options.base_url;
-  while (url.ends_with('/')) url.pop_back();
-  const bool web = url.starts_with("http://") || url.starts_with("https://");
-  if (!web || detail::origin_of_url(url).ends_with("//"))
-    throw Error(
-        error_id::net_options, "\"" + url + "\" is no address of a server",
-        "Give EndpointOptions::base_url with scheme, host and version, such as http://localhost:8000/v1");
-  state_->profile = state_->options.profile.value_or(endpoint_profile_for(url));
+  auto& base = state_->base;
+  try {
+    base = parse_url(state_->options.base_url);
+  } catch (const Error& error) {
+    throw error.within('"' + url_without_secrets(state_->options.base_url) + '"')
+        .about("EndpointOptions::base_url");
+  }
+  while (base.path.ends_with('/')) base.path.pop_back();
+  state_->options.base_url = to_string(base);
+  state_->profile = state_->options.profile.value_or(endpoint_profile_for(state_->options.base_url));
 }
 
 MTMC_INLINE const EndpointOptions& Endpoint::options() const noexcept { return state_->options; }
@@ -94,9 +97,10 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
   const auto& options = state_->options;
   HttpRequest request;
   request.method = body.empty() ? "GET" : "POST";
-  request.url = path.starts_with("//")
-                    ? std::string(detail::origin_of_url(options.base_url)) + std::string(path.substr(1))
-                    : options.base_url + std::string(path);
+  const auto& base = state_->base;
+  const bool from_root = path.starts_with("//");
+  request.url =
+      to_string(base.with_path(from_root ? std::string(path.substr(1)) : base.path + std::string(path)));
   if (!body.empty()) request.headers.push_back({"Content-Type", "application/json"});
   request.headers.push_back({"Accept", reader.take ? "text/event-stream" : "application/json"});
   if (!options.api_key.empty()) request.headers.push_back({"Authorization", "Bearer " + options.api_key});
@@ -109,12 +113,12 @@ MTMC_INLINE Endpoint::Outcome Endpoint::send(std::string_view path, std::string 
     if (reader.begin) reader.begin();
     const auto until = std::min(deadline, detail::deadline_in(options.try_seconds));
     Outcome outcome{state_->transport.send(request, reader.take, until, stop), tries};
-    const bool stranger = outcome.response.failure == TransportFailure::no_connection ||
-                          outcome.response.failure == TransportFailure::name_not_found;
-    if (!stranger) state_->reached = true;
+    const bool unreachable = outcome.response.failure == TransportFailure::no_connection ||
+                             outcome.response.failure == TransportFailure::name_not_found;
+    if (!unreachable) state_->reached = true;
     // Where nobody was ever reached, a mistake in the address is likelier than a server that comes back.
-    constexpr int max_tries_unreached = 3;
-    if (stranger && !state_->reached && tries >= max_tries_unreached) return outcome;
+    constexpr int max_tries_before_reached = 3;
+    if (unreachable && !state_->reached && tries >= max_tries_before_reached) return outcome;
     double chance = 0;
     {
       const std::scoped_lock lock(state_->lock);

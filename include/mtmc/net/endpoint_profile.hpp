@@ -16,7 +16,7 @@ struct EndpointProfile {
   std::string name = "unknown";
   /// With the version, without a slash at the end; empty where there is no usual place.
   std::string base_url{};
-  /// Part of a URL by which the endpoint is recognised; empty = it is not.
+  /// The host, or a colon and the port, by which a URL is recognised as the endpoint's; empty = it is not.
   std::string url_part{};
   /// The limit is called `max_completion_tokens` instead of `max_tokens`.
   bool max_completion_tokens = false;

@@ -3,6 +3,8 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/net/endpoint_profile.hpp>
+#include <mtmc/net/transport.hpp>
+#include <mtmc/net/url.hpp>
 
 #include <algorithm>
 #include <array>
@@ -127,8 +129,10 @@ MTMC_INLINE const EndpointProfile& endpoint_profile(std::string_view name) {
 
 MTMC_INLINE const EndpointProfile& endpoint_profile_for(std::string_view base_url) {
   const auto& all = detail::all_endpoint_profiles();
+  const auto url = split_url(base_url);
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) {
-    return !one.url_part.empty() && base_url.find(one.url_part) != std::string_view::npos;
+    if (one.url_part.starts_with(':')) return one.url_part.substr(1) == std::to_string(url.port);
+    return !one.url_part.empty() && detail::equal_ignoring_case(one.url_part, url.host);
   });
   return found == all.end() ? all.front() : *found;
 }

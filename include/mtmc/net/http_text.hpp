@@ -1,7 +1,9 @@
 #pragma once
 /// What is checked before a request is sent, and how the lines of an answer's head are read.
 
+#include <mtmc/core/error.hpp>
 #include <mtmc/net/transport.hpp>
+#include <mtmc/net/url.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -26,46 +28,24 @@ namespace mtmc::inline MTMC_ABI::detail {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
 }
 
-[[nodiscard]] inline bool has_scheme(std::string_view url, std::string_view scheme) noexcept {
-  return url.size() > scheme.size() && equal_ignoring_case(url.substr(0, scheme.size()), scheme);
-}
-[[nodiscard]] inline bool is_https(std::string_view url) noexcept { return has_scheme(url, "https://"); }
-
-/// "http://host:8000" of "http://host:8000/v1?key=1"; empty without scheme.
-[[nodiscard]] inline std::string_view origin_of_url(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  if (scheme == std::string_view::npos) return {};
-  return url.substr(0, url.find_first_of("/?#\\", scheme + 3));
-}
-
-/// The URL as it may be shown: without query and fragment, in which keys are handed over.
-[[nodiscard]] inline std::string_view url_to_show(std::string_view url) noexcept {
-  return url.substr(0, url.find_first_of("?#"));
-}
-
 /// What of a request cannot be sent, as the end of "the request was not sent: "; empty if all of it can.
 /// Repeats nothing of the request, because what is malformed may be a secret in the wrong place.
 [[nodiscard]] inline std::string malformed_part(const HttpRequest& request) {
   if (!is_http_token(request.method) || request.method == "CONNECT" || request.method == "TRACE")
-    return "its method is not a valid HTTP method; use one such as POST or GET";
-  const std::string_view url = request.url;
-  const auto blank = [](char c) { return is_control_character(c) || c == ' ' || c == '\t'; };
-  if (std::any_of(url.begin(), url.end(), blank))
-    return "its URL has a space or control character in it; encode it as %20 or take it out";
-  if (!has_scheme(url, "http://") && !is_https(url))
-    return "its URL does not begin with http:// or https://; give the whole address";
-  const auto origin = origin_of_url(url);
-  if (origin.find('@') != std::string_view::npos)
-    return "its URL has a user or password in it; hand secrets over in a header";
-  const auto host = origin.substr(origin.find("://") + 3);
-  if (host.empty() || host.starts_with(':')) return "its URL names no host; give the whole address";
+    return "its method is not one that can be sent. Use one such as POST or GET";
+  try {
+    if (!parse_url(request.url).user.empty())
+      return "its URL has a user or password in it. Send secrets in a header";
+  } catch (const Error& error) {
+    return error.message() + ". " + error.remedy();
+  }
   for (std::size_t i = 0; i < request.headers.size(); ++i) {
     const auto& header = request.headers[i];
     const auto which = "header " + std::to_string(i + 1);
     if (!is_http_token(header.name))
-      return which + " has a name that is none; use letters, digits and dashes";
+      return which + " has a name that no header can have. Use letters, digits and dashes";
     if (std::any_of(header.value.begin(), header.value.end(), is_control_character))
-      return which + " has a line end or another control character in its value; take it out";
+      return which + " has a line end or another control character in its value. Take it out";
   }
   return {};
 }

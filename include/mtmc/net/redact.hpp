@@ -2,6 +2,7 @@
 /// What of a request and its answer is a secret, and how it is taken out of whatever is recorded or shown.
 
 #include <mtmc/net/transport.hpp>
+#include <mtmc/net/url.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -35,27 +36,9 @@ namespace detail {
   return false;
 }
 
-/// Where the path of a URL begins, or its end.
-[[nodiscard]] inline std::size_t path_of_url(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  const auto host = scheme == std::string_view::npos ? 0 : scheme + 3;
-  return std::min(url.find_first_of("/?#", host), url.size());
-}
-
-/// "user:password" of "https://user:password@host/path"; empty if there is none.
-[[nodiscard]] inline std::string_view user_of_url(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  const auto begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  const auto authority = url.substr(begin, path_of_url(url) - begin);
-  const auto at = authority.rfind('@');
-  return at == std::string_view::npos ? std::string_view() : authority.substr(0, at);
-}
-
-/// Calls `take(name, value)` for each parameter of the query of a URL, with the text as it stands there.
-template <class Take> void for_each_parameter(std::string_view url, Take&& take) {
-  const auto query = url.find('?');
-  if (query == std::string_view::npos) return;
-  auto rest = url.substr(query + 1, url.find('#', query) - query - 1);
+/// Calls `take(name, value)` for each parameter of a URL's query, with the text as it stands there.
+template <class Take> void for_each_parameter(std::string_view query, Take&& take) {
+  auto rest = query;
   while (!rest.empty()) {
     const auto one = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(one.size() + 1, rest.size()));
@@ -149,11 +132,11 @@ public:
   explicit Secrets(const HttpRequest& request, std::span<const std::string> more = {}) {
     for (const auto& header : request.headers)
       if (!is_plain_header(header.name)) add_header(header);
-    const auto user = detail::user_of_url(request.url);
-    add_with_decoded(user);
-    if (const auto colon = user.find(':'); colon != std::string_view::npos)
-      add_with_decoded(user.substr(colon + 1));
-    detail::for_each_parameter(request.url, [this](std::string_view name, std::string_view value) {
+    const auto url = split_url(request.url);
+    add_with_decoded(url.user);
+    if (const auto colon = url.user.find(':'); colon != std::string::npos)
+      add_with_decoded(std::string_view(url.user).substr(colon + 1));
+    detail::for_each_parameter(url.query, [this](std::string_view name, std::string_view value) {
       if (is_secret_parameter(name)) add_with_decoded(value);
     });
     for (const auto& secret : more) add(secret);
@@ -232,18 +215,23 @@ private:
   std::vector<std::string> texts_;
 };
 
-/// A URL that may be shown: without user and password, with `redacted` as value of its secret parameters.
-[[nodiscard]] inline std::string url_without_secrets(std::string_view url) {
-  const auto user = detail::user_of_url(url);
-  std::string shown(url.substr(0, url.find('?')));
-  if (!user.empty()) shown.erase(static_cast<std::size_t>(user.data() - url.data()), user.size() + 1);
-  char separator = '?';
-  detail::for_each_parameter(url, [&](std::string_view name, std::string_view value) {
-    ((shown += separator) += name);
-    if (!value.empty()) (shown += '=') += is_secret_parameter(name) ? redacted : value;
-    separator = '&';
+/// A URL that may be shown: without user, password and fragment, with `redacted` as value of its secret
+/// parameters.
+[[nodiscard]] inline Url without_secrets(Url url) {
+  std::string query;
+  detail::for_each_parameter(url.query, [&](std::string_view name, std::string_view value) {
+    if (!query.empty()) query += '&';
+    query += name;
+    if (!value.empty()) (query += '=') += is_secret_parameter(name) ? redacted : value;
   });
-  return shown;
+  url.user.clear();
+  url.query = std::move(query);
+  url.fragment.clear();
+  return url;
+}
+/// The same for any text that is used as a URL.
+[[nodiscard]] inline std::string url_without_secrets(std::string_view url) {
+  return to_string(without_secrets(split_url(url)));
 }
 
 /// A request that may be shown: plain headers alone, no secret in URL, body or label.

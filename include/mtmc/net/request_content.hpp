@@ -5,6 +5,7 @@
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/net/redact.hpp>
 #include <mtmc/net/transport.hpp>
+#include <mtmc/net/url.hpp>
 
 #include <string>
 #include <string_view>
@@ -45,8 +46,8 @@ struct BodyContent {
 
 /// The path of a URL with its query, without secrets: "/v1/chat/completions".
 [[nodiscard]] inline std::string path_content(std::string_view url, const Secrets& secrets) {
-  const auto shown = url_without_secrets(url);
-  auto path = secrets.hide(std::string_view(shown).substr(path_of_url(shown)));
+  const auto shown = without_secrets(split_url(url));
+  auto path = secrets.hide(to_string(Url{.path = shown.path, .query = shown.query}));
   return path.starts_with('/') ? path : '/' + path;
 }
 

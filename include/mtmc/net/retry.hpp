@@ -13,7 +13,7 @@ namespace mtmc::inline MTMC_ABI {
 /// server's minute.
 struct RetryRules {
   /// Tries after the first.
-  int most = 5;
+  int max_retries = 5;
   /// Seconds before the second try; doubled each time.
   double first_wait = 0.5;
   /// Seconds, at most, where the server names none.

@@ -166,7 +166,7 @@ MTMC_INLINE bool refuses_request(const EndpointError& error) {
 
 MTMC_INLINE std::optional<double> wait_before_retry(const RetryRules& rules, const HttpResponse& response,
                                                     int tries, double chance, std::int64_t now) {
-  if (response.ok() || tries > rules.most || !detail::may_end_otherwise(response)) return std::nullopt;
+  if (response.ok() || tries > rules.max_retries || !detail::may_end_otherwise(response)) return std::nullopt;
   if (const auto asked = detail::asked_wait(response, now); asked && *asked > 0)
     return *asked <= rules.max_asked_wait ? asked : std::nullopt;
   constexpr int max_doublings = 30;

@@ -78,6 +78,8 @@ struct JsonAnswer {
   Json body{};
   ChatFailure failure = ChatFailure::none;
   std::string message{};
+  /// The option that may help after a failure; empty if none does.
+  std::string option{};
 
   [[nodiscard]] bool ok() const noexcept { return failure == ChatFailure::none; }
 };
@@ -131,6 +133,7 @@ struct ScoringSession {
     if (!response.ok()) {
       const auto error = response.arrived() ? read_endpoint_error(response) : EndpointError{};
       answer.failure = failure_of(response, error);
+      answer.option = response.option;
       answer.message = response.arrived() ? "status " + std::to_string(response.status) +
                                                 (error.message.empty() ? "" : ": " + error.message)
                                           : std::string(to_string(response.failure)) +
@@ -141,11 +144,11 @@ struct ScoringSession {
     answer.body = parse_text(response.body, false);
     if (answer.body.is_discarded()) answer.body = parse_text(without_nonfinite_numbers(response.body), false);
     if (answer.body.is_discarded() || !(answer.body.is_object() || answer.body.is_array()))
-      return {{}, ChatFailure::malformed, "the answer is no JSON"};
+      return {{}, ChatFailure::malformed, "the answer is not JSON", {}};
     // Some gateways put an error into a 200.
     if (answer.body.is_object() && answer.body.contains("error") && !answer.body["error"].is_null()) {
       const auto error = read_endpoint_error(response);
-      return {{}, says_too_long(error) ? ChatFailure::too_long : ChatFailure::bad_request, error.message};
+      return {{}, says_too_long(error) ? ChatFailure::too_long : ChatFailure::bad_request, error.message, {}};
     }
     return answer;
   }

@@ -3,6 +3,7 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/net/redact.hpp>
 #include <mtmc/net/scoring.hpp>
 #include <mtmc/net/scoring_choice.hpp>
 #include <mtmc/net/scoring_echo.hpp>
@@ -138,26 +139,19 @@ namespace detail {
   return other.empty() ? "" : "chat: " + reason + "; completions: " + other;
 }
 
-/// An address without the name and password that may stand in it.
-[[nodiscard]] inline std::string address_without_secrets(const std::string& url) {
-  const auto scheme = url.find("://");
-  const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
-  const auto at = url.substr(0, url.find('/', begin)).rfind('@');
-  return at == std::string::npos || at < begin ? url : url.substr(0, begin) + url.substr(at + 1);
-}
-
 inline void check_scoring_options(const ScoringOptions& options) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(error_id::net_options, what, "Correct the ScoringOptions");
+  const auto require = [](bool holds, const std::string& option, const char* what, const char* remedy) {
+    if (!holds) throw Error(error_id::net_options, what, remedy).about("ScoringOptions::" + option);
   };
-  if (options.rotations < 1) refuse("ScoringOptions::rotations is less than 1");
-  if (options.answers < 1) refuse("ScoringOptions::answers is less than 1");
-  if (options.answer_tokens < 1) refuse("ScoringOptions::answer_tokens is less than 1");
-  if (options.max_at_once < 1) refuse("ScoringOptions::max_at_once is 0");
-  if (!(options.least_label_mass >= 0 && options.least_label_mass <= 1))
-    refuse("ScoringOptions::least_label_mass is not in [0, 1]");
-  if (!(options.choice_share > 0 && options.choice_share <= 1))
-    refuse("ScoringOptions::choice_share is not in (0, 1]");
+  require(options.rotations >= 1, "rotations", "the number of rotations is less than 1", "Use 1 or more");
+  require(options.answers >= 1, "answers", "the number of answers is less than 1", "Use 1 or more");
+  require(options.answer_tokens >= 1, "answer_tokens", "an answer may have less than 1 token",
+          "Use 1 or more");
+  require(options.max_at_once >= 1, "max_at_once", "no prompt may be sent at a time", "Use 1 or more");
+  require(options.least_label_mass >= 0 && options.least_label_mass <= 1, "least_label_mass",
+          "the least share of the labels is not in [0, 1]", "Use a number from 0 to 1");
+  require(options.choice_share > 0 && options.choice_share <= 1, "choice_share",
+          "the share of the choice is not in (0, 1]", "Use a number above 0, up to 1");
 }
 
 /// All that was tried, for an error.
@@ -206,10 +200,11 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
                                  .model = options_.model.empty() ? endpoint_.options().model : options_.model,
                                  .label = "score-probe",
                                  .stop = std::move(stop)};
-  const auto address = detail::address_without_secrets(endpoint_.options().base_url);
+  const auto address = url_without_secrets(endpoint_.options().base_url);
   if (const auto found = detail::identify_server(session); !found.ok())
-    throw Error(error_id::net_endpoint, "the server of the policy gives no answer: " + found.message,
-                "Start it, or correct the address and the key", address);
+    throw Error(error_id::net_endpoint, "the policy's server does not answer: " + found.message,
+                "Start it, or correct the address and the key", address)
+        .about(found.option.empty() ? "EndpointOptions::base_url" : found.option);
   if (session.server == "llama.cpp") {
     if (const auto told = session.ask("//props", nullptr); told.ok())
       if (const auto hashed = detail::string_member(told.body, "chat_template"); !hashed.empty())
@@ -243,12 +238,14 @@ MTMC_INLINE ContinuationScorer::ContinuationScorer(Endpoint endpoint, ScoringOpt
   report_.requests = session.requests;
   report_.usage = session.usage;
   if (!found)
-    throw Error(error_id::net_endpoint,
-                "no way to score continuations works with this server (" + report_.server +
-                    "): " + detail::tried_text(report_),
-                "Serve the policy's model with vLLM, SGLang or llama.cpp, or give ScoringOptions::server "
-                "where the server hides what it is",
-                address);
+    throw Error(
+        error_id::net_endpoint,
+        "no way to score continuations works with this server (" + report_.server +
+            "): " + detail::tried_text(report_),
+        "Serve the policy's model with vLLM, SGLang or llama.cpp, or say which of them it is where the "
+        "server hides it",
+        address)
+        .about("ScoringOptions::server");
   report_.exact = scores_continuations(report_.method);
   report_.several_at_once = report_.exact && report_.method <= ScoringMethod::completions_echo &&
                             detail::takes_arrays(report_.server);

@@ -121,6 +121,8 @@ struct HttpResponse {
   std::string message{};
   /// Wall-clock seconds.
   double seconds = 0;
+  /// The option that may help after a failure, such as "CurlOptions::ca_file"; empty if none does.
+  std::string option{};
 
   /// A whole answer of any status.
   [[nodiscard]] bool arrived() const noexcept { return failure == TransportFailure::none; }

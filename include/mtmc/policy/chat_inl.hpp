@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json_fields.hpp>
+#include <mtmc/net/redact.hpp>
 #include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/chat.hpp>
 #include <mtmc/support/deadline.hpp>
@@ -61,18 +62,20 @@ namespace detail {
                                                Usage& usage) {
   auto answer = client.ask(request, deadline_in(options.seconds), stop);
   usage += answer.usage;
-  const auto place = client.endpoint().options().model + " at " + client.endpoint().options().base_url;
+  const auto place =
+      client.endpoint().options().model + " at " + url_without_secrets(client.endpoint().options().base_url);
   if (answer.failure == ChatFailure::none) return std::move(answer.choices.front().content);
   if (answer.failure == ChatFailure::pending)
     throw Error(error_id::net_endpoint, "the policy would have to wait for its answers",
                 "A batch run needs a policy that answers at once: rules, random, or a served one", place);
   throw Error(error_id::net_endpoint, "the policy's model gave no answer: " + answer.message,
-              "See whether the server runs, and what the account may use", place);
+              "Check that the server runs, and what the account may use", place)
+      .about(answer.option);
 }
 
 [[nodiscard]] inline std::string identity_of_model(const ChatClient& client, std::string_view kind) {
   const auto& endpoint = client.endpoint().options();
-  return std::string(kind) + ", " + endpoint.model + " at " + endpoint.base_url;
+  return std::string(kind) + ", " + endpoint.model + " at " + url_without_secrets(endpoint.base_url);
 }
 
 } // namespace detail
@@ -121,9 +124,9 @@ MTMC_INLINE ActionDistribution ChatPolicy::distribution(const Observation& seen,
     throw Error(error_id::net_endpoint,
                 "the policy's model named no legal action in " + std::to_string(unheard_) +
                     " decisions in a row; its last answer: " + detail::shortened(last),
-                "Take a model that follows the format, or raise ChatPolicyOptions::max_tokens if its answers "
-                "are cut",
-                client_.endpoint().options().model);
+                "Take a model that follows the format, or allow longer answers if its answers are cut",
+                client_.endpoint().options().model)
+        .about("ChatPolicyOptions::max_tokens");
   const double uniform = all == 0 ? 1 : options_.uniform;
   for (const int given : votes)
     result.probabilities.push_back(all > 1 ? (given + 0.5) / (all + 0.5 * count)

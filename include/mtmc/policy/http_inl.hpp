@@ -56,10 +56,16 @@ inline void check_card_fits(const PolicyCard& card, const ScoringReport& report)
     return "A served policy needs its answers at once; use a local policy for batch runs";
   case ChatFailure::bad_request:
   case ChatFailure::malformed:
-    return "Look at the policy's ScoringReport, or set another ScoringOptions::method";
+    return "Look at the policy's report on scoring, or choose another method";
   default:
-    return "See that the policy's server runs, then resume the run";
+    return "Check that the policy's server runs, then resume the run";
   }
+}
+
+/// The option that `remedy_for` speaks of; empty where it speaks of none.
+[[nodiscard]] inline std::string_view option_for(ChatFailure failure) {
+  const bool other_method = failure == ChatFailure::bad_request || failure == ChatFailure::malformed;
+  return other_method ? "ScoringOptions::method" : "";
 }
 
 [[nodiscard]] inline std::string rationale_of(const ScoringAnswer& answer, const PolicyCard& card,
@@ -162,7 +168,8 @@ MTMC_INLINE ActionDistribution HttpPolicy::distribution(const Observation& seen,
     throw Error(error_id::net_endpoint,
                 "the served policy gave no scores for " + std::to_string(legal.size()) +
                     " actions: " + answer.message,
-                detail::remedy_for(answer.failure), identity());
+                detail::remedy_for(answer.failure), identity())
+        .about(detail::option_for(answer.failure));
   result.probabilities = action_probabilities(answer.continuations, card_.normalization, card_.temperature);
   result.exact = answer.exact;
   result.rationale = detail::rationale_of(answer, card_, legal.size(), used);

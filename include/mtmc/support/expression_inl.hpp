@@ -98,7 +98,7 @@ MTMC_INLINE std::int64_t ExpressionReader::integer(bool negative, std::size_t pl
         __builtin_sub_overflow(value, std::int64_t{peek() - '0'}, &value))
       too_large_integer(place);
   if (at_ < text_.size() && (is_name_start(peek()) || peek() == '.'))
-    fail(place, "this is no integer",
+    fail(place, "this is not an integer",
          "only decimal integers are understood: no fractions, exponents, hexadecimal digits or suffixes; "
          "write a multiplication with *");
   skip_blanks();

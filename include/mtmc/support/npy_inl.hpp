@@ -50,7 +50,7 @@ MTMC_INLINE NpyDictionary::Fields NpyDictionary::read() {
     break;
   }
   skip_blanks();
-  if (at_ < text_.size()) npy_error("its header goes on after the closing brace");
+  if (at_ < text_.size()) npy_error("its header continues after the closing brace");
   if (!has_type || !has_order || !has_shape)
     npy_error("its header lacks one of the fields descr, fortran_order and shape");
   return fields;
@@ -116,7 +116,7 @@ MTMC_INLINE std::vector<std::int64_t> NpyDictionary::extents() {
     shape.push_back(extent());
     if (take(',')) continue;
     // In Python (3) is a number and (3,) a shape.
-    if (shape.size() == 1 && next() == ')') npy_error("its header is malformed: the shape is no tuple");
+    if (shape.size() == 1 && next() == ')') npy_error("its header is malformed: the shape is not a tuple");
     expect(')');
     break;
   }
@@ -128,7 +128,7 @@ MTMC_INLINE std::int64_t NpyDictionary::extent() {
   std::int64_t value = 0;
   bool any = false;
   for (char c = next(); c >= '0' && c <= '9'; c = at_ < text_.size() ? text_[at_] : '\0') {
-    if (value > (most - (c - '0')) / 10) npy_error("an extent of its array is no number of 64 bits");
+    if (value > (most - (c - '0')) / 10) npy_error("an extent of its array does not fit into 64 bits");
     value = 10 * value + (c - '0');
     any = true;
     ++at_;
@@ -168,7 +168,7 @@ MTMC_INLINE NpyHeader parse_npy_header(std::string_view beginning) {
   using detail::npy_error;
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (!beginning.starts_with(magic))
-    throw NpyError("it is no .npy file", "Write it with numpy.save (not savez, savetxt or tofile)");
+    throw NpyError("it is not a .npy file", "Write it with numpy.save (not savez, savetxt or tofile)");
   const auto byte = [&](std::size_t at) {
     return static_cast<std::size_t>(static_cast<unsigned char>(beginning[at]));
   };
@@ -210,7 +210,7 @@ MTMC_INLINE NpyFile::NpyFile(const std::string& path)
   struct stat facts {};
   if (::fstat(file_.get(), &facts) != 0) detail::throw_file_error("read", path_, errno);
   if (S_ISDIR(facts.st_mode)) detail::throw_file_error("read", path_, EISDIR);
-  if (!S_ISREG(facts.st_mode)) throw NpyError("it is no regular file", "Copy its content to a file");
+  if (!S_ISREG(facts.st_mode)) throw NpyError("it is not a regular file", "Copy its content to a file");
   const auto size = static_cast<std::uint64_t>(facts.st_size);
   constexpr std::uint64_t most = 12 + detail::npy_longest_header;
   std::string beginning(static_cast<std::size_t>(std::min(size, most)), '\0');

@@ -75,7 +75,7 @@ namespace mtmc::inline MTMC_ABI::detail {
     return "not allowed to run " + command + "; make it executable (chmod +x) or choose another program";
   case ENOEXEC:
     return "cannot run " + command +
-           ": it is no program for this machine; rebuild it, or add a #! line to a script";
+           ": it is not a program for this machine; rebuild it, or add a #! line to a script";
   case E2BIG:
     return "cannot start " + command +
            ": arguments and environment are too long; pass less, or pass it in a file";

@@ -89,7 +89,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   const auto type_name = take_identifier(text);
   const auto type = parse_data_type(type_name);
   if (!type)
-    launch_line_error("\"" + type_name + "\" is no data type", whole, line,
+    launch_line_error("\"" + type_name + "\" is not a data type", whole, line,
                       "Use one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8");
   result.type = *type;
   if (text.size() < 2 || text.front() != '[' || text.back() != ']')
@@ -211,7 +211,7 @@ MTMC_INLINE double evaluate_real(std::string_view text, const Symbols& symbols, 
   for (const auto& [symbol, value] : symbols)
     if (std::find(known.begin(), known.end(), symbol) == known.end()) known.push_back(symbol);
   throw Error(error_id::task_expression,
-              "\"" + name + "\" is no argument, scratch buffer or symbol of the task",
+              "\"" + name + "\" is not an argument, scratch buffer or symbol of the task",
               known_names(name, known, "Known are "), place);
 }
 
@@ -237,7 +237,8 @@ inline void plan_tensor_map(std::string_view text, const Symbols& symbols, const
     }
     const std::string option(trim(operand.substr(0, equals)));
     if (std::find(known.begin(), known.end(), option) == known.end())
-      refuse("\"" + option + "\" is no option of tensor_map; there are swizzle, interleave, l2 and nan_fill");
+      refuse("\"" + option +
+             "\" is not an option of tensor_map; there are swizzle, interleave, l2 and nan_fill");
     result.options[option] = evaluate_at(trim(operand.substr(equals + 1)), symbols, place);
   }
 }

@@ -42,7 +42,7 @@ MTMC_INLINE void validate_text(const Kernel& kernel, const std::string& field) {
   if (malformed == std::string::npos) return;
   std::size_t line = 1;
   for (std::size_t i = 0; i < malformed; ++i) line += kernel.source[i] == '\n' ? 1 : 0;
-  throw Error(error_id::task_malformed, "the kernel is no UTF-8 text",
+  throw Error(error_id::task_malformed, "the kernel is not UTF-8 text",
               "Give source text, no binary file; convert other encodings, for instance with iconv",
               field + ", line " + std::to_string(line));
 }
@@ -115,7 +115,7 @@ inline void validate_symbols(const Task& task, const ProblemSize& size) {
                  "Use letters, digits and _, and no word that has a meaning in a size or launch line", field);
   for (const auto& [name, text] : size.unknown.json)
     if (uses_symbol(task, name))
-      task_error(task, "the value of \"" + name + "\" is no integer: " + text.substr(0, 40),
+      task_error(task, "the value of \"" + name + "\" is not an integer: " + text.substr(0, 40),
                  "Write the symbol's value as a plain integer, without quotes", field);
 }
 

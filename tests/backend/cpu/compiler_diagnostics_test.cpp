@@ -71,7 +71,7 @@ TEST_SUITE("CompilerReport") {
     const auto all =
         read("In file included from kernel.cpp:3:\n/etc/fstab:1:3: error: invalid directive #secret\n");
     REQUIRE(all.size() == 1);
-    CHECK(all[0].message == "the text includes a file that is none of the compiler's headers");
+    CHECK(all[0].message == "the text includes a file that is not one of the compiler's headers");
     CHECK(all[0].remedy.find("secret") == std::string::npos);
     CHECK(read("/usr/include/x.h:1:3: error: here\n").at(0).message == "here (in <x.h>)");
   }
@@ -82,7 +82,7 @@ TEST_SUITE("CompilerReport") {
     REQUIRE(absent.size() == 1);
     CHECK(absent == closed);
     CHECK(absent[0].line == 2);
-    CHECK(absent[0].message == "the text has the compiler look for a file");
+    CHECK(absent[0].message == "the text makes the compiler look for a file");
   }
 
   TEST_CASE("paths of the private folder do not get out") {

@@ -158,7 +158,7 @@ TEST_SUITE("compilation") {
     };
     CHECK(has(error_of({.compiler = "no-such-compiler"}), "tried no-such-compiler"));
     CHECK(has(error_of({.search_path = "/nowhere"}), "tried c++, g++, clang++ in /nowhere"));
-    CHECK(has(error_of({.compiler = "true"}), "/true is no GCC"));
+    CHECK(has(error_of({.compiler = "true"}), "/true is not GCC"));
     CHECK(has(error_of({.extra_flags = {"-fno-such-flag"}}), "-fno-such-flag"));
     CHECK(has(error_of({.extra_flags = {"-lno-such-library"}}), "no-such-library"));
   }

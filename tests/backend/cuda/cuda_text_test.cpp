@@ -89,7 +89,7 @@ TEST_SUITE("log of the CUDA compiler") {
                             "kernel.cu(4): error: linkage specification is not allowed\n");
     REQUIRE(found.size() == 1);
     CHECK(found[0].line == 6);
-    CHECK(found[0].message.find("ends in the middle") != std::string::npos);
+    CHECK(found[0].message.find("the text is incomplete") != std::string::npos);
   }
 
   TEST_CASE("an error in a header names the header, not its folder") {
@@ -104,7 +104,7 @@ TEST_SUITE("log of the CUDA compiler") {
          {"/etc/passwd", "/usr/local/cuda/include/../../../../etc/passwd", "notes.txt"}) {
       const auto found = read(file + "(1): error: identifier \"root\" is undefined\n  root:x:0\n  ^\n");
       REQUIRE(found.size() == 1);
-      CHECK(found[0].message == "the text includes a file that is no header of the toolkit");
+      CHECK(found[0].message == "the text includes a file that is not a header of the toolkit");
     }
     CHECK(read("  root:x:0\nit failed\n").front().message == "the compiler failed: it failed\n");
   }

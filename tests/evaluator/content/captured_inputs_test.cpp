@@ -374,7 +374,7 @@ TEST_CASE_TEMPLATE("files that do not fit the task are refused with place and re
               path.c_str(), "array.astype(numpy.float32)"});
   check_says(with_table(npy_bytes::file("<f4", "(64, 64)", captured_table())),
              {"[mtmc.task.002]", "the shape (64, 64)", "(4096,) at N=1000 R=4096", "Add a size"});
-  check_says(with_table("no array"), {"[mtmc.task.002]", "no .npy file", "numpy.save"});
+  check_says(with_table("no array"), {"[mtmc.task.002]", "is not a .npy file", "numpy.save"});
   check_says(with_table(npy_bytes::file("<f4", "(4096,)", std::vector<float>(10, 1.0f))),
              {"[mtmc.task.002]", "cut off"});
 

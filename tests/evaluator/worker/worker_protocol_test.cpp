@@ -108,6 +108,18 @@ TEST_CASE("errors and options survive the way") {
   const Error error("mtmc.task.002", "what", "remedy", "place");
   CHECK(std::string(worker_error(worker_error(error)).what()) == error.what());
   CHECK(worker_error(nlohmann::json{}).id() == "mtmc.worker.005");
+  const auto about = worker_error(worker_error(error.about("KernelEvaluatorOptions::start_seconds")));
+  CHECK(about.option() == "KernelEvaluatorOptions::start_seconds");
+  CHECK(about.category() == ErrorCategory::input);
+  const Error own("host.hook.001", "the table is empty", "Fill it");
+  CHECK(worker_error(worker_error(own)).category() == ErrorCategory::surroundings);
+  CHECK(worker_error(worker_error(own.as(ErrorCategory::input))).category() == ErrorCategory::input);
+  // As workers of version 0.1 write them, and with what a later one may know.
+  const nlohmann::json older{{"id", "mtmc.task.002"}, {"message", "what"}};
+  CHECK(worker_error(older).option().empty());
+  CHECK(worker_error(older).category() == ErrorCategory::input);
+  const nlohmann::json later{{"id", "mtmc.task.002"}, {"message", "what"}, {"category", "cosmic"}};
+  CHECK(worker_error(later).category() == ErrorCategory::input);
 
   KernelEvaluatorOptions options{
       .confidence = 0.9, .cold = false, .red_zone_bytes = 64, .seed = ~std::uint64_t{0}};
@@ -167,9 +179,9 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
     std::string mode;
     std::string reason;
   };
-  const std::vector<Case> cases{{"garbage", "wrote what is no message: \"Segmentation fault"},
-                                {"binary", "wrote what is no message"},
-                                {"deep", "wrote what is no message"},
+  const std::vector<Case> cases{{"garbage", "wrote something that is not a message: \"Segmentation fault"},
+                                {"binary", "wrote something that is not a message"},
+                                {"deep", "wrote something that is not a message"},
                                 {"half", "exited with code 0 in the middle of a message"},
                                 {"flood", "wrote a message of more than 64 MiB"},
                                 {"exit", "exited with code 7; it last wrote: I have had enough"},
@@ -178,7 +190,7 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
                                 {"no token", "without the token"},
                                 {"wrong token", "without the token"},
                                 {"wrong request", "answered another request"},
-                                {"no evaluation", "wrote what is no evaluation"},
+                                {"no evaluation", "wrote something that is not an evaluation"},
                                 {"no verdict", "an evaluation without a verdict"},
                                 {"other answer", "said \"prepared\" without being asked"},
                                 {"device lost", "lost its device: the device fell off the bus"}};

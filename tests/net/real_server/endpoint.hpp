@@ -22,7 +22,7 @@ inline mtmc::Endpoint endpoint(const Server& server, const std::string& profile 
   options.model = "tiny-random";
   if (!profile.empty()) options.profile = mtmc::endpoint_profile(profile);
   // What fails here fails for good.
-  options.retries.most = 0;
+  options.retries.max_retries = 0;
   mtmc::CurlOptions direct;
   direct.no_proxy = "*";
   return {mtmc::CurlTransport(direct), options};

@@ -330,7 +330,7 @@ private:
     note_is_foreign_ = false;
     Diagnostic diagnostic{remark.severity, remark.line, remark.column, shortened(remark.message), {}, {}};
     if (names_a_file(remark.message)) {
-      diagnostic.message = "the text has the compiler look for a file";
+      diagnostic.message = "the text makes the compiler look for a file";
       diagnostic.remedy = remedy_for("No such file or directory");
       return add(std::move(diagnostic));
     }
@@ -338,7 +338,7 @@ private:
       diagnostic.line = required_line;
       diagnostic.column = required_column;
       if (is_foreign(remark)) {
-        diagnostic.message = "the text includes a file that is none of the compiler's headers";
+        diagnostic.message = "the text includes a file that is not one of the compiler's headers";
         diagnostic.remedy = "Remove the #include, and put the code into the kernel's text";
         return add(std::move(diagnostic));
       }

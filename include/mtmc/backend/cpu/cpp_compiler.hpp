@@ -81,10 +81,10 @@ public:
     if (path_.empty()) {
       std::string tried;
       for (const auto& name : names) tried += (tried.empty() ? "" : ", ") + name;
-      throw Error(
-          error_id::backend_compiler,
-          "there is no C++ compiler (tried " + tried + " in " + search_path_ + ')',
-          "Install one, for example with `apt install g++`, or name it in CpuBackendOptions::compiler");
+      throw Error(error_id::backend_compiler,
+                  "there is no C++ compiler (tried " + tried + " in " + search_path_ + ')',
+                  "Install one, for example with `apt install g++`, or name one that is there")
+          .about("CpuBackendOptions::compiler");
     }
     path_ = find_uncached(path_, search_path_);
     const auto limits =
@@ -97,9 +97,10 @@ public:
     is_clang_ = clang > 0;
     if (is_clang_ ? clang < oldest_clang : gcc < oldest_gcc)
       throw Error(error_id::backend_compiler,
-                  path_ + " is no GCC " + std::to_string(oldest_gcc) + " or Clang " +
+                  path_ + " is not GCC " + std::to_string(oldest_gcc) + " or Clang " +
                       std::to_string(oldest_clang) + (gcc > 0 ? ", it is too old: " + version_ : " or later"),
-                  "Install one of them, or a later version, and name it in CpuBackendOptions::compiler");
+                  "Install one of them, or a later version, and name it")
+          .about("CpuBackendOptions::compiler");
   }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

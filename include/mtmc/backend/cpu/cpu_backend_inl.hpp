@@ -288,7 +288,8 @@ MTMC_INLINE std::shared_ptr<CpuBackend::Program> CpuBackend::compile_own(std::st
   throw Error(error_id::backend_compiler,
               "a probe of this library cannot be compiled" +
                   (result.diagnostics.empty() ? " in time" : ": " + result.diagnostics.front().message),
-              "Allow more time in CpuBackendOptions::compile_timeout, or correct CpuBackendOptions::flags");
+              "Allow the compiler more time, or correct its flags")
+      .about(result.diagnostics.empty() ? "CpuBackendOptions::compile_timeout" : "CpuBackendOptions::flags");
 }
 
 MTMC_INLINE double CpuBackend::time_own(Program& program, const LaunchPlan& plan, bool cold) {
@@ -296,7 +297,8 @@ MTMC_INLINE double CpuBackend::time_own(Program& program, const LaunchPlan& plan
       time(program, {&plan, 1}, cold, std::chrono::steady_clock::now() + std::chrono::seconds{20});
   if (timed.status.finished()) return timed.seconds;
   throw Error(error_id::backend_runner, "a probe of this library does not run: " + timed.status.message,
-              "Check CpuBackendOptions::kernel_environment, threads and kernel_memory_limit");
+              "Check the environment of kernels, their threads, and the limit on their memory")
+      .about("CpuBackendOptions::kernel_memory_limit");
 }
 
 MTMC_INLINE MeasuredCeilings CpuBackend::probe_ceilings() {

@@ -134,14 +134,14 @@ MTMC_INLINE RunStatus CpuProgram::prepare(const detail::BoundGroup& group, Deadl
   const auto prepared = runner_->prepare(group.launches, deadline);
   if (!prepared.status.finished()) return give_up(prepared.status);
   if (prepared.accepted) return {};
-  return detail::launch_failed("the runner refused the launch: " + prepared.text);
+  return detail::launch_failed("the runner cannot make it: " + prepared.text);
 }
 
 MTMC_INLINE RunStatus CpuProgram::misfit(const detail::BoundGroup& group,
                                          const detail::RunnerReply& prepared) {
   if (prepared.first >= group.sources.size() || prepared.second < 1 ||
       prepared.second > group.sources[prepared.first]->arguments.size())
-    return detail::launch_failed("the runner refused the launch: " + prepared.text);
+    return detail::launch_failed("the runner cannot make it: " + prepared.text);
   const auto& launch = *group.sources[prepared.first];
   const auto& argument = launch.arguments[prepared.second - 1];
   return detail::launch_failed("argument " + std::to_string(prepared.second) + " of the launch in line " +

@@ -20,6 +20,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
@@ -135,8 +136,8 @@ MTMC_INLINE TemporaryFolder CpuToolchain::make_folder(const CpuBackendOptions& o
   try {
     return TemporaryFolder({.base = options.temporary_folder, .claimed = true});
   } catch (const std::system_error& error) {
-    throw Error(error_id::backend_runner, error.what(),
-                "Name a folder that this process can write to in CpuBackendOptions::temporary_folder");
+    throw Error(error_id::backend_runner, error.what(), "Name a folder that this process can write to")
+        .about("CpuBackendOptions::temporary_folder");
   }
 }
 
@@ -144,9 +145,9 @@ MTMC_INLINE void CpuToolchain::write_source(const std::string& path, std::string
   try {
     write_file_atomic(path, text);
   } catch (const std::system_error& error) {
-    throw Error(
-        error_id::backend_compiler, error.what(),
-        "Free space in the folder that CpuBackendOptions::temporary_folder names, or name another one");
+    throw Error(error_id::backend_compiler, error.what(),
+                "Free space in the folder for temporary files, or name another one")
+        .about("CpuBackendOptions::temporary_folder");
   }
 }
 
@@ -176,7 +177,7 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_preprocessed(const std:
   };
   for (const auto& file : read_by(folder, "program.d"))
     if (file != "kernel.cpp" && file != "program.cpp" && !files_->is_header(file))
-      return refuse("the text includes `" + file + "`, which is none of the compiler's headers",
+      return refuse("the text includes `" + file + "`, which is not one of the compiler's headers",
                     std::string(cpp_text_rules.header_remedy));
   const auto text = folder + "/program.ii";
   struct stat facts {};
@@ -195,7 +196,7 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_compiled(const std::str
       return {{Severity::error,
                0,
                0,
-               "the text has the assembler read `" + file + '`',
+               "the text makes the assembler read `" + file + '`',
                "Write plain C++, without inline assembly",
                {}}};
   if (!options_.defences.object_screen) return {};
@@ -263,8 +264,8 @@ MTMC_INLINE std::optional<Diagnostic> CpuToolchain::exhausted(const ProcessResul
   };
   if (said("out of memory") || said("virtual memory exhausted") || said("Cannot allocate memory") ||
       said("std::bad_alloc") || said("Killed signal") || said("failed to map segment"))
-    return error("the compiler needs more memory than the limit of " + std::to_string(limits.memory >> 20) +
-                     " MiB",
+    return error("the compiler needs more memory than the limit of " +
+                     readable_bytes(static_cast<double>(limits.memory)),
                  "Make the text smaller: less unrolling, smaller tables, shallower templates");
   if (said("File size limit exceeded") || said("File too large"))
     return error("the compiled program is larger than a kernel may be",
@@ -322,11 +323,12 @@ MTMC_INLINE Error CpuToolchain::broken(const ProcessResult& answer, std::string_
   auto said = answer.error.empty() ? answer.message : answer.error;
   constexpr std::size_t most = 600;
   if (said.size() > most) said.resize(most);
-  return {error_id::backend_compiler,
-          compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() + ": " +
-              said,
-          "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
-          "CpuBackendOptions::flags"};
+  return Error(error_id::backend_compiler,
+               compiler_.path() + " cannot compile " + std::string(what) + " with the flags " + flags() +
+                   ": " + said,
+               "Install what it misses (`apt install g++`, or `apt install clang libomp-dev`), or correct "
+               "the flags")
+      .about("CpuBackendOptions::flags");
 }
 
 MTMC_INLINE void CpuToolchain::keep_runner(const std::string& cached) const {

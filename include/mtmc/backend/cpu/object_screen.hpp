@@ -31,7 +31,8 @@ public:
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view object) {
     const auto file = read_elf(object);
     if (!file || file->type != ET_REL) {
-      refuse("the compiled kernel is no object file", "Report this; the compiler is not one that is known");
+      refuse("the compiled kernel is not an object file",
+             "Report this; the compiler is not one that is known");
       return std::move(found_);
     }
     named_.assign(file->sections.size(), false);
@@ -123,8 +124,7 @@ private:
   void look_at(const ElfFile& file, std::size_t index) {
     const auto& section = file.sections[index];
     if (section.name == ".note.GNU-stack" && section.executable())
-      return refuse("the kernel wants a stack that can be executed",
-                    "Use lambdas instead of nested functions");
+      return refuse("the kernel needs an executable stack", "Use lambdas instead of nested functions");
     if (!section.allocated() || section.size == 0) return;
     if (runs_unasked(section))
       return refuse("the kernel has code that runs when it is loaded or unloaded",

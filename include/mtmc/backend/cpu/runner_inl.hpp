@@ -62,8 +62,8 @@ namespace mtmc::inline MTMC_ABI::detail {
            ": it called abort, threw an exception (std::bad_alloc where memory ran out), or its heap was "
            "found corrupted";
   case SIGSYS:
-    return text + ": it made a system call that a kernel must not make (files, processes, sockets, signals, "
-                  "clocks and timers are none of its business)";
+    return text + ": it made a system call that a kernel must not make (for files, processes, sockets, "
+                  "signals, clocks or timers)";
   case SIGXFSZ:
     return text + ": it wrote to a file, which a kernel must not do";
   case SIGKILL:
@@ -186,10 +186,10 @@ MTMC_INLINE RunnerReply Runner::greet() {
 }
 
 MTMC_INLINE void Runner::cannot_start(const std::string& reason) {
-  throw Error(
-      error_id::backend_runner, "the runner process cannot be started: " + reason,
-      "Check CpuBackendOptions::temporary_folder and cache_folder (they must allow execution), and the "
-      "limits on processes and open files");
+  throw Error(error_id::backend_runner, "the runner process cannot be started: " + reason,
+              "Check the folders for temporary and cached files, which must allow execution, and the limits "
+              "on processes and open files")
+      .about("CpuBackendOptions::temporary_folder");
 }
 
 MTMC_INLINE RunnerReply Runner::failure(RunOutcome outcome, std::string message) {

@@ -5,6 +5,7 @@
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/parallel.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/support/streaming_copy.hpp>
 
 #include <algorithm>
@@ -94,7 +95,7 @@ public:
     // Linux hands out memory it does not have, and kills somebody when it is touched: ask before.
     const auto available = available_memory();
     if (mapped_bytes_ < bytes || (available != 0 && mapped_bytes_ > available))
-      refuse(std::to_string(available >> 20) + " MiB are available");
+      refuse(readable_bytes(static_cast<double>(available)) + " are available");
     descriptor_.reset(::memfd_create("mtmc-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!descriptor_) refuse(std::strerror(errno));
     const int error = ::posix_fallocate(descriptor_.get(), 0, static_cast<off_t>(mapped_bytes_));
@@ -202,8 +203,8 @@ private:
 
   [[noreturn]] void refuse(const std::string& reason) const {
     throw Error(error_id::backend_memory,
-                "a buffer of " + std::to_string(bytes_ >> 20) + " MiB (" + std::to_string(bytes_) +
-                    " bytes) cannot be allocated: " + reason,
+                "a buffer of " + readable_bytes(static_cast<double>(bytes_)) +
+                    " cannot be allocated: " + reason,
                 "Choose smaller sizes, free memory, or judge fewer candidates at a time");
   }
 

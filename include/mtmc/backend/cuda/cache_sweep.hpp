@@ -4,7 +4,6 @@
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/core/own_kernel.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,9 +36,8 @@ public:
   /// Throws `Error` where the memory could not be allocated or the kernel does not compile.
   explicit CudaCacheSweep(B& backend)
       : memory_(backend.allocate(bytes_for(backend.device()))), plan_(plan_on(backend.device(), memory_)),
-        program_(own_program(
-            backend.compile({languages::cuda, std::string(cuda_sweep_text), {}}, {.plan = plan_}, {}),
-            "empties the cache")) {
+        program_(backend.compile({languages::cuda, std::string(cuda_sweep_text), {}}, {.plan = plan_}, {})
+                     .program_or_throw("empties the cache")) {
     backend.fill(memory_, 0, memory_.bytes(), std::byte{0});
   }
 

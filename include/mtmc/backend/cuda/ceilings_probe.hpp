@@ -5,7 +5,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/core/own_kernel.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -139,9 +138,8 @@ private:
     backend_.fill(*memory_, 0, static_cast<std::size_t>(bytes), std::byte{0});
     plan_ = plan();
     if (program_) return;
-    program_ = own_program(
-        backend_.compile({languages::cuda, std::string(cuda_probe_text), {}}, {.plan = plan_}, {}),
-        "measures ceilings");
+    program_ = backend_.compile({languages::cuda, std::string(cuda_probe_text), {}}, {.plan = plan_}, {})
+                   .program_or_throw("measures ceilings");
   }
   [[nodiscard]] std::int64_t round_up_to_round(std::int64_t bytes) const {
     return (bytes + round_bytes() - 1) / round_bytes() * round_bytes();
@@ -171,7 +169,7 @@ private:
         backend_.time(*program_, {&plan_, 1}, cold, std::chrono::steady_clock::now() + patience);
     if (timed.status.finished() && timed.seconds > 0) return timed.seconds;
     throw Error(error_id::backend_device, "a probe of this library does not run: " + timed.status.message,
-                "See with nvidia-smi whether the device still works");
+                "Check with nvidia-smi that the device still works");
   }
 
   /// The least of several times, and of more where others make the device so busy that they go on getting

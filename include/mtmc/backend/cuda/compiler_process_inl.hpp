@@ -61,7 +61,7 @@ MTMC_INLINE NvrtcResult CompilerProcess::compile(const NvrtcRequest& request) {
   if (!result.timed_out)
     throw Error(error_id::backend_compiler,
                 "the compiler process was lost twice while it compiled one kernel",
-                "See whether the system ends processes for lack of memory");
+                "Check whether the system ends processes for lack of memory");
   return result;
 }
 
@@ -114,8 +114,9 @@ MTMC_INLINE std::string CompilerProcess::Process::greet(const CompilerProcessSet
 
 MTMC_INLINE void CompilerProcess::Process::cannot_start(const std::string& reason) {
   throw Error(error_id::backend_compiler, "the compiler process cannot be started: " + reason,
-              "Check CudaBackendOptions::compiler_command and temporary_folder, and the limits on processes "
-              "and open files");
+              "Check the compiler's command, the folder for temporary files, and the limits on processes and "
+              "open files")
+      .about("CudaBackendOptions::compiler_command");
 }
 
 MTMC_INLINE std::vector<std::string> CompilerProcess::Process::loader_environment() {
@@ -201,10 +202,10 @@ MTMC_INLINE NvrtcResult CompilerProcess::result_of(const NvrtcRequest& request, 
     result.timed_out = true;
     return result;
   }
-  const auto says_so = [](std::string_view words) {
-    return words.find("catastrophic error: out of memory") != std::string_view::npos ||
-           words.find("LLVM ERROR: out of memory") != std::string_view::npos ||
-           words.find("emory allocation failure") != std::string_view::npos;
+  const auto says_so = [](std::string_view error_output) {
+    return error_output.find("catastrophic error: out of memory") != std::string_view::npos ||
+           error_output.find("LLVM ERROR: out of memory") != std::string_view::npos ||
+           error_output.find("emory allocation failure") != std::string_view::npos;
   };
   const auto limit = static_cast<std::uint64_t>(std::max<std::int64_t>(request.memory_bytes, 0));
   // Who gets no memory for its stack, or does not look whether it got any, is killed by a signal.
@@ -213,7 +214,7 @@ MTMC_INLINE NvrtcResult CompilerProcess::result_of(const NvrtcRequest& request, 
     result = read_result(content_of(answer));
     if (!result.compiled && !result.timed_out && !result.failure && says_so(result.log))
       result.failure = compiler_out_of_memory(request.memory_bytes);
-  } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.standard_error) || nearly_all) {
+  } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.error_output) || nearly_all) {
     result.failure = compiler_out_of_memory(request.memory_bytes);
   } else if (end.signal == SIGKILL) {
     // By the system, which has no other reason.

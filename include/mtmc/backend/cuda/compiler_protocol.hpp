@@ -54,18 +54,20 @@ struct CompilerEnd {
   /// Most resident bytes.
   std::uint64_t peak_memory = 0;
   /// The end of what it wrote to its standard error.
-  std::string standard_error{};
+  std::string error_output{};
 };
 
 inline void write_fields(ByteFieldWriter& to, const Error& error) {
   to.text(error.id());
   to.text(error.message());
   to.text(error.remedy());
+  to.text(error.option());
 }
 [[nodiscard]] inline Error read_error(ByteFieldReader& from) {
   const auto id = from.text();
   const auto message = from.text();
-  return {id, message, from.text()};
+  const auto remedy = from.text();
+  return Error(id, message, remedy).about(from.text());
 }
 
 [[nodiscard]] inline std::string to_bytes(const CompilerGreeting& greeting) {
@@ -88,7 +90,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   to.number(static_cast<std::uint64_t>(end.signal));
   to.number(static_cast<std::uint64_t>(end.exit_code));
   to.number(end.peak_memory);
-  to.text(end.standard_error);
+  to.text(end.error_output);
   return to.bytes();
 }
 [[nodiscard]] inline CompilerEnd read_end(std::string_view bytes) {
@@ -99,7 +101,7 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
   end.signal = static_cast<int>(from.number());
   end.exit_code = static_cast<int>(from.number());
   end.peak_memory = from.number();
-  end.standard_error = from.text();
+  end.error_output = from.text();
   return end;
 }
 

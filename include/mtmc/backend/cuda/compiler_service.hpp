@@ -83,7 +83,7 @@ private:
     FileDescriptor exit{};
     /// Where its end is told; closed by the other side when nobody wants to know.
     FileDescriptor status{};
-    FileDescriptor standard_error{};
+    FileDescriptor error_output{};
     Clock::time_point until{};
   };
 
@@ -143,26 +143,26 @@ private:
     }
     Running running;
     running.status = std::move(status);
-    running.standard_error.reset(::memfd_create("compiler-standard-error", MFD_CLOEXEC));
+    running.error_output.reset(::memfd_create("compiler-errors", MFD_CLOEXEC));
     running.until = request.deadline > Clock::time_point::max() - compiler_grace
                         ? Clock::time_point::max()
                         : request.deadline + compiler_grace;
     const pid_t parent = ::getpid();
     running.pid = ::fork();
-    if (running.pid == 0) compile(request, result_file, running.standard_error.get(), parent);
+    if (running.pid == 0) compile(request, result_file, running.error_output.get(), parent);
     if (running.pid < 0) return;
     running.exit.reset(static_cast<int>(::syscall(SYS_pidfd_open, running.pid, 0)));
     running_.push_back(std::move(running));
   }
 
   /// The whole life of the forked process.
-  [[noreturn]] void compile(const NvrtcRequest& request, int result_file, int standard_error,
+  [[noreturn]] void compile(const NvrtcRequest& request, int result_file, int error_output,
                             pid_t parent) const {
     (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(0);
     constexpr int result_number = 3;
     const int result = ::fcntl(result_file, F_DUPFD, 16);
-    const int log = ::fcntl(standard_error, F_DUPFD, 16);
+    const int log = ::fcntl(error_output, F_DUPFD, 16);
     const FileDescriptor nothing{::open("/dev/null", O_RDWR)};
     (void)::dup2(nothing.get(), 0);
     (void)::dup2(nothing.get(), 1);
@@ -243,10 +243,10 @@ private:
     if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
     told.finished = reaped > 0 && WIFEXITED(status) && told.exit_code == 0;
     told.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-    constexpr std::size_t max_bytes = 512;
-    told.standard_error = content_of(running.standard_error.get());
-    if (told.standard_error.size() > max_bytes)
-      told.standard_error.erase(0, told.standard_error.size() - max_bytes);
+    constexpr std::size_t max_error_output = 512;
+    told.error_output = content_of(running.error_output.get());
+    if (told.error_output.size() > max_error_output)
+      told.error_output.erase(0, told.error_output.size() - max_error_output);
     (void)send_packet(running.status.get(), to_bytes(told));
   }
 

@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cuda/driver.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,8 @@ public:
       throw Error(error_id::backend_device,
                   "there is no CUDA device " + std::to_string(ordinal) + "; the driver sees " +
                       std::to_string(driver_.devices()),
-                  "Correct CudaBackendOptions::device, or CUDA_VISIBLE_DEVICES");
+                  "Choose one of these, or correct CUDA_VISIBLE_DEVICES")
+          .about("CudaBackendOptions::device");
     driver_.demand(driver_.device_get(&device_, ordinal), "cuDeviceGet");
     driver_.demand(driver_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
     const Use use(*this);
@@ -187,9 +189,9 @@ private:
     std::size_t total = 0;
     (void)driver.memory_info(&available, &total);
     throw Error(error_id::backend_memory,
-                "a buffer of " + std::to_string(bytes >> 20) +
-                    " MiB cannot be allocated: " + driver.describe(code) + "; " +
-                    std::to_string(available >> 20) + " of " + std::to_string(total >> 20) + " MiB are free",
+                "a buffer of " + readable_bytes(static_cast<double>(bytes)) + " cannot be allocated: " +
+                    driver.describe(code) + "; " + readable_bytes(static_cast<double>(available)) + " of " +
+                    readable_bytes(static_cast<double>(total)) + " are free",
                 "Choose smaller sizes, or free memory of the device");
   }
 

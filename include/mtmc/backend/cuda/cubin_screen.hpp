@@ -43,7 +43,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   };
   const auto file = read_elf(cubin);
   if (!file) {
-    refuse("the compiled kernel is no CUBIN", "Report this; the compiler is not one that is known");
+    refuse("the compiled kernel is not a CUBIN", "Report this; the compiler is not one that is known");
     return found;
   }
   // The driver has to find room for them, and failing there is no verdict about a kernel.

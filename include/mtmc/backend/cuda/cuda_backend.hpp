@@ -161,7 +161,7 @@ private:
   };
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes could not be taken.
   template <class Take> [[nodiscard]] static detail::QuietGate::Hold quietly(const Take& take) {
-    return detail::hold_gate("Correct CudaBackendOptions::device_lock_folder", take);
+    return detail::hold_gate("CudaBackendOptions::device_lock_folder", take);
   }
 
   static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes);

@@ -257,7 +257,7 @@ MTMC_INLINE RunStatus CudaBackend::wait(const detail::CudaTurn& turn, Deadline d
   }
   if (code == success && refused == success) return {};
   if (code == success)
-    return {RunOutcome::launch_failed, "the launch was refused: " + turn.driver.describe(refused)};
+    return {RunOutcome::launch_failed, "the driver refused it with " + turn.driver.describe(refused)};
   const auto words = turn.driver.describe(code);
   state_->context->lose("a kernel ended with " + words);
   const bool fault = code == illegal_address || code == launch_timeout ||

@@ -119,8 +119,9 @@ MTMC_INLINE NvrtcResult CudaCompiler::compile_here(const NvrtcRequest& request) 
                 std::string("a kernel cannot be compiled in a thread of its own: ") + error.what(),
                 "Raise the limit on threads (ulimit -u)");
   }
-  throw Error(error_id::backend_compiler, "the system does not let a thread confine itself",
-              "Set CudaBackendOptions::compiler_command, so that kernels are compiled in another process");
+  throw Error(error_id::backend_compiler, "the system does not let a thread restrict its own access to files",
+              "Name a command, so that kernels are compiled in another process")
+      .about("CudaBackendOptions::compiler_command");
 }
 
 MTMC_INLINE std::string CudaCompiler::toolkit_of(const CudaBackendOptions& options) {

@@ -169,7 +169,7 @@ public:
   void demand(CudaCode code, std::string_view function) const {
     if (code == cuda_code::success) return;
     throw Error(error_id::backend_device, std::string(function) + " gave " + describe(code),
-                "See with nvidia-smi whether the device still works; a process whose kernel has crashed must "
+                "Check with nvidia-smi that the device still works; a process whose kernel has crashed must "
                 "be replaced");
   }
 
@@ -188,9 +188,11 @@ private:
   [[nodiscard]] Symbol find(const char* name) { return {*this, name, false}; }
   [[nodiscard]] Symbol find_optional(const char* name) { return {*this, name, true}; }
 
-  [[noreturn]] static void refuse(const std::string& reason, const std::string& remedy) {
-    throw Error(error_id::backend_device, reason, remedy);
+  [[noreturn]] static void refuse(const std::string& reason, const std::string& remedy,
+                                  std::string_view option = {}) {
+    throw Error(error_id::backend_device, reason, remedy).about(option);
   }
+  static constexpr std::string_view library_option = "CudaBackendOptions::driver_library";
 
   [[nodiscard]] static SharedLibrary open(const std::string& library) {
     // Not libcuda.so: that name exists where only a toolkit is installed, and may be its stub.
@@ -199,8 +201,8 @@ private:
       return SharedLibrary::open(names, {.keep_loaded = true});
     } catch (const SharedLibraryError& error) {
       refuse(std::string("there is no NVIDIA driver: ") + error.what(),
-             "Run this on a machine with an NVIDIA GPU and its driver, or name the library in "
-             "CudaBackendOptions::driver_library");
+             "Run this on a machine with an NVIDIA GPU and its driver, or name the driver's library",
+             library_option);
     }
   }
 
@@ -208,8 +210,8 @@ private:
     if (!missing_.empty()) {
       std::string names;
       for (const auto& name : missing_) names += (names.empty() ? "" : ", ") + name;
-      refuse(opened_.name() + " is no driver this library knows: it has no " + names,
-             "Install a driver of CUDA 11.2 or newer, or correct CudaBackendOptions::driver_library");
+      refuse(opened_.name() + " is not a driver that this library can use: it lacks " + names,
+             "Install a driver of CUDA 11.2 or newer, or name another library", library_option);
     }
     const auto code = init(0);
     if (code == cuda_code::stub_library)
@@ -224,7 +226,7 @@ private:
   }
 
   static constexpr const char* no_device_remedy =
-      "See what nvidia-smi says, and whether CUDA_VISIBLE_DEVICES hides the device from this process";
+      "Check what nvidia-smi says, and that CUDA_VISIBLE_DEVICES does not hide the device from this process";
 
   int version_ = 0;
   int devices_ = 0;

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/support/shared_library.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
@@ -77,14 +78,15 @@ struct NvrtcResult {
 
 /// What a coder is told of a text that needs more memory than its compilation may take (0 = than there is).
 [[nodiscard]] inline Diagnostic compiler_out_of_memory(std::int64_t bytes) {
-  return {Severity::error,
-          0,
-          0,
-          "the compiler needed more than " +
-              (bytes > 0 ? std::to_string(bytes >> 20) + " MiB of memory" : "the memory there is") +
-              " for this kernel",
-          "Write less code: unroll, inline and expand templates and macros less",
-          {}};
+  return {
+      Severity::error,
+      0,
+      0,
+      "the compiler needed more than " +
+          (bytes > 0 ? readable_bytes(static_cast<double>(bytes)) + " of memory" : "the memory there is") +
+          " for this kernel",
+      "Write less code: unroll, inline and expand templates and macros less",
+      {}};
 }
 
 /// The compiler. May be used from several threads.
@@ -149,7 +151,7 @@ public:
     if (code != 0 && code != compilation_failed)
       throw Error(error_id::backend_compiler,
                   "NVRTC failed: " + error(code) + (result.log.empty() ? "" : "; " + result.log),
-                  "See that libnvrtc-builtins of the same version lies beside " + opened_.name());
+                  "Check that libnvrtc-builtins of the same version lies beside " + opened_.name());
     if (code != 0) return result;
     result.compiled = true;
     result.cubin = bytes_of(program.handle, cubin_size, cubin_of, "nvrtcGetCUBIN");
@@ -230,7 +232,7 @@ private:
   void demand(int code, const char* function) const {
     if (code != 0)
       throw Error(error_id::backend_compiler, std::string(function) + " gave " + error(code),
-                  "See that the installation of " + opened_.name() + " is whole");
+                  "Check that the installation of " + opened_.name() + " is complete");
   }
   template <class Size, class Get>
   [[nodiscard]] std::string bytes_of(Handle program, Size size_of_it, Get get, const char* function) const {
@@ -271,8 +273,8 @@ private:
     } catch (const SharedLibraryError& error) {
       throw Error(error_id::backend_compiler,
                   std::string("there is no compiler for CUDA kernels (NVRTC): ") + error.what(),
-                  "Install a CUDA toolkit, or the Python package nvidia-cuda-nvrtc, and name it in "
-                  "CudaBackendOptions::toolkit_folder or nvrtc_library");
+                  "Install a CUDA toolkit, or the Python package nvidia-cuda-nvrtc, and name its folder")
+          .about("CudaBackendOptions::toolkit_folder");
     }
   }
 

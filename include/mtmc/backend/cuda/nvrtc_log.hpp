@@ -109,11 +109,11 @@ struct NvrtcRemark {
     if (remark->file == end_of_kernel_file) {
       unfinished = true;
       diagnostic.line = lines;
-      diagnostic.message = "the text ends in the middle of something: " + diagnostic.message;
+      diagnostic.message = "the text is incomplete: " + diagnostic.message;
       diagnostic.remedy = "Close every brace, parenthesis and comment";
     } else if (!may_quote(remark->file, header_folders)) {
       diagnostic.line = 0;
-      diagnostic.message = "the text includes a file that is no header of the toolkit";
+      diagnostic.message = "the text includes a file that is not a header of the toolkit";
       diagnostic.remedy = "Remove the #include, and put the code into the kernel's text";
     } else if (remark->file != cuda_kernel_file) {
       diagnostic.line = 0;

@@ -64,7 +64,8 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
           numbers.try_emplace({bound.handle, bound.offset, bound.bytes}, numbers.size() + 1);
       if (is_new) {
         if (all += bound.bytes; all > max_bytes)
-          return "the kernel's buffers are larger than CudaProfilerOptions::max_bytes allows to be copied";
+          return "the kernel's buffers are larger than the profiler may copy "
+                 "(CudaProfilerOptions::max_bytes)";
         std::string content(static_cast<std::size_t>(bound.bytes), '\0');
         read(bound.handle + static_cast<std::uint64_t>(bound.offset),
              std::as_writable_bytes(std::span(content)));
@@ -117,8 +118,8 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
   Profile profile;
   auto program = profiled_command(options);
   if (program.empty()) {
-    profile.missing = "there is no program for Nsight Compute to watch: name mtmc-worker in "
-                      "CudaProfilerOptions::program, or call run_as_profiled at the start of main";
+    profile.missing = "there is no program for Nsight Compute to watch: call run_as_profiled at the start of "
+                      "main, or name mtmc-worker as the program (CudaProfilerOptions::program)";
     return profile;
   }
   ProcessOptions process;

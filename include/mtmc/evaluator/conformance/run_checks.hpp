@@ -249,7 +249,7 @@ inline constexpr std::string_view look_at_arguments =
     } catch (const std::exception& error) {
       mine = error.what();
     } catch (...) {
-      mine = "something was thrown that is no std::exception";
+      mine = "something was thrown that is not a std::exception";
     }
     const std::scoped_lock lock(mutex);
     if (!mine.empty()) complaint = mine;

@@ -235,10 +235,10 @@ public:
   [[nodiscard]] std::shared_ptr<Program> fresh_program(const std::string& text) {
     auto result = compile(text);
     if (result.program) return result.program;
-    throw detail::Unusable{
-        unexpected("a kernel of the probe to compile",
-                   result.timed_out ? std::string("timed_out") : detail::in_words(result.diagnostics),
-                   "Correct the probe's text if it is no correct kernel of that language, else the backend")};
+    throw detail::Unusable{unexpected(
+        "a kernel of the probe to compile",
+        result.timed_out ? std::string("timed_out") : detail::in_words(result.diagnostics),
+        "Correct the probe's text if it is not a correct kernel of that language, else the backend")};
   }
   /// The program of a text, compiled when first asked for; ends the check if there is none.
   [[nodiscard]] std::shared_ptr<Program> program(const std::string& text) {
@@ -311,7 +311,7 @@ private:
     } catch (const std::exception& error) {
       return unexpected("the backend to be made", error.what(), "Correct what the message names");
     } catch (...) {
-      return unexpected("the backend to be made", "something thrown that is no std::exception",
+      return unexpected("the backend to be made", "something thrown that is not a std::exception",
                         "Throw an mtmc::Error that says what is missing");
     }
   }
@@ -353,7 +353,7 @@ private:
     } catch (const std::exception& error) {
       return unexpected("no exception", std::string("\"") + error.what() + '"', remedy);
     } catch (...) {
-      return unexpected("no exception", "one that is no std::exception", remedy);
+      return unexpected("no exception", "one that is not a std::exception", remedy);
     }
   }
 

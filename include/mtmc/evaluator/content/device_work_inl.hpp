@@ -7,7 +7,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/core/own_kernel.hpp>
 #include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/device_kernel.hpp>
 #include <mtmc/evaluator/content/device_work.hpp>
@@ -257,7 +256,7 @@ MTMC_INLINE void DeviceWork::take_program() {
   const auto compilation = std::move(compilation_);
   if (compilation->thread.joinable()) compilation->thread.join();
   if (compilation->error) std::rethrow_exception(compilation->error);
-  program_ = detail::own_program(std::move(compilation->result), "judges");
+  program_ = compilation->result.program_or_throw("judges");
 }
 
 MTMC_INLINE void DeviceWork::gather(AnyBackend::Buffer& finding_buffer) {

@@ -5,6 +5,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
 #include <cstddef>
@@ -98,8 +99,8 @@ inline void require_room(const Task& task, std::span<const ProblemLayout> layout
   for (const auto& layout : layouts)
     if (memory > 0 && 3 * layout.bytes() > memory)
       throw Error(error_id::backend_memory,
-                  "the buffers of three kernels need " + detail::number(3 * layout.bytes()) +
-                      " bytes, the device has " + detail::number(memory),
+                  "the buffers of three kernels need " + readable_bytes(3 * layout.bytes()) +
+                      ", the device has " + readable_bytes(memory),
                   "Choose smaller sizes", "task " + task.name + " at " + to_string(layout.size));
 }
 

@@ -5,6 +5,7 @@
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 #include <mtmc/evaluator/protocol/refusal.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
 #include <cstddef>
@@ -75,8 +76,8 @@ inline constexpr const char* less_scratch =
   const double bytes = scratch_bytes(plan);
   if (bytes <= static_cast<double>(allowed)) return std::nullopt;
   return refusal(Verdict::launch_error, refusal_rule::launch_lines,
-                 "the scratch buffers need " + detail::number(bytes) + " bytes at " + to_string(plan.size) +
-                     "; at most " + std::to_string(allowed) + " are allowed",
+                 "the scratch buffers need " + readable_bytes(bytes) + " at " + to_string(plan.size) +
+                     "; at most " + readable_bytes(static_cast<double>(allowed)) + " are allowed",
                  detail::less_scratch);
 }
 
@@ -112,14 +113,14 @@ check_plans(const Task& task, const std::vector<LaunchPlan>& plans, std::int64_t
 [[nodiscard]] inline Refusal memory_refusal(const LaunchPlan& plan, double task_bytes, std::int64_t allowed,
                                             const std::string& reason) {
   const double scratch = scratch_bytes(plan);
-  const auto room = "; at most " + std::to_string(allowed) +
-                    " bytes of scratch are allowed, and no more than "
-                    "fits beside the task's own buffers for two kernels (" +
-                    detail::number(2 * task_bytes) + " bytes)";
+  const auto room = "; at most " + readable_bytes(static_cast<double>(allowed)) +
+                    " of scratch memory are allowed, and no more than fits beside the task's own buffers "
+                    "for two kernels (" +
+                    readable_bytes(2 * task_bytes) + ')';
   if (scratch > 0)
     return refusal(Verdict::launch_error, refusal_rule::memory,
-                   "the scratch buffers need " + detail::number(scratch) + " bytes at " +
-                       to_string(plan.size) + ", for which there is no memory: " + reason + room,
+                   "the scratch buffers need " + readable_bytes(scratch) + " at " + to_string(plan.size) +
+                       ", for which there is no memory: " + reason + room,
                    detail::less_scratch);
   return refusal(Verdict::launch_error, refusal_rule::memory,
                  "the kernel holds so much memory that its next call cannot be prepared: " + reason + room,

@@ -149,7 +149,7 @@ MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
   for (const auto& check : plan_checks(costs_of(task, defences), defences)) {
     if (std::chrono::steady_clock::now() > context.until)
       return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
-                     "the evaluation's time was over before all checks were done",
+                     "the time limit of the evaluation passed before all checks were done",
                      "Make the kernel faster; it is far slower than the kernel it started from");
     auto refusal = check_with_room(context, {check.size, check.distribution, false, serial}, check);
     const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;

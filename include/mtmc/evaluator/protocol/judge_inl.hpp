@@ -333,15 +333,16 @@ MTMC_INLINE double Judge::launch_limit(const PreparedTask& prepared, std::size_t
 MTMC_INLINE void Judge::throw_reference_error(const Task& task, const Refusal& refusal) {
   const auto& first = refusal.diagnostics.front();
   auto remedy = first.remedy;
-  if (refusal.verdict == Verdict::timeout)
-    remedy += "; if it is only slow, choose smaller sizes, or raise KernelEvaluatorOptions::start_seconds";
+  const bool slow = refusal.verdict == Verdict::timeout;
+  if (slow) remedy += "; if it is only slow, choose smaller sizes, or allow more time for one call";
   if (refusal.verdict == Verdict::crashed || refusal.verdict == Verdict::out_of_bounds)
     remedy += "; or correct the shapes that the task declares, and give integer inputs that are indices a "
               "domain such as [\"0\", \"N - 1\"]";
   throw Error(error_id::task_start_kernel,
               std::string(task.reference ? "the reference" : "the start kernel") +
                   " failed: " + first.message,
-              remedy, "task " + task.name);
+              remedy, "task " + task.name)
+      .about(slow ? "KernelEvaluatorOptions::start_seconds" : "");
 }
 
 MTMC_INLINE std::size_t Judge::main_size(const Task& task) {

@@ -4,8 +4,10 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/protocol/influence.hpp>
 #include <mtmc/evaluator/protocol/judge.hpp>
+#include <mtmc/support/readable_bytes.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -84,8 +86,8 @@ inline constexpr double plausible_share_of_old_ceiling = 0.25; ///< Of a ceiling
   return refusal(
       Verdict::implausible, refusal_rule::speed_of_light,
       "the kernel took " + readable_seconds(seconds) + " at " + to_string(prepared.layouts[size].size) +
-          ", but reading its " + detail::number(bytes) + " bytes of inputs takes at least " +
-          readable_seconds(must / bandwidth) + " at the " + detail::number(bandwidth / 1e9) +
+          ", but reading its " + readable_bytes(bytes) + " of inputs takes at least " +
+          readable_seconds(must / bandwidth) + " at the " + detail::number(std::round(bandwidth / 1e8) / 10) +
           " GB/s measured on this device",
       "Compute the result from the inputs of this very call; results must not be kept from earlier "
       "calls");

@@ -72,7 +72,8 @@ private:
     if (contestant->program) return contestant;
     if (result.timed_out)
       throw Error(error_id::task_start_kernel, which + " did not compile in time",
-                  "Simplify it, or raise KernelEvaluatorOptions::compile_seconds", "task " + task().name);
+                  "Simplify it, or allow more time for compiling", "task " + task().name)
+          .about("KernelEvaluatorOptions::compile_seconds");
     if (result.refused) throw_not_allowed(which, result.diagnostics);
     throw Error(error_id::task_start_kernel, which + " does not compile: " + list_errors(result.diagnostics),
                 "Correct it; candidates can only be judged against a kernel that works",

@@ -277,7 +277,7 @@ private:
     judge_.heed_stop();
     if (std::chrono::steady_clock::now() > until)
       return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
-                     "the evaluation's time was over while the kernel was timed",
+                     "the time limit of the evaluation passed while the kernel was timed",
                      "Make the kernel faster; it is far slower than the kernel it started from");
     std::vector<CaseId> cases;
     GroupInputs inputs;

@@ -61,7 +61,7 @@ public:
         const std::scoped_lock lock(log_mutex_);
         options_.log(line);
       };
-    backend_options_ = parse_json(options_.backend_options, "WorkerOptions::backend_options");
+    backend_options_ = read_backend_options(options_.backend_options);
     slots_.resize(static_cast<std::size_t>(options_.workers) + static_cast<std::size_t>(options_.spares));
     for (auto& slot : slots_) {
       slot = std::make_unique<Slot>();
@@ -206,6 +206,14 @@ private:
     if (job.error) std::rethrow_exception(job.error);
   }
 
+  [[nodiscard]] static Json read_backend_options(const std::string& text) {
+    try {
+      return parse_json(text, "the backend's options");
+    } catch (const Error& error) {
+      throw error.about("WorkerOptions::backend_options");
+    }
+  }
+
   [[noreturn]] static void throw_cancelled() {
     throw Error(error_id::evaluator_cancelled, "the evaluation was cancelled",
                 "Nothing is wrong; ask again without requesting a stop");
@@ -261,7 +269,7 @@ private:
     eventfd_t ignored = 0;
     ::eventfd_read(slot.wake.get(), &ignored);
     if (!broken) return;
-    if (!slot.worker->leaving()) note_failure(slot, "while it had nothing to do it " + *broken);
+    if (!slot.worker->leaving()) note_failure(slot, ", while it had nothing to do, " + *broken);
     lose(slot);
   }
 
@@ -348,8 +356,9 @@ private:
       slot.worker = std::make_unique<WorkerProcess>(setup_);
     } catch (const std::exception& error) {
       // Trying again would be no better.
-      fail({error_id::worker_lost, std::string("a worker cannot be started: ") + error.what(),
-            "Check WorkerOptions::command and temporary_folder"});
+      fail(Error(error_id::worker_lost, std::string("a worker cannot be started: ") + error.what(),
+                 "Check the worker's command, and the folder for temporary files")
+               .about("WorkerOptions::command"));
       return false;
     }
     Json hello{{"protocol", worker_protocol_version},
@@ -370,7 +379,7 @@ private:
         fail(error);
       }
     } else if (reply.kind != WorkerReply::Kind::closing) {
-      note_failure(slot, "while it started it " + reply.reason);
+      note_failure(slot, ", while it started, " + reply.reason);
     }
     lose(slot);
     return false;
@@ -427,7 +436,7 @@ private:
       lose(slot);
       throw_cancelled();
     default:
-      note_failure(slot, "while it prepared the task " + task->task.name + " it " + reply.reason);
+      note_failure(slot, ", while it prepared the task " + task->task.name + ", " + reply.reason);
       lose(slot);
       return false;
     }
@@ -459,7 +468,7 @@ private:
                   "Compare with a kernel that was found correct", "task " + job.task->task.name);
     // One that ended before it was asked did not end because of this candidate.
     if (!slot.worker->alive()) {
-      note_failure(slot, "it ended while it had nothing to do");
+      note_failure(slot, " ended while it had nothing to do");
       lose(slot);
       return false;
     }
@@ -467,7 +476,7 @@ private:
     const auto reply =
         slot.worker->ask(worker_message::evaluate, std::move(message), worker_message::evaluation,
                          time_after(limit), {job.stop, closing_.get()});
-    const std::string standard_error = slot.worker->standard_error_end();
+    const std::string output = slot.worker->error_output();
     const bool left = slot.worker->leaving();
     const bool innocent = left || !slot.worker->has_read_request();
     switch (reply.kind) {
@@ -478,13 +487,13 @@ private:
       return true;
     case WorkerReply::Kind::late:
       lose(slot);
-      job.answer = late_worker_verdict(duration_text(limit), standard_error);
+      job.answer = late_worker_verdict(duration_text(limit), output);
       return true;
     case WorkerReply::Kind::broken:
       if (innocent)
-        note_failure(slot, (left ? "it said bye and " : "before it took a request in it ") + reply.reason);
+        note_failure(slot, (left ? " said goodbye and " : ", before it took a request, ") + reply.reason);
       lose(slot);
-      if (!innocent) job.answer = lost_worker_verdict(reply.reason, standard_error);
+      if (!innocent) job.answer = lost_worker_verdict(reply.reason, output);
       return !innocent;
     default:
       lose(slot);
@@ -509,7 +518,7 @@ private:
     } catch (const Error& error) {
       lose(slot);
       job.answer = lost_worker_verdict(
-          "wrote what is no evaluation: " + error.message() + " (" + error.place() + ')', {});
+          "wrote something that is not an evaluation: " + error.message() + " (" + error.place() + ')', {});
     }
   }
 
@@ -534,11 +543,11 @@ private:
     const std::scoped_lock lock(mutex_);
     if (++failures_ < max_failures) return;
     failure_ = Error(error_id::worker_lost,
-                     std::to_string(failures_) + " workers in a row were lost; of the last one: " + what +
-                         standard_error_text(slot.worker->standard_error_end()),
-                     "Start the worker by hand to see what it lacks, or allow more time and memory in "
-                     "WorkerOptions",
-                     setup_.command.front());
+                     std::to_string(failures_) + " workers in a row were lost; the last one" + what +
+                         error_output_text(slot.worker->error_output()),
+                     "Start the worker by hand to see what it lacks, or allow it more time and memory",
+                     setup_.command.front())
+                   .about("WorkerOptions::memory_limit");
     awake_ = false;
   }
   /// Further workers are of no use until the next request.

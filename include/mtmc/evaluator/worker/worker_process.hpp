@@ -91,7 +91,7 @@ public:
   [[nodiscard]] WorkerReply ask(std::string_view type, Json message, std::string_view wanted,
                                 Deadline deadline, const WorkerInterrupts& interrupts) {
     const auto request = next_request_++;
-    standard_error_.clear();
+    error_output_.clear();
     message["type"] = type;
     if (type != worker_message::hello) message["request"] = request;
     if (type == worker_message::hello) message["token"] = token_;
@@ -154,8 +154,8 @@ public:
   }
 
   /// The end of what it wrote to standard error since it was last asked for something, and its log.
-  [[nodiscard]] const std::string& standard_error_end() const noexcept { return standard_error_; }
-  static constexpr std::size_t max_standard_error_bytes = 8192;
+  [[nodiscard]] const std::string& error_output() const noexcept { return error_output_; }
+  static constexpr std::size_t max_error_output = 8192;
 
 private:
   ChildProcess start() {
@@ -232,7 +232,7 @@ private:
     if (const auto got = read(output_); got > 0) lines_.append({block_.data(), got});
   }
   void read_error() {
-    if (const auto got = read(error_); got > 0) keep_standard_error({block_.data(), got});
+    if (const auto got = read(error_); got > 0) keep_error_output({block_.data(), got});
   }
   /// Up to one block; 0 if there is nothing, and then the stream is closed at its end.
   [[nodiscard]] std::size_t read(FileDescriptor& from) {
@@ -254,10 +254,10 @@ private:
     sent_ = 0;
   }
 
-  void keep_standard_error(std::string_view text) {
-    standard_error_.append(text);
-    if (standard_error_.size() > 2 * max_standard_error_bytes)
-      standard_error_.erase(0, standard_error_.size() - max_standard_error_bytes);
+  void keep_error_output(std::string_view text) {
+    error_output_.append(text);
+    if (error_output_.size() > 2 * max_error_output)
+      error_output_.erase(0, error_output_.size() - max_error_output);
   }
 
   /// The first complete line that is more than log: an answer, or what breaks the conversation.
@@ -272,7 +272,7 @@ private:
         const auto type = text_of(message, "type");
         if (type == worker_message::log) {
           const auto text = text_of(message, "text");
-          keep_standard_error(text + '\n');
+          keep_error_output(text + '\n');
           if (setup_.log) setup_.log(text);
           continue;
         }
@@ -286,7 +286,7 @@ private:
           return broken("answered another request than it was asked: " + excerpt(line));
         return WorkerReply{WorkerReply::Kind::answered, std::move(message), {}};
       } catch (const Error&) {
-        return broken("wrote what is no message: " + excerpt(line));
+        return broken("wrote something that is not a message: " + excerpt(line));
       }
     }
     if (lines_.rest() > longest_worker_line) return broken("wrote a message of more than 64 MiB");
@@ -314,7 +314,7 @@ private:
     for (auto got = read(output_); got > 0; got = read(output_)) lines_.append({block_.data(), got});
     // What it said with its last breath counts.
     if (lines_.has_line()) return std::nullopt;
-    for (auto got = read(error_); got > 0; got = read(error_)) keep_standard_error({block_.data(), got});
+    for (auto got = read(error_); got > 0; got = read(error_)) keep_error_output({block_.data(), got});
     std::string text = exit ? exit->text() : "closed its output";
     if (lines_.rest() > 0) text += " in the middle of a message";
     return text;
@@ -334,7 +334,7 @@ private:
   std::uint64_t before_request_ = 0;
   LineBuffer lines_;
   std::vector<char> block_;
-  std::string standard_error_;
+  std::string error_output_;
   std::int64_t next_request_ = 0;
   bool leaving_ = false;
 };

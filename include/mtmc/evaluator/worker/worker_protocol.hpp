@@ -43,9 +43,11 @@
 ///   (false): whether tasks with hooks can be sent.
 /// - `prepared`.
 /// - `evaluation`. `evaluation`: `Evaluation`. A candidate that fails is a verdict.
-/// - `error`. `error`: `id`, `message`, `remedy`, `place`, all strings, the last two may be missing: what
-///   became an exception (`Error`) in the worker and becomes one at the host's. The answer to any request
-///   that has no other. With `protocol`, as an answer to `hello`: the worker speaks that version only.
+/// - `error`. `error`: `id`, `message`, `remedy`, `place`, `option`, `category`, all strings, the last four
+///   may be missing: what became an exception (`Error`) in the worker and becomes one at the host's.
+///   `category` is one of "input", "surroundings" and "internal"; without it, or with another one, it is
+///   that of the id. The answer to any request that has no other. With `protocol`, as an answer to `hello`:
+///   the worker speaks that version only.
 /// - `log`. `text`: something worth knowing, any time; no answer to anything.
 /// - `bye`, after an answer: the worker ends now and wants to be replaced, which is nobody's fault.
 ///
@@ -163,7 +165,7 @@ inline void unmark_not_finite(Json& value) {
 [[nodiscard]] inline nlohmann::json parse_worker_line(std::string_view line) {
   auto message = parse_json(line, "a worker's message");
   if (!message.is_object() || !message.contains("type") || !message["type"].is_string())
-    throw Error(error_id::json_malformed, "this is no message: it is no object with a \"type\"",
+    throw Error(error_id::json_malformed, "this is not a message: it is not an object with a \"type\"",
                 "See evaluator/worker/worker_protocol.hpp", "a worker's message");
   detail::unmark_not_finite(message);
   return message;
@@ -181,8 +183,11 @@ inline void unmark_not_finite(Json& value) {
 
 /// An error as part of a message, and back.
 [[nodiscard]] inline nlohmann::json worker_error(const Error& error) {
-  return {
+  nlohmann::json text{
       {"id", error.id()}, {"message", error.message()}, {"remedy", error.remedy()}, {"place", error.place()}};
+  if (!error.option().empty()) text["option"] = error.option();
+  if (error.category() != category_of(error.id())) text["category"] = to_string(error.category());
+  return text;
 }
 /// Reads an error from a message.
 [[nodiscard]] inline Error worker_error(const nlohmann::json& error) {
@@ -190,8 +195,10 @@ inline void unmark_not_finite(Json& value) {
     return {error_id::worker_judge, "the worker reports an error without saying which", "See its log"};
   auto id = detail::text_of(error, "id");
   if (id.empty()) id = error_id::worker_judge;
-  return {id, detail::text_of(error, "message"), detail::text_of(error, "remedy"),
-          detail::text_of(error, "place")};
+  const Error read(id, detail::text_of(error, "message"), detail::text_of(error, "remedy"),
+                   detail::text_of(error, "place"));
+  const auto category = parse_enum<ErrorCategory>(detail::text_of(error, "category"));
+  return read.about(detail::text_of(error, "option")).as(category.value_or(read.category()));
 }
 
 namespace detail {

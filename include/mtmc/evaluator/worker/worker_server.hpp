@@ -54,7 +54,8 @@ template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, con
       throw Error(error_id::worker_request,
                   "the backend " + std::string(B::name) + " takes no options, but was given " +
                       options.dump(),
-                  "Leave WorkerOptions::backend_options empty, or give the backend `from_json`");
+                  "Give it none, or give the backend `from_json`")
+          .about("WorkerOptions::backend_options");
     return B{};
   }
 }

@@ -224,8 +224,10 @@ private:
       known += (known.empty() ? "" : ", ") + entry.name;
     }
     throw Error(error_id::worker_request, "this worker has no backend \"" + name + '"',
-                "Set WorkerOptions::backend to one of: " + (known.empty() ? "(it has none)" : known) +
-                    "; or name a worker that has it in WorkerOptions::command");
+                known.empty()
+                    ? "Name the command of a worker that has it; this one has none at all"
+                    : "Choose one of its own (" + known + "), or name the command of a worker that has it")
+        .about("WorkerOptions::backend");
   }
 
   /// Only downwards, and only where it can be.
@@ -260,7 +262,7 @@ private:
                  {error_id::worker_judge, std::string("the judge threw: ") + error.what(),
                   "See the message; what cannot be done for one kernel is a verdict, not an exception"});
     } catch (...) {
-      send_error(request, {error_id::worker_judge, "the judge threw something that is no std::exception",
+      send_error(request, {error_id::worker_judge, "the judge threw something that is not a std::exception",
                            "Let it throw mtmc::Error"});
     }
     const std::scoped_lock lock(mutex_);

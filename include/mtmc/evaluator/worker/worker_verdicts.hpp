@@ -18,17 +18,17 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::string_view worker_rule = "worker";
 
 /// "; it last wrote: ..." with the end of what a worker wrote, or nothing if it wrote nothing.
-[[nodiscard]] inline std::string standard_error_text(std::string_view standard_error) {
+[[nodiscard]] inline std::string error_output_text(std::string_view error_output) {
   constexpr std::size_t most = 600;
-  while (!standard_error.empty() && (standard_error.back() == '\n' || standard_error.back() == ' '))
-    standard_error.remove_suffix(1);
-  if (standard_error.empty()) return {};
+  while (!error_output.empty() && (error_output.back() == '\n' || error_output.back() == ' '))
+    error_output.remove_suffix(1);
+  if (error_output.empty()) return {};
   std::string text = "; it last wrote: ";
-  if (standard_error.size() > most) {
-    standard_error.remove_prefix(standard_error.size() - most);
+  if (error_output.size() > most) {
+    error_output.remove_prefix(error_output.size() - most);
     text += "...";
   }
-  for (const char c : standard_error) {
+  for (const char c : error_output) {
     const auto byte = static_cast<unsigned char>(c);
     constexpr unsigned char first_printable = 0x20, last_ascii = 0x7e;
     const bool plain = (byte >= first_printable && byte <= last_ascii) || c == '\n' || c == '\t';
@@ -50,18 +50,17 @@ inline constexpr std::string_view worker_rule = "worker";
 
 /// The worker ended, or said what is no message.
 [[nodiscard]] inline Evaluation lost_worker_verdict(const std::string& reason,
-                                                    std::string_view standard_error) {
+                                                    std::string_view error_output) {
   return worker_verdict(
-      Verdict::crashed, "the process that judged this kernel " + reason + standard_error_text(standard_error),
+      Verdict::crashed, "the process that judged this kernel " + reason + error_output_text(error_output),
       "Check the bounds of every access, use no memory beyond the arguments and the scratch buffers, and "
       "neither print nor end the process");
 }
 /// The worker gave no answer in time.
-[[nodiscard]] inline Evaluation late_worker_verdict(const std::string& limit,
-                                                    std::string_view standard_error) {
+[[nodiscard]] inline Evaluation late_worker_verdict(const std::string& limit, std::string_view error_output) {
   return worker_verdict(Verdict::timeout,
                         "the process that judged this kernel gave no answer within " + limit +
-                            standard_error_text(standard_error),
+                            error_output_text(error_output),
                         "Make sure that every loop ends, and write code that compiles quickly");
 }
 
@@ -96,10 +95,11 @@ inline void check_hooks(const Task& task, bool attaches_hooks) {
       error_id::worker_request,
       std::string("the task has a hook (") + (task.generate ? "generate" : "compare") +
           "), which is code of this program and cannot be sent to a worker",
-      "Give your own worker a function that attaches the hooks by the task's name: run_as_worker(argc, argv, "
-      "mtmc::cpu_worker(attach_hooks)) at the start of main, and no WorkerOptions::command; or judge in this "
-      "process, with CpuEvaluator",
-      "task " + task.name);
+      "Let this program be its own worker, with a function that attaches the hooks by the task's name "
+      "(run_as_worker(argc, argv, mtmc::cpu_worker(attach_hooks)) at the start of main), and name no other "
+      "command; or judge in this process, with CpuEvaluator",
+      "task " + task.name)
+      .about("WorkerOptions::command");
 }
 
 } // namespace mtmc::detail
