@@ -21,7 +21,7 @@ foreach(place IN ITEMS core/describe core/launch_lines core/validate_task loop/l
   expect_once("mtmc/${place}.hpp is mtmc/")
 endforeach()
 foreach(name IN ITEMS EvaluatorLocks CpuLocks)
-  expect_once("${name}.* is deprecated: is [A-Za-z]+Defences now")
+  expect_once("${name}[^\n]* is deprecated: is [A-Za-z]+Defences now")
 endforeach()
 string(REGEX MATCHALL "warning: " warnings "${said}")
 list(LENGTH warnings warnings)
