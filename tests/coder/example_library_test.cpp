@@ -353,6 +353,13 @@ TEST_CASE("what could harm a reader is refused: entities, other encodings, depth
   std::string deep = "<examples>";
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   CHECK(error_of(deep).message().find("not XML") != std::string::npos);
+  constexpr std::size_t levels = 1 << 20;
+  const auto deep_json = R"({"sizes":)" + std::string(levels, '[') + std::string(levels, ']') + '}';
+  CHECK(
+      error_of(
+          "<examples><example optimization='tiling' language='cpp'><before>a</before><after>b</after><task>" +
+          deep_json + "</task></example></examples>")
+          .message() == "the example's task is no JSON object");
 
   const auto large =
       with(whole, "Because.", std::string(static_cast<std::size_t>(largest_example_file), 'x'));

@@ -64,10 +64,10 @@ std::vector<std::string> lines_in(std::string_view input, std::size_t piece) {
 /// What is read of a packet is written as the beginning of it: nothing is made up.
 template <class Read> void check_packet(std::string_view input, Read&& read) {
   try {
-    accepts([&] {
-      const auto bytes = mtmc::detail::to_bytes(read(input));
-      require(mtmc::detail::to_bytes(read(bytes)) == bytes, "a packet is read as it was written");
-    });
+    const auto bytes = mtmc::detail::to_bytes(read(input));
+    require(mtmc::detail::to_bytes(read(bytes)) == bytes, "a packet is read as it was written");
+  } catch (const mtmc::Error&) {
+    // what the packet holds, whatever it says
   } catch (const std::out_of_range&) {
     // the answer to a packet that is cut short
   }

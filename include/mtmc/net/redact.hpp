@@ -35,17 +35,20 @@ namespace detail {
   return false;
 }
 
+/// Where user and host of a URL begin: behind its scheme, if it has one. Its query may hold another URL.
+[[nodiscard]] inline std::size_t host_of_url(std::string_view url) noexcept {
+  const auto colon = url.find("://");
+  return colon != std::string_view::npos && url.find_first_of("/?#") == colon + 1 ? colon + 3 : 0;
+}
+
 /// Where the path of a URL begins, or its end.
 [[nodiscard]] inline std::size_t path_of_url(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  const auto host = scheme == std::string_view::npos ? 0 : scheme + 3;
-  return std::min(url.find_first_of("/?#", host), url.size());
+  return std::min(url.find_first_of("/?#", host_of_url(url)), url.size());
 }
 
 /// "user:password" of "https://user:password@host/path"; empty if there is none.
 [[nodiscard]] inline std::string_view user_of_url(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  const auto begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const auto begin = host_of_url(url);
   const auto authority = url.substr(begin, path_of_url(url) - begin);
   const auto at = authority.rfind('@');
   return at == std::string_view::npos ? std::string_view() : authority.substr(0, at);
