@@ -349,6 +349,8 @@ TEST_CASE("what could harm a reader is refused: entities, other encodings, depth
   std::string wide;
   for (const char c : whole) wide.append({c, '\0'});
   CHECK(error_of(wide).remedy() == "Save it as UTF-8");
+  CHECK(error_of(with(whole, "Because.", "Weil \xe4hnlich.")).message() == "the example's text is no UTF-8");
+  CHECK(error_of(with(whole, "Because.", "&#xD800;")).message() == "the example's text is no UTF-8");
 
   std::string deep = "<examples>";
   for (int i = 0; i < 100000; ++i) deep += "<a>";
