@@ -3,24 +3,26 @@
 # password, it installs what is missing with apt-get; elsewhere it names what is missing and the command to type,
 # and fails. With nothing missing it says nothing and is done in a moment.
 #
-# Usage: cmake/bootstrap.sh [--bench] [--clang] [--opencl] [--style] [--all]
+# Usage: cmake/bootstrap.sh [--bench] [--clang] [--fuzz] [--opencl] [--style] [--all]
 #   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples; libcurl,
 #              certificates of authorities and the openssl program, for endpoints and their tests
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
+#   --fuzz     also Clang and its fuzzer
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
 #   --style    also clang-format and clang-tidy, version 14, and Doxygen
 #   --all      all of that
 set -eu
 
-bench= clang= opencl= style=
+bench= clang= fuzz= opencl= style=
 for argument; do
   case $argument in
     --bench) bench=yes ;;
     --clang) clang=yes ;;
+    --fuzz) clang=yes fuzz=yes ;;
     --opencl) opencl=yes ;;
     --style) style=yes ;;
-    --all) bench=yes clang=yes opencl=yes style=yes ;;
+    --all) bench=yes clang=yes fuzz=yes opencl=yes style=yes ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
@@ -71,6 +73,19 @@ missing_packages() {
   if [ "$clang" ]; then
     have clang++ || echo clang
     [ -z "$(absent_headers clang++ omp.h)" ] || echo libomp-dev
+  fi
+  if [ "$fuzz" ]; then
+    # Debian has it in a package of its own, Ubuntu 22.04 beside the headers.
+    major=$(clang++ -dumpversion 2>/dev/null || echo 14)
+    major=${major%%.*}
+    if ! any_file /usr/lib/llvm-"$major"/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a; then
+      for package in libclang-rt-"$major"-dev libclang-common-"$major"-dev; do
+        if apt-cache show $package >/dev/null 2>&1; then
+          echo $package
+          break
+        fi
+      done
+    fi
   fi
   if [ "$opencl" ]; then
     # Any loader and any platform will do.

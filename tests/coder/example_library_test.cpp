@@ -350,10 +350,19 @@ TEST_CASE("what could harm a reader is refused: entities, other encodings, depth
   std::string wide;
   for (const char c : whole) wide.append({c, '\0'});
   CHECK(error_of(wide).remedy() == "Save it as UTF-8");
+  CHECK(error_of(with(whole, "Because.", "Weil \xe4hnlich.")).message() == "the example's text is not UTF-8");
+  CHECK(error_of(with(whole, "Because.", "&#xD800;")).message() == "the example's text is not UTF-8");
 
   std::string deep = "<examples>";
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   CHECK(error_of(deep).message().find("not XML") != std::string::npos);
+  constexpr std::size_t levels = 1 << 20;
+  const auto deep_json = R"({"sizes":)" + std::string(levels, '[') + std::string(levels, ']') + '}';
+  CHECK(
+      error_of(
+          "<examples><example optimization='tiling' language='cpp'><before>a</before><after>b</after><task>" +
+          deep_json + "</task></example></examples>")
+          .message() == "the example's task is no JSON object");
 
   const auto large =
       with(whole, "Because.", std::string(static_cast<std::size_t>(largest_example_file), 'x'));

@@ -1,5 +1,6 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/net/batch.hpp>
+#include <mtmc/net/batch_answer.hpp>
 #include <mtmc/net/endpoint.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -367,6 +368,15 @@ TEST_CASE("lines that are wrong are told with file and line and spoil no others"
                                  place + "7" + none + "its \"status_code\" is not an HTTP status",
                                  place + "8" + none + "its answer has no \"body\"",
                                  place + "9: nothing was asked with the id \"mtmc-y-00000000\""});
+}
+
+TEST_CASE("an answer that nests so deep that reading it would use up the stack is told as none") {
+  constexpr std::size_t levels = 1 << 20;
+  const auto deep = std::string(levels, '[') + std::string(levels, ']');
+  const auto answer = mtmc::detail::read_batch_answer(
+      R"({"custom_id":"mtmc-a-01234567","response":{"status_code":200,"body":)" + deep + "}}");
+  CHECK(answer.id.empty());
+  CHECK(answer.response.message == "it is no JSON object");
 }
 
 TEST_CASE("a file of something else among the answers is told in a few lines") {

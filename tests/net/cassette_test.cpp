@@ -351,6 +351,10 @@ TEST_CASE("what is malformed is refused with file and line") {
     return error_of(cassette.path);
   };
   const auto place = '(' + cassette.path + ", line 3";
+  constexpr std::size_t levels = 1 << 20; // reading them one in the other would use up the stack
+  const auto deep = std::string(levels, '[') + std::string(levels, ']');
+  CHECK(refusal(R"({"method":"POST","path":"/p","body":)" + deep + R"(,"answer":{}})")
+            .find("it is not JSON " + place) != std::string::npos);
   CHECK(refusal("{\"method\":").find("it is not JSON " + place + ')') != std::string::npos);
   CHECK(refusal(R"({"path":"/p","answer":{}})").find("\"method\" is missing " + place) != std::string::npos);
   CHECK(refusal(R"({"method":"POST","path":"/p","answer":{"failure":"odd"}})")

@@ -86,6 +86,7 @@ TEST_CASE("a URL is shown without user, password and secret parameters") {
           "https://host/v1?api-version=2024-02&key=abc&Access_Token=x&sig=y&empty=&flag#part") ==
       "https://host/v1?api-version=2024-02&key=[redacted]&Access_Token=[redacted]&sig=[redacted]&empty&flag");
   CHECK(url_without_secrets("https://host/a@b:c/d") == "https://host/a@b:c/d");
+  CHECK(url_without_secrets("host/v1?next=https://me@there/") == "host/v1?next=https://me@there/");
 }
 
 TEST_CASE("what a URL keeps secret is secret elsewhere, decoded or not") {

@@ -58,3 +58,13 @@ TEST_CASE("a word of a shell is quoted where it has to be") {
   CHECK(mtmc::detail::shell_word("-DX=(1 + 2)") == "'-DX=(1 + 2)'");
   CHECK(mtmc::detail::shell_word("it's") == "'it'\\''s'");
 }
+
+TEST_CASE("a server's words are shortened to one line of UTF-8 that says something") {
+  using mtmc::detail::shortened;
+  CHECK(shortened("  two \n lines\t\x1b[1m") == "two lines [1m");
+  CHECK(shortened("abcdef", 3) == "abc...");
+  CHECK(shortened("ab\u00e4", 3) == "ab...");
+  CHECK(shortened("\xe4hnlich") == "?hnlich");
+  CHECK(shortened("mod\xe8le inconnu") == "mod?le inconnu");
+  CHECK(shortened("\xff\xfe\xfd", 2) == "...");
+}

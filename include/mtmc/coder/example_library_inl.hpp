@@ -61,6 +61,9 @@ namespace detail {
   if (example.after.empty()) return "the example has no kernel after the step";
   if (example.before == example.after) return "the example's kernels are the same";
   if (!example.task.empty() && !parse_example_task(example)) return "the example's task is not a JSON object";
+  for (const auto* text : {&example.optimization, &example.language.name, &example.title, &example.action,
+                           &example.before, &example.after, &example.why})
+    if (find_malformed_utf8(*text) != std::string_view::npos) return "the example's text is not UTF-8";
   return {};
 }
 inline constexpr std::string_view example_remedy =

@@ -109,14 +109,6 @@ template <JsonNoun T>
   return noun;
 }
 
-namespace detail {
-
-/// Levels of arrays and objects a document may have; its own readers and writers call themselves once a
-/// level.
-inline constexpr std::size_t deepest_json = 200;
-
-} // namespace detail
-
 /// Parses JSON text; a byte order mark before it is skipped. Throws `Error` (`mtmc.json.001`) with line and
 /// column where it is not JSON, nests deeper than 200 levels, or has a number that no double can hold.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& place);

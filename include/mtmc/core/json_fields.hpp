@@ -27,8 +27,16 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 using Json = nlohmann::json;
 
+/// Levels of arrays and objects a text may have: what reads, copies and writes JSON calls itself once a
+/// level, and would use up the stack.
+inline constexpr std::size_t deepest_json = 200;
+
+/// Offset of the bracket that nests deeper than `deepest_json`, or npos.
+[[nodiscard]] std::size_t find_too_deep(std::string_view text) noexcept;
+
 /// The one call of the parser: another kind of argument would instantiate all of it again, two seconds of
-/// compiling.
+/// compiling. What is no JSON or nests too deep is discarded; with `throws` the parser's own exceptions come
+/// out, and whoever calls looks at the depth.
 [[nodiscard]] Json parse_text(std::string_view text, bool throws);
 
 /// A place in a document, being written (`out`) or read (`in`), and the way to it for error messages.

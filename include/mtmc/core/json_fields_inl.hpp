@@ -24,7 +24,25 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+MTMC_INLINE std::size_t find_too_deep(std::string_view text) noexcept {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"')
+      quoted = !quoted;
+    else if (quoted)
+      i += c == '\\' ? 1 : 0;
+    else if ((c == '[' || c == '{') && ++depth > deepest_json)
+      return i;
+    else if ((c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return std::string_view::npos;
+}
+
 MTMC_INLINE Json parse_text(std::string_view text, bool throws) {
+  if (!throws && find_too_deep(text) != std::string_view::npos) return Json(Json::value_t::discarded);
   return Json::parse(text.data(), text.data() + text.size(), nullptr, throws);
 }
 

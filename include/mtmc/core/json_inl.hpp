@@ -472,24 +472,6 @@ MTMC_INLINE void check_schema(const nlohmann::json& document, const std::string&
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Offset of the bracket that nests deeper than `deepest_json`, or npos.
-[[nodiscard]] inline std::size_t find_too_deep(std::string_view text) noexcept {
-  std::size_t depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"')
-      quoted = !quoted;
-    else if (quoted)
-      i += c == '\\' ? 1 : 0;
-    else if ((c == '[' || c == '{') && ++depth > deepest_json)
-      return i;
-    else if ((c == ']' || c == '}') && depth > 0)
-      --depth;
-  }
-  return std::string_view::npos;
-}
-
 /// "task.json, line 3, column 7" for an offset in a text.
 [[nodiscard]] inline std::string place_in_text(std::string_view text, std::size_t offset,
                                                const std::string& place) {

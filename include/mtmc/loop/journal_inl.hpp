@@ -140,7 +140,7 @@ MTMC_INLINE std::string line_place(const std::string& path, int number) {
 
 MTMC_INLINE JournalLine parse_line(std::string_view text, const std::string& path, int number) {
   JournalLine line;
-  line.body = Json::parse(text, nullptr, false);
+  line.body = parse_text(text, false);
   const auto refuse = [&](const std::string& why) {
     throw Error(error_id::journal_read, "this is not a record of a journal: " + why,
                 "Remove the line, or start a new run in another folder", line_place(path, number));

@@ -30,18 +30,6 @@ namespace detail {
   return found == object.end() ? std::string() : text_of(*found);
 }
 
-/// Whether a text is nested deeper than any error is: what handles JSON recursively would not survive it.
-[[nodiscard]] inline bool is_nested_too_deep(std::string_view text) {
-  constexpr int deepest = 100;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (depth > deepest) return true;
-  }
-  return false;
-}
-
 /// The title of a page, or the text without its tags.
 [[nodiscard]] inline std::string text_of_html(std::string_view page) {
   if (const auto begin = page.find("<title>"); begin != std::string_view::npos) {
@@ -126,7 +114,7 @@ MTMC_INLINE EndpointError read_endpoint_error(const HttpResponse& response) {
   using detail::text_member;
   EndpointError result;
   const auto text = trim(response.body);
-  auto body = detail::is_nested_too_deep(text) ? detail::Json() : detail::parse_text(text, false);
+  auto body = detail::parse_text(text, false);
   // Gemini's are in a list of one.
   if (body.is_array() && body.size() == 1) body = detail::Json(body.front());
   if (!body.is_object()) {

@@ -3,6 +3,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -60,7 +61,8 @@ struct ElfFile {
   std::uint16_t machine = EM_NONE;
   /// In the order of the section table.
   std::vector<ElfSection> sections{};
-  /// Those of the full table (`.symtab`); where a file has none, those for the dynamic linker.
+  /// Those of the full table (`.symtab`); where a file has none, those for the dynamic linker. Of several
+  /// tables all: which of them a linker takes is not for the file to say.
   std::vector<ElfSymbol> symbols{};
   /// Bytes of machine code that a loader maps: executable segments. An object file has none.
   std::uint64_t code_bytes = 0;
@@ -83,15 +85,32 @@ template <class Record>
   return record;
 }
 
-/// The text at an offset of a string table, up to its zero byte.
-[[nodiscard]] inline std::string elf_text(std::string_view file, const Elf64_Shdr& table,
-                                          std::uint64_t offset) {
-  if (table.sh_offset > file.size() || table.sh_size > file.size() - table.sh_offset ||
-      offset >= table.sh_size)
-    return {};
-  const std::string_view text = file.substr(table.sh_offset, table.sh_size).substr(offset);
-  return std::string(text.substr(0, text.find('\0')));
-}
+/// Reads names. They may overlap in their table, so that all together they are far longer than the file: then
+/// reading ends, before it takes the square of the file's bytes.
+class ElfNames {
+public:
+  explicit ElfNames(std::string_view file) : file_(file), left_(4 * file.size()) {}
+
+  /// The text at an offset of a string table, up to its zero byte; empty where there is none.
+  [[nodiscard]] std::string at(const Elf64_Shdr& table, std::uint64_t offset) {
+    if (table.sh_offset > file_.size() || table.sh_size > file_.size() - table.sh_offset ||
+        offset >= table.sh_size)
+      return {};
+    // One byte more than is left, to see whether it is too much.
+    const auto text = file_.substr(table.sh_offset, table.sh_size).substr(offset, left_ + 1);
+    const auto name = text.substr(0, text.find('\0'));
+    exhausted_ = exhausted_ || name.size() > left_;
+    left_ -= std::min(left_, name.size());
+    return std::string(name);
+  }
+  /// Whether names were too long.
+  [[nodiscard]] bool exhausted() const noexcept { return exhausted_; }
+
+private:
+  std::string_view file_;
+  std::size_t left_;
+  bool exhausted_ = false;
+};
 
 [[nodiscard]] inline std::vector<Elf64_Shdr> elf_section_headers(std::string_view file,
                                                                  const Elf64_Ehdr& header) {
@@ -108,20 +127,19 @@ template <class Record>
   return headers;
 }
 
-[[nodiscard]] inline std::vector<ElfSymbol>
-elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::size_t table) {
-  std::vector<ElfSymbol> symbols;
+/// Adds the symbols of a table.
+inline void add_elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::size_t table,
+                            ElfNames& names, std::vector<ElfSymbol>& symbols) {
   const auto& section = headers[table];
   // The numbers of sections that do not fit a symbol's 16 bits stand in a table beside it.
   const Elf64_Shdr* wide = nullptr;
   for (const auto& other : headers)
     if (other.sh_type == SHT_SYMTAB_SHNDX && other.sh_link == table) wide = &other;
-  for (std::uint64_t i = 1; i < section.sh_size / sizeof(Elf64_Sym); ++i) {
+  for (std::uint64_t i = 1; i < section.sh_size / sizeof(Elf64_Sym) && !names.exhausted(); ++i) {
     const auto entry = elf_record<Elf64_Sym>(file, section.sh_offset + i * sizeof(Elf64_Sym));
     if (!entry) break;
     ElfSymbol symbol;
-    if (section.sh_link < headers.size())
-      symbol.name = elf_text(file, headers[section.sh_link], entry->st_name);
+    if (section.sh_link < headers.size()) symbol.name = names.at(headers[section.sh_link], entry->st_name);
     symbol.binding = ELF64_ST_BIND(entry->st_info);
     symbol.type = ELF64_ST_TYPE(entry->st_info);
     symbol.section = entry->st_shndx;
@@ -131,13 +149,13 @@ elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::
           elf_record<std::uint32_t>(file, wide->sh_offset + i * sizeof(std::uint32_t)).value_or(0);
     symbols.push_back(std::move(symbol));
   }
-  return symbols;
 }
 
 } // namespace detail
 
-/// The tables of a 64-bit little-endian ELF file; nothing if the bytes are none. Tables that lie beyond the
-/// end of the file are left out, so whatever bytes are given, none beyond them is read.
+/// The tables of a 64-bit little-endian ELF file; nothing if the bytes are none, or if its names together are
+/// more than four times as long as itself or its tables of symbols lie one over the other. Tables that lie
+/// beyond the end of the file are left out, so whatever bytes are given, none beyond them is read.
 [[nodiscard]] inline std::optional<ElfFile> read_elf(std::string_view file) {
   const auto header = detail::elf_record<Elf64_Ehdr>(file, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -147,11 +165,13 @@ elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::
   result.type = header->e_type;
   result.machine = header->e_machine;
   const auto headers = detail::elf_section_headers(file, *header);
-  std::uint32_t names = header->e_shstrndx;
-  if (names == SHN_XINDEX && !headers.empty()) names = headers.front().sh_link;
+  detail::ElfNames names(file);
+  std::uint32_t table = header->e_shstrndx;
+  if (table == SHN_XINDEX && !headers.empty()) table = headers.front().sh_link;
   for (const auto& section : headers) {
+    if (names.exhausted()) return std::nullopt;
     ElfSection& added = result.sections.emplace_back();
-    if (names < headers.size()) added.name = detail::elf_text(file, headers[names], section.sh_name);
+    if (table < headers.size()) added.name = names.at(headers[table], section.sh_name);
     added.type = section.sh_type;
     added.flags = section.sh_flags;
     added.size = section.sh_size;
@@ -161,9 +181,15 @@ elf_symbols(std::string_view file, const std::vector<Elf64_Shdr>& headers, std::
     if (!segment) break;
     if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) != 0) result.code_bytes += segment->p_filesz;
   }
-  for (const auto wanted : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}})
-    for (std::size_t i = 0; i < headers.size() && result.symbols.empty(); ++i)
-      if (headers[i].sh_type == wanted) result.symbols = detail::elf_symbols(file, headers, i);
+  for (const auto wanted : {std::uint32_t{SHT_SYMTAB}, std::uint32_t{SHT_DYNSYM}}) {
+    for (std::size_t i = 0; i < headers.size(); ++i)
+      if (headers[i].sh_type == wanted) {
+        detail::add_elf_symbols(file, headers, i, names, result.symbols);
+        const bool overlapping = result.symbols.size() > file.size() / sizeof(Elf64_Sym);
+        if (overlapping || names.exhausted()) return std::nullopt;
+      }
+    if (!result.symbols.empty()) break;
+  }
   return result;
 }
 

@@ -107,7 +107,8 @@ namespace detail {
   return word + '\'';
 }
 
-/// At most so many bytes of a server's words, on one line that no terminal acts on.
+/// At most so many bytes of a server's words, on one line that no terminal acts on. Where a text is no UTF-8
+/// (older servers write Latin-1), each byte that is none becomes `?`.
 [[nodiscard]] inline std::string shortened(std::string_view text, std::size_t longest = 300) {
   std::string line;
   bool cut = false;
@@ -118,8 +119,14 @@ namespace detail {
     if (cut) break;
     line += space ? ' ' : c;
   }
-  // Not in the middle of a character.
-  if (const auto bad = find_malformed_utf8(line); bad != std::string_view::npos) line.resize(bad);
+  for (auto bad = find_malformed_utf8(line); bad != std::string_view::npos; bad = find_malformed_utf8(line)) {
+    constexpr std::size_t longest_character = 4;
+    // Not in the middle of a character.
+    if (cut && line.size() - bad < longest_character)
+      line.resize(bad);
+    else
+      line[bad] = '?';
+  }
   return cut ? line + "..." : line;
 }
 

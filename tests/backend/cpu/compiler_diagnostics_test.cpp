@@ -119,5 +119,6 @@ TEST_SUITE("CompilerReport") {
     CHECK(read("\n\n:::\nkernel.cpp:1:2\nkernel.cpp:x:y: err").empty());
     CHECK(read("kernel.cpp:99999999999999999999:1: error: e\n").size() == 1);
     CHECK(read("kernel.cpp:3:1: note: alone\n").empty());
+    CHECK(read("kernel.cpp:3:1: error:  \n").empty());
   }
 }

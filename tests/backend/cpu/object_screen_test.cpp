@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <elf.h>
 #include <string>
 #include <vector>
 
@@ -77,6 +81,14 @@ TEST_SUITE("object screen") {
                   "chosen by code"));
   }
 
+  TEST_CASE("a section that passes itself off as the table of symbols hides nothing") {
+    const std::string table =
+        "__attribute__((section(\"table,\\\"M\\\",@2,24#\"))) extern const long symbols[6] = {0, 0, 0, 1};\n";
+    CHECK(refuses("extern \"C\" int system(const char*);\n" + table + head +
+                      "y[0] = x[n - 1] + float(symbols[3] + system(\"true\")); }\n",
+                  "the kernel uses `system`"));
+  }
+
   TEST_CASE("functions of other libraries") {
     CHECK(refuses("extern \"C\" int __printf_chk(int, const char*, ...);\n" + head +
                       "y[0] = __printf_chk(1, \"\") + x[n - 1]; }\n",
@@ -123,6 +135,36 @@ TEST_SUITE("object screen") {
                     head + body + "\n}\n")
                 .empty());
     }
+  }
+
+  TEST_CASE("names that overlap cost no more than the file has bytes") {
+    // Sections, their headers, one table of symbols and one name, of which each symbol has another end.
+    constexpr std::size_t count = 200'000;
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_type = ET_REL;
+    header.e_shoff = sizeof header;
+    header.e_shnum = 3;
+    std::array<Elf64_Shdr, 3> sections{};
+    sections[1].sh_type = SHT_SYMTAB;
+    sections[1].sh_link = 2;
+    sections[1].sh_offset = sizeof header + sizeof sections;
+    sections[1].sh_size = count * sizeof(Elf64_Sym);
+    sections[2].sh_type = SHT_STRTAB;
+    sections[2].sh_offset = sections[1].sh_offset + sections[1].sh_size;
+    sections[2].sh_size = count;
+    std::vector<Elf64_Sym> symbols(count);
+    for (std::size_t i = 0; i < count; ++i) symbols[i].st_name = static_cast<Elf64_Word>(i);
+    std::string file(reinterpret_cast<const char*>(&header), sizeof header);
+    file.append(reinterpret_cast<const char*>(sections.data()), sizeof sections);
+    file.append(reinterpret_cast<const char*>(symbols.data()), sections[1].sh_size);
+    file.append(count, 'a');
+    CHECK_FALSE(read_elf(file));
+    for (std::size_t i = 0; i < count; ++i) file[sections[2].sh_offset + i] = '\0';
+    REQUIRE(read_elf(file));
+    CHECK(read_elf(file)->symbols.size() == count - 1);
   }
 
   TEST_CASE("bytes that are no object file are refused, not read beyond") {

@@ -112,6 +112,7 @@ TEST_SUITE("log of the CUDA compiler") {
   TEST_CASE("a failure without a remark gives the log itself, and long lists end") {
     CHECK(read("Killed by the weather").front().message.find("the weather") != std::string::npos);
     CHECK(read("nothing to say", false).empty());
+    CHECK(read("kernel.cu(3): error: \n", false).empty());
     std::string many;
     for (int line = 10; line < 40; ++line) many += "kernel.cu(" + std::to_string(line) + "): error: no\n";
     CHECK(read(many).size() == 8);

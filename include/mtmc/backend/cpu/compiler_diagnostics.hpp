@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cpu/trampolines.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -62,7 +63,9 @@ inline void split_location(std::string_view text, CompilerRemark& remark) {
   auto place = std::string_view::npos;
   for (const auto& [marker, severity] : kinds) {
     const auto at = line.find(marker);
-    if (at == std::string_view::npos || at >= place) continue;
+    // Without a word behind it, it says nothing.
+    if (at == std::string_view::npos || at >= place || trim(line.substr(at + marker.size())).empty())
+      continue;
     place = at;
     best.emplace();
     best->severity = severity;

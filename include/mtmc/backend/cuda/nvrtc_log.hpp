@@ -42,7 +42,8 @@ struct NvrtcRemark {
     if (!text.starts_with(word)) continue;
     // The number of the remark may stand between: "warning #177-D: ".
     const auto colon = text.find(": ");
-    if (colon == std::string_view::npos) return std::nullopt;
+    // Without a word behind it, it says nothing.
+    if (colon == std::string_view::npos || trim(text.substr(colon + 2)).empty()) return std::nullopt;
     if (word == "warning") remark.severity = Severity::warning;
     remark.message = text.substr(colon + 2);
     return remark;
