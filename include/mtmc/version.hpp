@@ -4,7 +4,7 @@
 // The only place that states the version: CMake and the packages read these three lines. They are macros so
 // that a host can also ask in an #if.
 #define MTMC_VERSION_MAJOR 0 ///< `mtmc::version_major` for the preprocessor.
-#define MTMC_VERSION_MINOR 1 ///< `mtmc::version_minor` for the preprocessor.
+#define MTMC_VERSION_MINOR 2 ///< `mtmc::version_minor` for the preprocessor.
 #define MTMC_VERSION_PATCH 0 ///< `mtmc::version_patch` for the preprocessor.
 
 // `MTMC_COMPILED` is the name that `MTMC_SEPARATE_COMPILATION` had before 0.2.
@@ -39,7 +39,7 @@ inline constexpr int version_minor = MTMC_VERSION_MINOR;
 /// Patch version of this copy of mtmc. It never changes the interface.
 inline constexpr int version_patch = MTMC_VERSION_PATCH;
 
-/// "0.1.0".
+/// "0.2.0".
 inline constexpr const char* version_string =
 #define MTMC_DETAIL_QUOTE(x) #x
 #define MTMC_DETAIL_TEXT(x) MTMC_DETAIL_QUOTE(x)
