@@ -80,6 +80,17 @@ template <class Run> int run_program(CLI::App& app, int argc, char** argv, const
   return exit_code_of(run);
 }
 
+/// The name that an option had before 0.2, which does the same with one warning. It goes with 0.3.
+template <class Value>
+void add_old_name(CLI::App& app, const std::string& old_name, CLI::Option* now, Value& value) {
+  const auto take = [old_name, name = now->get_name(), &value](const Value& given) {
+    std::fprintf(stderr, "%s is called %s now; the old name works until 0.3\n", old_name.c_str(),
+                 name.c_str());
+    value = given;
+  };
+  app.add_option_function<Value>(old_name, take)->group("")->excludes(now);
+}
+
 /// Turns the first Ctrl-C into a stop request, so that the best kernel so far is still reported; a second one
 /// kills.
 class StopOnInterrupt {

@@ -102,9 +102,12 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
       "--prices", arguments.prices,
       R"(JSON file: [{"model": "name or beginning*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}], money for a million tokens)")
       ->check(readable_file());
-  option("--max-tokens,--most-tokens", arguments.max_tokens_in_all,
-         "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
-  option("--max-cost,--most-cost", arguments.max_cost, "the same for money, by --prices");
+  auto* const tokens = option(
+      "--max-tokens", arguments.max_tokens_in_all,
+      "never use more tokens than this, for all tasks together; a resumed run counts anew; 0 = no cap");
+  command_line::add_old_name(app, "--most-tokens", tokens, arguments.max_tokens_in_all);
+  auto* const cost = option("--max-cost", arguments.max_cost, "the same for money, by --prices");
+  command_line::add_old_name(app, "--most-cost", cost, arguments.max_cost);
   auto* const record =
       option("--record", arguments.record, "write all questions and answers to this cassette");
   auto* const play =

@@ -184,6 +184,17 @@ TEST_CASE("mtmc-optimize: a disk that becomes full does not lose the best kernel
   CHECK((done.output.find("//@ launch columns(in, out, M, N)") != std::string::npos) == proven);
 }
 
+TEST_CASE("mtmc-optimize: what options were called before 0.2 works, with one warning") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  const auto done = optimize({task, "--check", "--most-tokens", "5", "--most-cost", "0.5"});
+  CHECK(done.code == 0);
+  CHECK(shown(done.error) ==
+        Contains("--most-tokens is called --max-tokens now; the old name works until 0.3"));
+  CHECK(shown(done.error) == Contains("--most-cost is called --max-cost now; the old name works until 0.3"));
+  CHECK(optimize({task, "--check", "--most-tokens", "5", "--max-tokens", "6"}).code == 2);
+}
+
 TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a recorded run") {
   Tasks tasks;
   const auto task = tasks.add("columns", columns_task("columns"));
