@@ -83,12 +83,14 @@
 #include <mtmc/policy/policy_card_inl.hpp>
 #include <mtmc/policy/rules_inl.hpp>
 #include <mtmc/report/terminal_inl.hpp>
-#include <mtmc/support/child_process_inl.hpp>
 #include <mtmc/support/expression_inl.hpp>
 #include <mtmc/support/file_io_inl.hpp>
 #include <mtmc/support/npy_inl.hpp>
-#include <mtmc/support/spawn_inl.hpp>
-#include <mtmc/support/subprocess_inl.hpp>
+#include <mtmc/support/process/child_process_inl.hpp>
+#include <mtmc/support/process/process_exit_inl.hpp>
+#include <mtmc/support/process/process_family_inl.hpp>
+#include <mtmc/support/process/spawn_inl.hpp>
+#include <mtmc/support/process/subprocess_inl.hpp>
 #include <mtmc/support/temporary_folder_inl.hpp>
 #include <mtmc/task/launch_lines_inl.hpp>
 #include <mtmc/task/validate_task_inl.hpp>

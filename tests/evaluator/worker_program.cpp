@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   try {
     if (role == "stranger") return host("honest");
     const auto backends = mtmc::worker_backends<Backend, Plain>(attach_hooks);
-    if (const auto code = mtmc::run_as_worker(argc, argv, backends)) return *code;
+    if (const auto code = mtmc::play_role(argc, argv, backends)) return *code;
     return host(role == "hang" ? "hang" : "honest");
   } catch (const mtmc::Error& error) {
     std::printf("%s\n", error.what());

@@ -4,7 +4,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <doctest/doctest.h>
 
@@ -156,7 +156,7 @@ TEST_CASE("the protocol's description is enough to write a worker in another lan
     task.compare = [](const auto&...) { return std::string(); };
     const auto error = error_of([&] { evaluator.prepare(task, {}); });
     CHECK(contains(error, "mtmc.worker.004"));
-    CHECK(contains(error, "run_as_worker"));
+    CHECK(contains(error, "play_role"));
   }
   CHECK(said == std::vector<std::string>{"judging rows", "judging rows", "judging other", "judging rows"});
 }

@@ -4,10 +4,10 @@
 #include <mtmc/backend/cuda/compiler_protocol.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/spawn.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/spawn.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/support/byte_fields.hpp>
+#include <mtmc/support/process/process_exit.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -44,15 +45,10 @@ struct CompilerGreeting {
 
 /// How the process of one compilation ended.
 struct CompilerEnd {
-  /// It wrote a result and exited.
-  bool finished = false;
   /// It was still at work after its deadline.
   bool timed_out = false;
-  /// Signal that killed it, otherwise 0.
-  int signal = 0;
-  int exit_code = 0;
-  /// Most resident bytes.
-  std::uint64_t peak_memory = 0;
+  /// With code 0 it wrote a result.
+  ProcessExit exit{};
   /// The end of what it wrote to its standard error.
   std::string words{};
 };
@@ -83,22 +79,20 @@ inline void write_fields(ByteFieldWriter& to, const Error& error) {
 
 [[nodiscard]] inline std::string to_bytes(const CompilerEnd& end) {
   ByteFieldWriter to;
-  to.number(end.finished ? 1 : 0);
   to.number(end.timed_out ? 1 : 0);
-  to.number(static_cast<std::uint64_t>(end.signal));
-  to.number(static_cast<std::uint64_t>(end.exit_code));
-  to.number(end.peak_memory);
+  to.number(static_cast<std::uint64_t>(end.exit.kind));
+  to.number(static_cast<std::uint64_t>(end.exit.code));
+  to.number(end.exit.peak_memory);
   to.text(end.words);
   return to.bytes();
 }
 [[nodiscard]] inline CompilerEnd read_end(std::string_view bytes) {
   ByteFieldReader from(bytes);
   CompilerEnd end;
-  end.finished = from.number() != 0;
   end.timed_out = from.number() != 0;
-  end.signal = static_cast<int>(from.number());
-  end.exit_code = static_cast<int>(from.number());
-  end.peak_memory = from.number();
+  end.exit.kind = static_cast<ProcessExit::Kind>(from.number());
+  end.exit.code = static_cast<int>(from.number());
+  end.exit.peak_memory = from.number();
   end.words = from.text();
   return end;
 }

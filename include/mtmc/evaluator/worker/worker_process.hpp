@@ -4,11 +4,12 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/process_session.hpp>
-#include <mtmc/support/spawn.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/spawn.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+
+#include <climits>
 
 #include <algorithm>
 #include <array>
@@ -109,7 +110,8 @@ public:
       if (auto reply = take_lines({}, -1)) return std::move(reply->reason);
       if (auto broken = ended()) return broken;
       std::array<pollfd, 6> watched = this->watched(wake, closing);
-      if (::poll(watched.data(), watched.size(), blind_timeout(-1)) < 0) continue;
+      if (::poll(watched.data(), watched.size(), child_.exit_descriptor() < 0 ? blind_interval : -1) < 0)
+        continue;
       serve(watched);
       if (watched[4].revents != 0 || watched[5].revents != 0) return std::nullopt;
     }
@@ -132,7 +134,7 @@ public:
     const auto until = time_after(patience);
     while (child_.alive() && std::chrono::steady_clock::now() < until) {
       std::array<pollfd, 6> watched = this->watched(-1, -1);
-      if (::poll(watched.data(), watched.size(), blind_timeout(poll_timeout(until))) <= 0) continue;
+      if (::poll(watched.data(), watched.size(), poll_timeout(until, longest_poll())) <= 0) continue;
       serve(watched);
       if (outgoing_.empty()) input_.reset();
       if (!output_ && !error_) {
@@ -146,10 +148,7 @@ public:
 
   /// Kills it and everything it started.
   void kill() noexcept {
-    if (child_.pid() < 0) return;
-    const auto session = child_.pid();
-    child_.kill_group();
-    kill_session(session);
+    child_.kill_family();
     (void)child_.wait(std::chrono::seconds{5});
   }
 
@@ -190,12 +189,12 @@ private:
     for (;;) {
       if (auto reply = take_lines(wanted, request)) return std::move(*reply);
       if (auto reason = ended()) return broken(std::move(*reason));
-      const int timeout = poll_timeout(deadline);
+      const int timeout = poll_timeout(deadline, longest_poll());
       if (timeout == 0)
         return {
             cancelled ? WorkerReply::Kind::cancelled : WorkerReply::Kind::late, {}, "gave no answer in time"};
       std::array<pollfd, 6> watched = this->watched(interrupts.stop, interrupts.closing);
-      if (::poll(watched.data(), watched.size(), blind_timeout(timeout)) <= 0) continue;
+      if (::poll(watched.data(), watched.size(), timeout) <= 0) continue;
       serve(watched);
       if (watched[5].revents != 0) return {WorkerReply::Kind::closing, {}, {}};
       if (watched[4].revents != 0) {
@@ -216,11 +215,8 @@ private:
              {closing, POLLIN, 0}}};
   }
   /// Without a descriptor for its end it has to be looked at now and then.
-  [[nodiscard]] int blind_timeout(int timeout) const {
-    constexpr int interval = 50;
-    if (child_.exit_descriptor() >= 0) return timeout;
-    return timeout < 0 ? interval : std::min(timeout, interval);
-  }
+  static constexpr int blind_interval = 50;
+  [[nodiscard]] int longest_poll() const { return child_.exit_descriptor() < 0 ? blind_interval : INT_MAX; }
 
   void serve(const std::array<pollfd, 6>& watched) {
     if (watched[0].revents != 0) read_output();
@@ -306,9 +302,6 @@ private:
     constexpr int patience = 200;
     pollfd exit_of_child{child_.exit_descriptor(), POLLIN, 0};
     if (child_.alive()) (void)::poll(&exit_of_child, 1, patience);
-    const bool alive = child_.alive();
-    // Before it is reaped, because then its number may become another's.
-    if (!alive) kill_session(child_.pid());
     const auto exit = child_.wait(std::chrono::milliseconds{0});
     for (auto got = read(output_); got > 0; got = read(output_)) lines_.append({block_.data(), got});
     // What it said with its last breath counts.

@@ -10,7 +10,7 @@
 #include <mtmc/observation/validate_evaluation.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/process_session.hpp>
+#include <mtmc/support/process/process_family.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/version.hpp>
 
@@ -137,7 +137,7 @@ private:
       folder = own_folder_;
     }
     if (!folder.empty()) remove_tree(folder.c_str());
-    if (::getsid(0) == ::getpid()) kill_session(::getpid());
+    if (::getsid(0) == ::getpid()) kill_family(::getpid());
     ::_exit(0);
   }
 

@@ -93,7 +93,7 @@ inline void check_hooks(const Task& task, bool attaches_hooks) {
       error_id::worker_request,
       std::string("the task has a hook (") + (task.generate ? "generate" : "compare") +
           "), which is code of this program and cannot be sent to a worker",
-      "Give your own worker a function that attaches the hooks by the task's name: run_as_worker(argc, argv, "
+      "Give your own worker a function that attaches the hooks by the task's name: play_role(argc, argv, "
       "mtmc::cpu_worker(attach_hooks)) at the start of main, and no WorkerOptions::command; or judge in this "
       "process, with CpuEvaluator",
       "task " + task.name);
