@@ -36,6 +36,7 @@
 #include <mtmc/backend/cpu/cpu_toolchain_inl.hpp>
 #include <mtmc/backend/cpu/runner_inl.hpp>
 #include <mtmc/backend/cuda/compiler_process_inl.hpp>
+#include <mtmc/backend/cuda/compiler_protocol_inl.hpp>
 #include <mtmc/backend/cuda/cuda_backend_inl.hpp>
 #include <mtmc/backend/cuda/cuda_compiler_inl.hpp>
 #include <mtmc/backend/cuda/profiler_inl.hpp>
@@ -48,6 +49,7 @@
 #include <mtmc/core/action_inl.hpp>
 #include <mtmc/core/json_fields_inl.hpp>
 #include <mtmc/core/json_inl.hpp>
+#include <mtmc/core/json_message_inl.hpp>
 #include <mtmc/cpu_evaluator_inl.hpp>
 #include <mtmc/cpu_worker_inl.hpp>
 #include <mtmc/cuda_evaluator_inl.hpp>

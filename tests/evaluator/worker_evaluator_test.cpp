@@ -396,6 +396,15 @@ TEST_CASE("a program whose main begins with play_role is its own worker; no othe
   CHECK(stranger.output.find("play_role") != std::string::npos);
 }
 
+TEST_CASE(
+    "the same line plays what a backend starts its program as, and a worker offers that to its backend") {
+  const auto helper = run_process({.arguments = {program, "--fake-helper", "a", "b"}});
+  CHECK(helper.code == 7);
+  CHECK(helper.output == "2\n");
+  WorkerEvaluator evaluator{fake_workers()};
+  CHECK(judge(evaluator, "helped").correct());
+}
+
 TEST_CASE("an installed mtmc-worker is found in the search path") {
   const TemporaryFolder folder;
   WorkerOptions options{.search_path = "/nowhere:" + folder.path(), .backend = "fake"};

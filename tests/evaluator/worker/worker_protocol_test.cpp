@@ -88,22 +88,6 @@ TEST_CASE("what is no message is refused") {
   CHECK_THROWS_AS((void)parse_worker_line(std::string(100000, '[')), Error);
 }
 
-TEST_CASE("a stream is cut into lines wherever its pieces end") {
-  const std::string text = "one\n\ntwo\nthree\nrest";
-  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
-    detail::LineBuffer buffer;
-    std::vector<std::string> lines;
-    std::string line;
-    for (std::size_t at = 0; at < text.size(); at += piece) {
-      buffer.append(std::string_view(text).substr(at, piece));
-      while (buffer.next(line)) lines.push_back(line);
-    }
-    CHECK(lines == std::vector<std::string>{"one", "", "two", "three"});
-    CHECK(buffer.rest() == 4);
-    CHECK_FALSE(buffer.has_line());
-  }
-}
-
 TEST_CASE("errors and options survive the way") {
   const Error error("mtmc.task.002", "what", "remedy", "place");
   CHECK(std::string(worker_error(worker_error(error)).what()) == error.what());

@@ -23,7 +23,6 @@
 #include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>

@@ -6,6 +6,7 @@
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/child_process.hpp>
@@ -27,7 +28,6 @@
 #include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -97,15 +97,13 @@ MTMC_INLINE std::string CompilerProcess::Process::greet(const CompilerProcessSet
   std::array<char, longest_compiler_packet> bytes{};
   ReceivedPacket packet;
   if (::poll(&watched, 1, patience) > 0) packet = receive_packet(socket.get(), bytes.data(), bytes.size());
-  if (packet.size > 0) {
-    try {
-      auto greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});
-      if (greeting.error) throw *greeting.error;
-      return greeting.version;
-    } catch (const std::out_of_range&) {
-      packet.size = -1;
-    }
+  std::optional<CompilerGreeting> greeting;
+  try {
+    if (packet.size > 0) greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});
+  } catch (const Error&) { // it is no greeting
   }
+  if (greeting && greeting->error) throw *greeting->error;
+  if (greeting) return greeting->version;
   child.kill_group();
   const auto exit = child.wait(std::chrono::seconds{5});
   cannot_start(setup.command.front() + " said nothing that was expected" +

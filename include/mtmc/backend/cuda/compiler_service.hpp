@@ -9,13 +9,17 @@
 #include <mtmc/backend/cuda/compiler_protocol.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/backend/cuda/precompiled_headers.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/open_broker.hpp>
 #include <mtmc/support/process/child_process.hpp>
 #include <mtmc/support/process/packet_socket.hpp>
+#include <mtmc/support/process/process_exit.hpp>
 #include <mtmc/support/process/program_roles.hpp>
+
+#include <climits>
 
 #include <algorithm>
 #include <array>
@@ -63,7 +67,7 @@ public:
       compiler_ = std::make_unique<Nvrtc>(library, toolkit, driver_version);
       headers_ = std::make_unique<PrecompiledHeaders>(*compiler_, folder_);
     } catch (const Error& error) {
-      (void)send_packet(socket_, to_bytes(CompilerGreeting{{}, error}).substr(0, longest_compiler_packet));
+      (void)send_packet(socket_, to_bytes(CompilerGreeting{{}, error}));
       return;
     }
     if (!send_packet(socket_, to_bytes(CompilerGreeting{compiler_->version(), {}}))) return;

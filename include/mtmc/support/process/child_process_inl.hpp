@@ -73,6 +73,7 @@ MTMC_INLINE void ChildProcess::kill_group() noexcept {
 
 MTMC_INLINE void ChildProcess::kill_family() noexcept {
   if (pid_ > 0) mtmc::kill_family(pid_);
+  kill_group(); // where /proc cannot be read
 }
 
 MTMC_INLINE std::optional<ProcessExit> ChildProcess::wait(std::chrono::milliseconds deadline) noexcept {
@@ -88,8 +89,10 @@ MTMC_INLINE std::optional<ProcessExit> ChildProcess::wait(std::chrono::milliseco
 }
 
 MTMC_INLINE void ChildProcess::kill_all() noexcept {
-  kill_group();
-  if (leads_session_) kill_family();
+  if (leads_session_)
+    kill_family();
+  else
+    kill_group();
 }
 
 MTMC_INLINE void ChildProcess::end() noexcept {
