@@ -2,7 +2,6 @@
 // start kernel.
 
 #include <mtmc/core/json.hpp>
-#include <mtmc/cuda_profiled.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/observation/profile_grading.hpp>
 #include <mtmc/support/file_io.hpp>
@@ -105,8 +104,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_profiled(argc, argv)) return *code;
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Judges kernels against a task. Exit codes: 0 judged (whatever the verdicts), 2 bad usage or "
                "task, 3 broken "

@@ -104,7 +104,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Makes the kernels of task files faster and proves it. Exit codes: 0 done, 2 bad usage or "
                "task, 3 broken surroundings, 75 waiting for answers, 130 interrupted.",

@@ -9,7 +9,7 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// What `run_as_worker` needs to offer the backend "cpu". `attach_hooks` gives a task that was sent without
+/// What `play_role` needs to offer the backend "cpu". `attach_hooks` gives a task that was sent without
 /// its hooks the hooks of its name; without it tasks with hooks are refused.
 [[nodiscard]] WorkerBackends cpu_worker(std::function<void(Task&)> attach_hooks = {});
 

@@ -1,21 +1,25 @@
 #pragma once
-/// How a program lets counters be read of its kernels: one line at the start of `main`.
+/// The program that Nsight Compute watches, so that counters of kernels can be read.
 
-#include <mtmc/requirements.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #include <optional>
 
 namespace mtmc::inline MTMC_ABI {
 
-/// To be called at the start of `main`, before anything else that matters:
+/// What a program must be able to play for `CudaBackend::profile`, which has this very program started so by
+/// Nsight Compute ("--mtmc-profiled" and a folder): it runs the kernel whose job lies in that folder.
+/// `play_role(argc, argv, cuda_worker())` plays it, too; a program that is no worker says
 ///
-///     if (auto code = mtmc::run_as_profiled(argc, argv)) return *code;
-///
-/// If `argv[1]` is "--mtmc-profiled" this process was started by Nsight Compute for `CudaBackend::profile`:
-/// it runs the kernel whose job lies in the folder `argv[2]`, and the answer is the exit code. Otherwise
-/// nothing happens but that `CudaBackend::profile` may from now on have this very program started so, and
-/// there is no answer. Never throws.
-[[nodiscard]] std::optional<int> run_as_profiled(int argc, const char* const* argv);
+///     if (const auto code = mtmc::play_role(argc, argv, {mtmc::cuda_profiled_role()})) return *code;
+[[nodiscard]] ProgramRole cuda_profiled_role();
+
+[[deprecated(
+    "run_as_profiled is a role of play_role(argc, argv, cuda_worker()) now; the old name works until "
+    "0.3")]] [[nodiscard]] inline std::optional<int>
+run_as_profiled(int argc, const char* const* argv) {
+  return play_role(argc, argv, {cuda_profiled_role()});
+}
 
 } // namespace mtmc
 

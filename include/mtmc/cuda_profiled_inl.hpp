@@ -6,12 +6,14 @@
 #include <mtmc/cuda_profiled.hpp>
 
 #include <cstddef>
+#include <cstdio>
 #include <exception>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 namespace detail {
@@ -47,27 +49,33 @@ inline RunStatus run_profiled_job(const std::string& folder) {
   return backend.run(program, job.plan, Deadline::max());
 }
 
-} // namespace detail
-
-MTMC_INLINE std::optional<int> run_as_profiled(int argc, const char* const* argv) {
-  if (argc < 3 || argv == nullptr || argv[1] == nullptr || detail::profiled_argument != argv[1]) {
-    detail::opted_in_as_profiled() = true;
-    return std::nullopt;
+/// The exit code; what went wrong is left in the folder.
+inline int play_profiled(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) {
+    std::fprintf(stderr, "%s is how mtmc's CUDA backend has a kernel run under Nsight Compute\n",
+                 profiled_argument.data());
+    return 2;
   }
-  const std::string folder = argv[2];
+  const std::string& folder = arguments.front();
   std::string failure;
   try {
-    failure = detail::run_profiled_job(folder).message;
+    failure = run_profiled_job(folder).message;
   } catch (const std::exception& error) {
     failure = error.what();
   }
   if (failure.empty()) return 0;
   try {
-    write_file_atomic(detail::failure_file(folder), failure);
+    write_file_atomic(failure_file(folder), failure);
   } catch (const std::exception&) {
     // The exit code has to do.
   }
   return 1;
+}
+
+} // namespace detail
+
+MTMC_INLINE ProgramRole cuda_profiled_role() {
+  return {std::string(detail::profiled_argument), detail::play_profiled};
 }
 
 } // namespace mtmc

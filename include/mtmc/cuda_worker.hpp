@@ -9,9 +9,9 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// What `run_as_worker` needs to offer the backend "cuda". Neither driver nor GPU is needed before it is
-/// asked for. `attach_hooks` gives a task that was sent without its hooks the hooks of its name; without it
-/// tasks with hooks are refused.
+/// What `play_role` needs to offer the backend "cuda", with its compiler process and with what Nsight Compute
+/// watches. Neither driver nor GPU is needed before it is asked for. `attach_hooks` gives a task that was
+/// sent without its hooks the hooks of its name; without it tasks with hooks are refused.
 [[nodiscard]] WorkerBackends cuda_worker(std::function<void(Task&)> attach_hooks = {});
 
 } // namespace mtmc

@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/compiled.hpp>
+#include <mtmc/cuda_profiled.hpp>
 #include <mtmc/cuda_worker.hpp>
 #include <mtmc/evaluator/worker/worker_server.hpp>
 
@@ -11,7 +12,9 @@
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE WorkerBackends cuda_worker(std::function<void(Task&)> attach_hooks) {
-  return worker_backends<CudaBackend>(std::move(attach_hooks));
+  auto backends = worker_backends<CudaBackend>(std::move(attach_hooks));
+  backends.entries.front().roles.push_back(cuda_profiled_role());
+  return backends;
 }
 
 } // namespace mtmc

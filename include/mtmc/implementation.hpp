@@ -36,6 +36,7 @@
 #include <mtmc/backend/cpu/cpu_toolchain_inl.hpp>
 #include <mtmc/backend/cpu/runner_inl.hpp>
 #include <mtmc/backend/cuda/compiler_process_inl.hpp>
+#include <mtmc/backend/cuda/compiler_protocol_inl.hpp>
 #include <mtmc/backend/cuda/cuda_backend_inl.hpp>
 #include <mtmc/backend/cuda/cuda_compiler_inl.hpp>
 #include <mtmc/backend/cuda/profiler_inl.hpp>
@@ -48,6 +49,7 @@
 #include <mtmc/core/action_inl.hpp>
 #include <mtmc/core/json_fields_inl.hpp>
 #include <mtmc/core/json_inl.hpp>
+#include <mtmc/core/json_message_inl.hpp>
 #include <mtmc/cpu_evaluator_inl.hpp>
 #include <mtmc/cpu_worker_inl.hpp>
 #include <mtmc/cuda_evaluator_inl.hpp>
@@ -92,12 +94,14 @@
 #include <mtmc/policy/policy_card_inl.hpp>
 #include <mtmc/policy/rules_inl.hpp>
 #include <mtmc/report/terminal_inl.hpp>
-#include <mtmc/support/child_process_inl.hpp>
 #include <mtmc/support/expression_inl.hpp>
 #include <mtmc/support/file_io_inl.hpp>
 #include <mtmc/support/npy_inl.hpp>
-#include <mtmc/support/spawn_inl.hpp>
-#include <mtmc/support/subprocess_inl.hpp>
+#include <mtmc/support/process/child_process_inl.hpp>
+#include <mtmc/support/process/process_exit_inl.hpp>
+#include <mtmc/support/process/process_family_inl.hpp>
+#include <mtmc/support/process/spawn_inl.hpp>
+#include <mtmc/support/process/subprocess_inl.hpp>
 #include <mtmc/support/temporary_folder_inl.hpp>
 #include <mtmc/task/launch_lines_inl.hpp>
 #include <mtmc/task/validate_task_inl.hpp>

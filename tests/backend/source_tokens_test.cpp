@@ -5,7 +5,7 @@
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/source_tokens.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

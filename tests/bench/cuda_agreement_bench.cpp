@@ -38,7 +38,7 @@ double judged_seconds(mtmc::CudaEvaluator& evaluator, const bench::NamedKernel& 
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Times of CUDA kernels as the judge sees them, and the kernels for others to time"};
   app.add_option("--output", arguments.output, "folder for kernels.json and the binaries");

@@ -92,14 +92,14 @@ void report(const detail::CudaCompiler& compiler, const std::string& headers) {
 
 int main(int argc, char** argv) {
   const std::vector<ProgramRole> roles{detail::cuda_compiler_role()};
-  int code = 0;
-  if (argc > 1 && detail::play_role(argc, argv, roles, code)) return code;
+  if (argc > 1)
+    if (const auto code = play_role(argc, argv, roles)) return *code;
   try {
     auto begin = std::chrono::steady_clock::now();
     // Nobody has offered a process yet.
     const detail::CudaCompiler here({}, "sm_90a");
     std::printf("%s opened in this process in %.1f ms", here.version().c_str(), 1e3 * seconds_since(begin));
-    (void)detail::play_role(argc, argv, roles, code);
+    detail::offer_roles(roles);
     begin = std::chrono::steady_clock::now();
     const detail::CudaCompiler apart({}, "sm_90a");
     std::printf(", its own process started in %.1f ms\n", 1e3 * seconds_since(begin));

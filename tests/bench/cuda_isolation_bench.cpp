@@ -101,7 +101,7 @@ int run() {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   try {
     return run();
   } catch (const std::exception& error) {

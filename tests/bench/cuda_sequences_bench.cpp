@@ -111,7 +111,7 @@ void run(const std::string& title, const mtmc::Task& task, const mtmc::ReplaySeq
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Hand-made CUDA sequences through the loop"};
   app.add_option("--only", arguments.only, "the sequence of one task")

@@ -171,7 +171,7 @@ int run(const Arguments& arguments) {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cuda_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cuda_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Seconds per CUDA candidate"};
   app.add_option("--output", arguments.output, "folder for candidates.json");

@@ -353,7 +353,7 @@ int main(int argc, char** argv) {
   // a leak.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 17);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 17);
-  if (const auto code = mtmc::run_as_worker(argc, argv, mtmc::cpu_worker())) return *code;
+  if (const auto code = mtmc::play_role(argc, argv, mtmc::cpu_worker())) return *code;
   Arguments arguments;
   CLI::App app{"Whether judging many candidates in a row leaks anything"};
   app.add_option("--candidates", arguments.candidates, "Candidates in a row")->check(CLI::PositiveNumber);

@@ -21,7 +21,7 @@
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <CLI/CLI.hpp>

@@ -16,7 +16,7 @@
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/process/child_process.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
 #include <CLI/CLI.hpp>

@@ -9,7 +9,7 @@
 #include <mtmc/launcher/launcher.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 

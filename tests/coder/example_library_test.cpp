@@ -6,8 +6,8 @@
 #include <mtmc/coder/example_library.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/stopwatch.hpp>
-#include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 

@@ -1,7 +1,7 @@
 // The built-in examples in Triton, run by Python where it has PyTorch and Triton: on a GPU, or interpreted.
 #include <mtmc/core/json.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

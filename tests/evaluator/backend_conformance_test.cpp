@@ -3,8 +3,8 @@
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/core/any.hpp>
 #include <mtmc/evaluator/backend_conformance.hpp>
-#include <mtmc/support/forked_call.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/support/process/forked_call.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,9 +5,9 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/shared_library.hpp>
 #include <mtmc/support/stopwatch.hpp>
-#include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
 // Worker processes under fire: killed at any moment, and left alone by their host.
 #include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/support/process/child_process.hpp>
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <mtmc/evaluator/worker/worker_verdicts.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
@@ -385,15 +385,24 @@ TEST_CASE("nothing is left behind: no process, no descriptor, no file") {
   CHECK(::rmdir(folder.path().c_str()) == 0); // as only an empty folder can be
 }
 
-TEST_CASE("a program that has called run_as_worker is its own worker; no other is ever started again") {
+TEST_CASE("a program whose main begins with play_role is its own worker; no other is ever started again") {
   const auto host = run_process({.arguments = {program, "host"}});
   CHECK(host.succeeded());
   CHECK(host.output == "correct\n");
   const auto stranger = run_process({.arguments = {program, "stranger"}});
   CHECK(stranger.code == 1);
   CHECK(stranger.output.find("mtmc.worker.001") != std::string::npos);
-  CHECK(stranger.output.find("install mtmc-worker, or name a worker's command") != std::string::npos);
-  CHECK(stranger.output.find("run_as_worker") != std::string::npos);
+  CHECK(stranger.output.find("Install mtmc-worker or name a program") != std::string::npos);
+  CHECK(stranger.output.find("play_role") != std::string::npos);
+}
+
+TEST_CASE(
+    "the same line plays what a backend starts its program as, and a worker offers that to its backend") {
+  const auto helper = run_process({.arguments = {program, "--fake-helper", "a", "b"}});
+  CHECK(helper.code == 7);
+  CHECK(helper.output == "2\n");
+  WorkerEvaluator evaluator{fake_workers()};
+  CHECK(judge(evaluator, "helped").correct());
 }
 
 TEST_CASE("an installed mtmc-worker is found in the search path") {

@@ -54,6 +54,9 @@ std::shared_ptr<fake::World> world() {
   world->kernels["memory"] = {[](const Call&) { throw std::bad_alloc{}; }};
   world->kernels["throw"] = {[](const Call&) { throw std::runtime_error("no error of ours"); }};
   world->kernels["lost"] = {rows, 1e-3, 0.02, mtmc::RunOutcome::device_lost};
+  world->kernels["helped"] = {[](const Call& call) {
+    if (!mtmc::detail::own_program("--fake-helper").empty()) rows(call);
+  }};
   world->kernels["print"] = {[](const Call& call) {
     std::printf("{\"type\":\"evaluation\",\"request\":2,\"evaluation\":{\"verdict\":\"correct\"}}\n");
     std::fflush(stdout);
@@ -68,6 +71,12 @@ public:
   static constexpr std::string_view name = "fake";
   explicit Backend(std::shared_ptr<fake::World> shared, std::int64_t spent_after = 0)
       : fake::Backend(shared), world_(std::move(shared)), spent_after_(spent_after) {}
+  [[nodiscard]] static mtmc::ProgramRole role() {
+    return {"--fake-helper", [](const std::vector<std::string>& rest) {
+              std::printf("%zu\n", rest.size());
+              return 7;
+            }};
+  }
   [[nodiscard]] static Backend from_json(const nlohmann::json& options) {
     return Backend{world(), options.value("spent_after", std::int64_t{0})};
   }
@@ -109,7 +118,7 @@ int main(int argc, char** argv) {
   try {
     if (role == "stranger") return host("honest");
     const auto backends = mtmc::worker_backends<Backend, Plain>(attach_hooks);
-    if (const auto code = mtmc::run_as_worker(argc, argv, backends)) return *code;
+    if (const auto code = mtmc::play_role(argc, argv, backends)) return *code;
     return host(role == "hang" ? "hang" : "honest");
   } catch (const mtmc::Error& error) {
     std::printf("%s\n", error.what());

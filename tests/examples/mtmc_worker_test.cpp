@@ -2,7 +2,7 @@
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

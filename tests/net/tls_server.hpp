@@ -1,9 +1,9 @@
 #pragma once
 /// An HTTPS server that nobody here wrote: the `openssl` program with a certificate made on the spot.
 
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/device_lock.hpp>
+#include <mtmc/support/process/child_process.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

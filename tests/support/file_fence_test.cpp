@@ -1,7 +1,7 @@
 // What a process behind a fence can open, and that others go on as before.
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 #include "engine.hpp"
 
 #include <mtmc/mtmc.hpp>
-#include <mtmc/support/program_roles.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #define EXPORTED extern "C" [[gnu::visibility("default")]]
 

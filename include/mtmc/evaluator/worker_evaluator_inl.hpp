@@ -5,6 +5,7 @@
 #include <mtmc/evaluator/worker/worker_pool.hpp>
 #include <mtmc/evaluator/worker_entry.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -41,8 +42,8 @@ namespace detail {
 /// What to start. Throws `Error` (`mtmc.worker.001`).
 [[nodiscard]] inline std::vector<std::string> worker_command(const WorkerOptions& options) {
   if (!options.command.empty()) return options.command;
-  // The link leads to this very program, even if its file has been replaced or removed since.
-  if (opted_in_as_worker()) return {"/proc/self/exe", std::string(worker_argument)};
+  if (auto program = own_program(worker_argument); !program.empty())
+    return {std::move(program), std::string(worker_argument)};
   std::string looked;
   for (const auto& folder : worker_folders(options.search_path)) {
     auto program = folder + "/mtmc-worker";
@@ -52,7 +53,7 @@ namespace detail {
   throw Error(error_id::worker_not_found,
               looked.empty() ? "there is no folder in which to look for mtmc-worker"
                              : "there is no mtmc-worker in " + looked,
-              "Let this program be its own worker (call mtmc::run_as_worker at the start of main), install "
+              "Let this program be its own worker (call mtmc::play_role at the start of main), install "
               "mtmc-worker, or name a worker's command")
       .about("WorkerOptions::command");
 }

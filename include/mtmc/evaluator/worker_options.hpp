@@ -16,8 +16,8 @@ namespace mtmc::inline MTMC_ABI {
 struct WorkerOptions {
   /// The program to run and its arguments, `{"mtmc-worker"}` or `{"ssh", "node", "mtmc-worker"}`: it must
   /// speak the protocol of evaluator/worker/worker_protocol.hpp on its standard input and output. Empty: this
-  /// very program, if it has called `run_as_worker`; else an installed `mtmc-worker`, from the prefix these
-  /// headers are installed in or from `search_path`.
+  /// very program, if its `main` begins with `play_role`; else an installed `mtmc-worker`, from the prefix
+  /// these headers are installed in or from `search_path`.
   std::vector<std::string> command{};
   /// Folders, separated by colons, in which an installed `mtmc-worker` is looked for. The environment of the
   /// host is never read.

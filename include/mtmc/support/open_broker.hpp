@@ -4,7 +4,7 @@
 /// may have.
 
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/packet_socket.hpp>
+#include <mtmc/support/process/packet_socket.hpp>
 
 #include <algorithm>
 #include <array>

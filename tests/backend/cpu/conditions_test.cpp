@@ -1,7 +1,7 @@
 // What others do meanwhile: the system's text, a machine without counters, a real busy process.
 #include <mtmc/backend/cpu/conditions.hpp>
 #include <mtmc/core/backend_abilities.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/process/child_process.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 

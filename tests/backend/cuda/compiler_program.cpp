@@ -11,9 +11,8 @@
 
 int main(int argc, char** argv) {
   using namespace mtmc;
-  if (int code = 0; std::string(argc > 1 ? argv[1] : "") != "stranger" &&
-                    detail::play_role(argc, argv, {detail::cuda_compiler_role()}, code))
-    return code;
+  if (std::string(argc > 1 ? argv[1] : "") != "stranger")
+    if (const auto code = play_role(argc, argv, {detail::cuda_compiler_role()})) return *code;
   try {
     const detail::CudaCompiler compiler({}, "sm_90a");
     Task task{.name = "task",

@@ -1,7 +1,7 @@
 // What a GPU's management library tells, read from one of our own making. Needs no GPU.
 #include <mtmc/backend/cuda/management.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

@@ -151,22 +151,23 @@ TEST_SUITE("counters of a CUDA kernel") {
     const TemporaryFolder folder;
     const std::string& path = folder.path();
     const std::vector<const char*> arguments{"program", "--mtmc-profiled", path.c_str()};
-    CHECK(run_as_profiled(3, arguments.data()) == 1);
+    const std::vector<ProgramRole> roles{cuda_profiled_role()};
+    CHECK(play_role(3, arguments.data(), roles) == 1);
     CHECK(read_file(failure_file(path)).find("job.json") != std::string::npos);
     // With a job it gets as far as the driver.
     CudaBackendOptions options;
     options.driver_library = "libno-such-driver.so.1";
     CHECK(write_job(path, options, compilation(), shared_plan(), 1 << 20, addresses).empty());
-    CHECK(run_as_profiled(3, arguments.data()) == 1);
+    CHECK(play_role(3, arguments.data(), roles) == 1);
     CHECK(read_file(failure_file(path)).find("libno-such-driver.so.1") != std::string::npos);
   }
 
   TEST_CASE("a program that was started otherwise goes on, and can be watched from then on") {
     Bench bench("for last; do :; done\necho \"$@\" > \"$last/failure\"\n");
     bench.options.program.clear();
-    CHECK(bench.profile().missing.find("run_as_profiled") != std::string::npos);
+    CHECK(bench.profile().missing.find("play_role") != std::string::npos);
     const std::vector<const char*> arguments{"program", "--other", "x"};
-    CHECK_FALSE(run_as_profiled(3, arguments.data()));
+    CHECK_FALSE(play_role(3, arguments.data(), {cuda_profiled_role()}));
     const auto said = bench.profile().missing;
     CHECK(said.find("/proc/self/exe") == std::string::npos);
     CHECK(said.find(" --mtmc-profiled ") != std::string::npos);

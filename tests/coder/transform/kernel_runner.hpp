@@ -3,8 +3,8 @@
 
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/shared_library.hpp>
-#include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 

@@ -1,7 +1,7 @@
 #include <mtmc/coder/transform/vector_math.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/shared_library.hpp>
-#include <mtmc/support/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <doctest/doctest.h>
 
@@ -88,22 +88,6 @@ TEST_CASE("what is no message is refused") {
   CHECK_THROWS_AS((void)parse_worker_line(std::string(100000, '[')), Error);
 }
 
-TEST_CASE("a stream is cut into lines wherever its pieces end") {
-  const std::string text = "one\n\ntwo\nthree\nrest";
-  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
-    detail::LineBuffer buffer;
-    std::vector<std::string> lines;
-    std::string line;
-    for (std::size_t at = 0; at < text.size(); at += piece) {
-      buffer.append(std::string_view(text).substr(at, piece));
-      while (buffer.next(line)) lines.push_back(line);
-    }
-    CHECK(lines == std::vector<std::string>{"one", "", "two", "three"});
-    CHECK(buffer.rest() == 4);
-    CHECK_FALSE(buffer.has_line());
-  }
-}
-
 TEST_CASE("errors and options survive the way") {
   const Error error("mtmc.task.002", "what", "remedy", "place");
   CHECK(std::string(worker_error(worker_error(error)).what()) == error.what());
@@ -168,7 +152,7 @@ TEST_CASE("the protocol's description is enough to write a worker in another lan
     task.compare = [](const auto&...) { return std::string(); };
     const auto error = error_of([&] { evaluator.prepare(task, {}); });
     CHECK(contains(error, "mtmc.worker.004"));
-    CHECK(contains(error, "run_as_worker"));
+    CHECK(contains(error, "play_role"));
   }
   CHECK(said == std::vector<std::string>{"judging rows", "judging rows", "judging other", "judging rows"});
 }

@@ -1,8 +1,8 @@
 #pragma once
 /// A language-model server that nobody here wrote, with a tiny random model, for tests: see start.py.
 
-#include <mtmc/support/child_process.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <algorithm>
 #include <charconv>

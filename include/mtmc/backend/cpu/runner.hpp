@@ -6,8 +6,8 @@
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/support/process/child_process.hpp>
 
 #include <algorithm>
 #include <array>

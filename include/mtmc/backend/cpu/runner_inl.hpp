@@ -8,9 +8,9 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/packet_socket.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/packet_socket.hpp>
 
 #include <algorithm>
 #include <array>

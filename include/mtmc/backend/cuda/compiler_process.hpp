@@ -4,10 +4,10 @@
 #include <mtmc/backend/cuda/compiler_protocol.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/child_process.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/spawn.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/spawn.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
@@ -23,7 +23,6 @@
 #include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>

@@ -6,12 +6,13 @@
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/packet_socket.hpp>
-#include <mtmc/support/spawn.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/packet_socket.hpp>
+#include <mtmc/support/process/spawn.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
@@ -27,7 +28,6 @@
 #include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -97,15 +97,13 @@ MTMC_INLINE std::string CompilerProcess::Process::greet(const CompilerProcessSet
   std::array<char, longest_compiler_packet> bytes{};
   ReceivedPacket packet;
   if (::poll(&watched, 1, patience) > 0) packet = receive_packet(socket.get(), bytes.data(), bytes.size());
-  if (packet.size > 0) {
-    try {
-      auto greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});
-      if (greeting.error) throw *greeting.error;
-      return greeting.version;
-    } catch (const std::out_of_range&) {
-      packet.size = -1;
-    }
+  std::optional<CompilerGreeting> greeting;
+  try {
+    if (packet.size > 0) greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});
+  } catch (const Error&) { // it is no greeting
   }
+  if (greeting && greeting->error) throw *greeting->error;
+  if (greeting) return greeting->version;
   child.kill_group();
   const auto exit = child.wait(std::chrono::seconds{5});
   cannot_start(setup.command.front() + " said nothing that was expected" +
@@ -171,14 +169,12 @@ MTMC_INLINE std::optional<NvrtcResult> CompilerProcess::ask(Process& process, co
   theirs.reset();
   // The process kills in time, unless it is in trouble itself.
   constexpr std::chrono::seconds patience{1};
-  const auto until = request.deadline > Clock::time_point::max() - patience
-                         ? Clock::time_point::max()
-                         : request.deadline + compiler_grace + patience;
+  const auto until = later_by(compiler_grace + patience, request.deadline);
   for (;;) {
     std::array<pollfd, 2> watched{{{status.get(), POLLIN, 0}, {stop.descriptor(), POLLIN, 0}}};
-    const int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
-    if (timeout > 0 || timeout == -1)
-      if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return std::nullopt;
+    const int timeout = poll_timeout(until);
+    if (timeout > 0 && ::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR)
+      return std::nullopt;
     if (timeout == 0) ++process.silences;
     if (timeout == 0 || request.stop.stop_requested()) {
       // Its end of the status socket is closed with this call, and that kills the compilation.
@@ -209,17 +205,21 @@ MTMC_INLINE NvrtcResult CompilerProcess::result_of(const NvrtcRequest& request, 
   };
   const auto limit = static_cast<std::uint64_t>(std::max<std::int64_t>(request.memory_bytes, 0));
   // Who gets no memory for its stack, or does not look whether it got any, is killed by a signal.
-  const bool nearly_all = limit > 0 && end.peak_memory > limit - limit / 8;
-  if (end.finished) {
+  const bool nearly_all = limit > 0 && end.exit.peak_memory > limit - limit / 8;
+  const auto ended = [&end](ProcessExit::Kind kind, int code) {
+    return end.exit.kind == kind && end.exit.code == code;
+  };
+  using enum ProcessExit::Kind;
+  if (end.exit.succeeded()) {
     result = read_result(content_of(answer));
     if (!result.compiled && !result.timed_out && !result.failure && says_so(result.log))
       result.failure = compiler_out_of_memory(request.memory_bytes);
-  } else if (end.exit_code == compiler_exit_out_of_memory || says_so(end.error_output) || nearly_all) {
+  } else if (ended(exited, compiler_exit_out_of_memory) || says_so(end.error_output) || nearly_all) {
     result.failure = compiler_out_of_memory(request.memory_bytes);
-  } else if (end.signal == SIGKILL) {
+  } else if (ended(signalled, SIGKILL)) {
     // By the system, which has no other reason.
     result.failure = compiler_out_of_memory(0);
-  } else if (end.signal == SIGXFSZ) {
+  } else if (ended(signalled, SIGXFSZ)) {
     result.failure = {Severity::error,
                       0,
                       0,
@@ -227,13 +227,10 @@ MTMC_INLINE NvrtcResult CompilerProcess::result_of(const NvrtcRequest& request, 
                       "Use smaller tables, and write less code",
                       {}};
   } else {
-    ProcessExit exit;
-    exit.kind = end.signal != 0 ? ProcessExit::Kind::signalled : ProcessExit::Kind::exited;
-    exit.code = end.signal != 0 ? end.signal : end.exit_code;
     result.failure = {Severity::error,
                       0,
                       0,
-                      "the compiler crashed on this kernel: it " + exit.text(),
+                      "the compiler crashed on this kernel: it " + end.exit.text(),
                       "Write it more simply: nest expressions, blocks and templates less deeply",
                       {}};
   }

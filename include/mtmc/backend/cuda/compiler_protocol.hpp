@@ -8,9 +8,13 @@
 /// packet socket. On that the compiler process sends one packet when the compilation has ended, whichever
 /// way. A socket that its other end has closed calls the compilation off; the end of the first socket ends
 /// the compiler process.
+///
+/// Packets and files hold one message each, a JSON object with texts behind it (core/json_message.hpp): a
+/// kernel's text and binary keep their bytes.
 
 #include <mtmc/backend/cuda/nvrtc.hpp>
-#include <mtmc/support/byte_fields.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/support/process/process_exit.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
@@ -29,7 +32,7 @@ inline constexpr std::string_view cuda_compiler_argument = "--mtmc-cuda-compiler
 /// Most bytes of a result: a candidate's text can ask for a binary of any size.
 inline constexpr std::uint64_t largest_compiler_result = std::uint64_t{256} << 20;
 /// Most bytes of a packet.
-inline constexpr std::size_t longest_compiler_packet = 4096;
+inline constexpr std::size_t longest_compiler_packet = 16384;
 /// The gentle end comes at the deadline, the other one so much later.
 inline constexpr std::chrono::milliseconds compiler_grace{250};
 
@@ -44,156 +47,31 @@ struct CompilerGreeting {
 
 /// How the process of one compilation ended.
 struct CompilerEnd {
-  /// It wrote a result and exited.
-  bool finished = false;
   /// It was still at work after its deadline.
   bool timed_out = false;
-  /// Signal that killed it, otherwise 0.
-  int signal = 0;
-  int exit_code = 0;
-  /// Most resident bytes.
-  std::uint64_t peak_memory = 0;
+  /// With code 0 it wrote a result.
+  ProcessExit exit{};
   /// The end of what it wrote to its standard error.
   std::string error_output{};
 };
 
-inline void write_fields(ByteFieldWriter& to, const Error& error) {
-  to.text(error.id());
-  to.text(error.message());
-  to.text(error.remedy());
-  to.text(error.option());
-}
-[[nodiscard]] inline Error read_error(ByteFieldReader& from) {
-  const auto id = from.text();
-  const auto message = from.text();
-  const auto remedy = from.text();
-  return Error(id, message, remedy).about(from.text());
-}
-
-[[nodiscard]] inline std::string to_bytes(const CompilerGreeting& greeting) {
-  ByteFieldWriter to;
-  to.text(greeting.version);
-  if (greeting.error) write_fields(to, *greeting.error);
-  return to.bytes();
-}
-[[nodiscard]] inline CompilerGreeting read_greeting(std::string_view bytes) {
-  ByteFieldReader from(bytes);
-  CompilerGreeting greeting{from.text(), {}};
-  if (greeting.version.empty()) greeting.error = read_error(from);
-  return greeting;
-}
-
-[[nodiscard]] inline std::string to_bytes(const CompilerEnd& end) {
-  ByteFieldWriter to;
-  to.number(end.finished ? 1 : 0);
-  to.number(end.timed_out ? 1 : 0);
-  to.number(static_cast<std::uint64_t>(end.signal));
-  to.number(static_cast<std::uint64_t>(end.exit_code));
-  to.number(end.peak_memory);
-  to.text(end.error_output);
-  return to.bytes();
-}
-[[nodiscard]] inline CompilerEnd read_end(std::string_view bytes) {
-  ByteFieldReader from(bytes);
-  CompilerEnd end;
-  end.finished = from.number() != 0;
-  end.timed_out = from.number() != 0;
-  end.signal = static_cast<int>(from.number());
-  end.exit_code = static_cast<int>(from.number());
-  end.peak_memory = from.number();
-  end.error_output = from.text();
-  return end;
-}
-
+[[nodiscard]] std::string to_bytes(const CompilerGreeting& greeting);
+[[nodiscard]] std::string to_bytes(const CompilerEnd& end);
 /// All of a request but its stop token. Both processes have the same clock.
-[[nodiscard]] inline std::string to_bytes(const NvrtcRequest& request) {
-  ByteFieldWriter to;
-  const auto texts = [&](const std::vector<std::string>& all) {
-    to.number(all.size());
-    for (const auto& one : all) to.text(one);
-  };
-  to.text(request.source);
-  to.text(request.name);
-  to.number(request.headers.size());
-  for (const auto& header : request.headers) {
-    to.text(header.name);
-    to.text(header.text);
-  }
-  texts(request.options);
-  to.text(request.precompilable);
-  texts(request.entries);
-  to.number(static_cast<std::uint64_t>(request.deadline.time_since_epoch().count()));
-  to.number(static_cast<std::uint64_t>(request.memory_bytes));
-  to.number(request.landlock ? 1 : 0);
-  return to.bytes();
-}
-[[nodiscard]] inline NvrtcRequest read_request(std::string_view bytes) {
-  ByteFieldReader from(bytes);
-  const auto texts = [&] {
-    std::vector<std::string> all(from.count());
-    for (auto& one : all) one = from.text();
-    return all;
-  };
-  NvrtcRequest request;
-  request.source = from.text();
-  request.name = from.text();
-  request.headers.resize(from.count());
-  for (auto& header : request.headers) {
-    header.name = from.text();
-    header.text = from.text();
-  }
-  request.options = texts();
-  request.precompilable = from.text();
-  request.entries = texts();
-  using Clock = std::chrono::steady_clock;
-  request.deadline = Clock::time_point(Clock::duration(static_cast<Clock::rep>(from.number())));
-  request.memory_bytes = static_cast<std::int64_t>(from.number());
-  request.landlock = from.number() != 0;
-  return request;
-}
-
+[[nodiscard]] std::string to_bytes(const NvrtcRequest& request);
 /// What a compilation gave: a result, or the error it threw.
-[[nodiscard]] inline std::string to_bytes(const NvrtcResult& result) {
-  ByteFieldWriter to;
-  to.number(0);
-  to.number(result.compiled ? 1 : 0);
-  to.number(result.timed_out ? 1 : 0);
-  to.number(result.failure ? 1 : 0);
-  if (result.failure) {
-    to.text(result.failure->message);
-    to.text(result.failure->remedy);
-  }
-  to.text(result.log);
-  to.text(result.cubin);
-  to.text(result.ptx);
-  to.number(result.lowered.size());
-  for (const auto& name : result.lowered) to.text(name);
-  return to.bytes();
-}
-[[nodiscard]] inline std::string to_bytes(const Error& error) {
-  ByteFieldWriter to;
-  to.number(1);
-  write_fields(to, error);
-  return to.bytes();
-}
+[[nodiscard]] std::string to_bytes(const NvrtcResult& result);
+[[nodiscard]] std::string to_bytes(const Error& error);
+
+// The ways back throw `Error` (`mtmc.json.001`) for what is none of these.
+[[nodiscard]] CompilerGreeting read_greeting(std::string_view bytes);
+[[nodiscard]] CompilerEnd read_end(std::string_view bytes);
+[[nodiscard]] NvrtcRequest read_request(std::string_view bytes);
 /// Throws the `Error` if it was one.
-[[nodiscard]] inline NvrtcResult read_result(std::string_view bytes) {
-  ByteFieldReader from(bytes);
-  if (from.number() != 0) throw read_error(from);
-  NvrtcResult result;
-  result.compiled = from.number() != 0;
-  result.timed_out = from.number() != 0;
-  if (from.number() != 0) {
-    auto& failure = result.failure.emplace();
-    failure.message = from.text();
-    failure.remedy = from.text();
-  }
-  result.log = from.text();
-  result.cubin = from.text();
-  result.ptx = from.text();
-  result.lowered.resize(from.count());
-  for (auto& name : result.lowered) name = from.text();
-  return result;
-}
+[[nodiscard]] NvrtcResult read_result(std::string_view bytes);
 
 } // namespace mtmc::detail
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/backend/cuda/compiler_protocol_inl.hpp>
+#endif

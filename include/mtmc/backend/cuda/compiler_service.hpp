@@ -9,13 +9,17 @@
 #include <mtmc/backend/cuda/compiler_protocol.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/backend/cuda/precompiled_headers.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/open_broker.hpp>
-#include <mtmc/support/packet_socket.hpp>
-#include <mtmc/support/program_roles.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/packet_socket.hpp>
+#include <mtmc/support/process/process_exit.hpp>
+#include <mtmc/support/process/program_roles.hpp>
+
+#include <climits>
 
 #include <algorithm>
 #include <array>
@@ -63,7 +67,7 @@ public:
       compiler_ = std::make_unique<Nvrtc>(library, toolkit, driver_version);
       headers_ = std::make_unique<PrecompiledHeaders>(*compiler_, folder_);
     } catch (const Error& error) {
-      (void)send_packet(socket_, to_bytes(CompilerGreeting{{}, error}).substr(0, longest_compiler_packet));
+      (void)send_packet(socket_, to_bytes(CompilerGreeting{{}, error}));
       return;
     }
     if (!send_packet(socket_, to_bytes(CompilerGreeting{compiler_->version(), {}}))) return;
@@ -90,15 +94,12 @@ private:
   /// Waits for the next thing to happen. False at the end of the conversation.
   [[nodiscard]] bool serve() {
     auto until = Clock::time_point::max();
-    bool blind = false;
+    int longest = INT_MAX;
     for (const auto& running : running_) {
       until = std::min(until, running.until);
-      blind = blind || !running.exit;
+      if (!running.exit) longest = ChildProcess::blind_interval;
     }
-    int timeout = until == Clock::time_point::max() ? -1 : poll_timeout(until);
-    if (blind && (timeout < 0 || timeout > ChildProcess::blind_interval))
-      timeout = ChildProcess::blind_interval;
-    return !look(timeout) || take_request();
+    return !look(poll_timeout(until, longest)) || take_request();
   }
 
   /// Waits so many milliseconds, and ends what has ended, is late or is not wanted any more. Whether there is
@@ -116,7 +117,7 @@ private:
       auto& running = running_[i];
       const bool unwanted = watched[2 + 2 * i].revents != 0;
       const bool late = Clock::now() >= running.until;
-      if (unwanted || late || has_ended(running)) end(running, late);
+      if (unwanted || late || has_ended(running.pid)) end(running, late);
     }
     std::erase_if(running_, [](const Running& running) { return running.pid < 0; });
     return watched[0].revents != 0;
@@ -144,14 +145,12 @@ private:
     Running running;
     running.status = std::move(status);
     running.error_output.reset(::memfd_create("compiler-errors", MFD_CLOEXEC));
-    running.until = request.deadline > Clock::time_point::max() - compiler_grace
-                        ? Clock::time_point::max()
-                        : request.deadline + compiler_grace;
+    running.until = later_by(compiler_grace, request.deadline);
     const pid_t parent = ::getpid();
     running.pid = ::fork();
     if (running.pid == 0) compile(request, result_file, running.error_output.get(), parent);
     if (running.pid < 0) return;
-    running.exit.reset(static_cast<int>(::syscall(SYS_pidfd_open, running.pid, 0)));
+    running.exit = exit_descriptor_of(running.pid);
     running_.push_back(std::move(running));
   }
 
@@ -222,27 +221,13 @@ private:
     return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
 
-  [[nodiscard]] static bool has_ended(const Running& running) {
-    siginfo_t info{};
-    const int result = ::waitid(P_PID, static_cast<id_t>(running.pid), &info, WEXITED | WNOHANG | WNOWAIT);
-    return result != 0 || info.si_pid != 0;
-  }
-
   /// Kills it if it has not ended, and tells how it ended whoever still wants to know.
   static void end(Running& running, bool late) {
     CompilerEnd told;
-    told.timed_out = late && !has_ended(running);
+    told.timed_out = late && !has_ended(running.pid);
     ::kill(running.pid, SIGKILL);
-    int status = 0;
-    rusage usage{};
-    pid_t reaped = -1;
-    do reaped = ::wait4(running.pid, &status, 0, &usage);
-    while (reaped < 0 && errno == EINTR);
+    told.exit = reap_child(running.pid, 0);
     running.pid = -1;
-    if (WIFSIGNALED(status)) told.signal = WTERMSIG(status);
-    if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
-    told.finished = reaped > 0 && WIFEXITED(status) && told.exit_code == 0;
-    told.peak_memory = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
     constexpr std::size_t max_error_output = 512;
     told.error_output = content_of(running.error_output.get());
     if (told.error_output.size() > max_error_output)

@@ -13,7 +13,7 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/file_fence.hpp>
-#include <mtmc/support/program_roles.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -132,10 +132,10 @@ MTMC_INLINE std::string CudaCompiler::toolkit_of(const CudaBackendOptions& optio
 }
 
 MTMC_INLINE std::vector<std::string> CudaCompiler::compiler_command(const CudaBackendOptions& options) {
-  if (!options.compiler_command.empty() || !offered_roles().has(cuda_compiler_argument))
-    return options.compiler_command;
-  // The link leads to this very program, even if its file has been replaced or removed since.
-  return {"/proc/self/exe"};
+  if (!options.compiler_command.empty()) return options.compiler_command;
+  auto program = own_program(cuda_compiler_argument);
+  if (program.empty()) return {};
+  return {std::move(program)};
 }
 
 MTMC_INLINE void CudaCompiler::read_entries(const NvrtcResult& compiled, CudaCompilation& result) {

@@ -32,7 +32,7 @@ struct CudaBackendOptions {
   /// Most compilations at once. At least 1.
   int parallel_compiles = 4;
   /// The program in whose process kernels are compiled, `{"mtmc-worker"}` say, or any other that calls
-  /// `run_as_worker` with `cuda_worker()` first of all. Empty: this very program, if it does so (in a worker
+  /// `play_role` with `cuda_worker()` first of all. Empty: this very program, if it does so (in a worker
   /// it always does); else this process itself, where a compilation ends only if the compiler asks now and
   /// then whether it shall go on, there is no limit on memory, and a crash of the compiler is one of this
   /// process.

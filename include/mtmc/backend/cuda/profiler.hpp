@@ -8,10 +8,9 @@
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/profile.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,8 +33,8 @@ namespace mtmc::inline MTMC_ABI {
 struct CudaProfilerOptions {
   /// Nsight Compute's `ncu`; empty = where a CUDA toolkit or its own package puts it, or in the PATH.
   std::string profiler{};
-  /// A program, with arguments, whose `main` begins with `run_as_profiled` (mtmc/cuda_profiled.hpp), as that
-  /// of `mtmc-worker` does; empty = this very program, if it has called that.
+  /// A program, with arguments, whose `main` begins with `play_role` and `cuda_worker()` or
+  /// `cuda_profiled_role()`, as that of `mtmc-worker` does; empty = this very program, if it does so.
   std::vector<std::string> program{};
   /// Where copies of the buffers are put, in a folder that is removed; most bytes of them.
   std::string temporary_folder = "/tmp";
@@ -50,9 +49,6 @@ namespace detail {
 
 /// What makes a program the one that is watched: its first argument, before the folder of its job.
 inline constexpr std::string_view profiled_argument = "--mtmc-profiled";
-
-/// Whether this program has said that it can be started so.
-[[nodiscard]] std::atomic<bool>& opted_in_as_profiled() noexcept;
 
 /// What the watched program is to run: all that `CudaProgram` and a plan need. A buffer argument's handle is
 /// the number of its file, from 1 on.

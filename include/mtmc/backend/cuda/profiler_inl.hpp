@@ -13,10 +13,10 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/profile.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/program_roles.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,11 +34,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-MTMC_INLINE std::atomic<bool>& opted_in_as_profiled() noexcept {
-  static std::atomic<bool> flag{false};
-  return flag;
-}
 
 MTMC_INLINE void visit_fields(JsonFields& visit, ProfiledJob& noun) {
   visit.required("options", noun.options);
@@ -105,10 +100,12 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
 /// The command that is watched; none if there is no such program.
 [[nodiscard]] inline std::vector<std::string> profiled_command(const CudaProfilerOptions& options) {
   if (!options.program.empty()) return options.program;
+  const auto program = own_program(profiled_argument);
+  if (program.empty()) return {};
   std::error_code failed;
-  // The path itself: in another process "/proc/self/exe" is another program.
-  auto self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
-  if (failed || !opted_in_as_profiled()) return {};
+  // Where the link leads to: another process starts it, whose own program it would name there.
+  auto self = std::filesystem::read_symlink(program, failed).string();
+  if (failed) return {};
   return {std::move(self)};
 }
 
@@ -118,8 +115,9 @@ MTMC_INLINE std::string write_job(const std::string& folder, const CudaBackendOp
   Profile profile;
   auto program = profiled_command(options);
   if (program.empty()) {
-    profile.missing = "there is no program for Nsight Compute to watch: call run_as_profiled at the start of "
-                      "main, or name mtmc-worker as the program (CudaProfilerOptions::program)";
+    profile.missing =
+        "there is no program for Nsight Compute to watch: call play_role with cuda_worker() at the start of "
+        "main, or name mtmc-worker as the program (CudaProfilerOptions::program)";
     return profile;
   }
   ProcessOptions process;

@@ -8,7 +8,7 @@
 #include <mtmc/evaluator/conformance/abilities.hpp>
 #include <mtmc/evaluator/conformance/probe.hpp>
 #include <mtmc/evaluator/conformance/report.hpp>
-#include <mtmc/support/forked_call.hpp>
+#include <mtmc/support/process/forked_call.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>

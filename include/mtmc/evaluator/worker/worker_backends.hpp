@@ -3,7 +3,7 @@
 
 #include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/task.hpp>
-#include <mtmc/support/program_roles.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #include <functional>
 #include <string>

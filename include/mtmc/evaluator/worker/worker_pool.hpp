@@ -10,8 +10,9 @@
 #include <mtmc/evaluator/worker/worker_verdicts.hpp>
 #include <mtmc/evaluator/worker_options.hpp>
 #include <mtmc/observation/validate_evaluation.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 #include <mtmc/version.hpp>
 
 #include <algorithm>

@@ -4,11 +4,14 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/process_session.hpp>
-#include <mtmc/support/spawn.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/line_stream.hpp>
+#include <mtmc/support/process/spawn.hpp>
 #include <mtmc/support/temporary_folder.hpp>
+
+#include <climits>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +25,6 @@
 #include <poll.h>
 #include <string>
 #include <string_view>
-#include <sys/ioctl.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -95,12 +97,12 @@ public:
     message["type"] = type;
     if (type != worker_message::hello) message["request"] = request;
     if (type == worker_message::hello) message["token"] = token_;
-    before_request_ = delivered_ + outgoing_.size() - sent_;
+    before_request_ = input_.end();
     send(std::move(message));
     return wait_for(wanted, request, deadline, interrupts);
   }
   /// Sends a message that has no answer, with the next thing that is sent or waited for.
-  void send(Json message) { outgoing_ += worker_line(std::move(message)); }
+  void send(Json message) { input_.add(worker_line(std::move(message))); }
 
   /// Waits until `wake` or `closing` is readable. What it says meanwhile can only be log; otherwise, or if it
   /// ends, the answer is why it is broken.
@@ -109,7 +111,8 @@ public:
       if (auto reply = take_lines({}, -1)) return std::move(reply->reason);
       if (auto broken = ended()) return broken;
       std::array<pollfd, 6> watched = this->watched(wake, closing);
-      if (::poll(watched.data(), watched.size(), blind_timeout(-1)) < 0) continue;
+      if (::poll(watched.data(), watched.size(), child_.exit_descriptor() < 0 ? blind_interval : -1) < 0)
+        continue;
       serve(watched);
       if (watched[4].revents != 0 || watched[5].revents != 0) return std::nullopt;
     }
@@ -120,11 +123,7 @@ public:
 
   /// Whether it has taken in any of what it was last asked. One that had not when it ended did not end
   /// because of that.
-  [[nodiscard]] bool has_read_request() const {
-    int unread = 0; // a pipe keeps what its reader left behind
-    if (!input_ || ::ioctl(input_.get(), FIONREAD, &unread) != 0) return true;
-    return delivered_ > before_request_ + static_cast<std::uint64_t>(unread);
-  }
+  [[nodiscard]] bool has_read_request() const { return input_.has_been_read_beyond(before_request_); }
 
   /// Says bye, and gives it a moment to clean up behind itself.
   void finish(std::chrono::milliseconds patience) {
@@ -132,10 +131,10 @@ public:
     const auto until = time_after(patience);
     while (child_.alive() && std::chrono::steady_clock::now() < until) {
       std::array<pollfd, 6> watched = this->watched(-1, -1);
-      if (::poll(watched.data(), watched.size(), blind_timeout(poll_timeout(until))) <= 0) continue;
+      if (::poll(watched.data(), watched.size(), poll_timeout(until, longest_poll())) <= 0) continue;
       serve(watched);
-      if (outgoing_.empty()) input_.reset();
-      if (!output_ && !error_) {
+      if (input_.done()) input_.close();
+      if (output_.ended() && error_.ended()) {
         (void)child_.wait(std::chrono::duration_cast<std::chrono::milliseconds>(
             std::max(until - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration{})));
         break;
@@ -146,10 +145,7 @@ public:
 
   /// Kills it and everything it started.
   void kill() noexcept {
-    if (child_.pid() < 0) return;
-    const auto session = child_.pid();
-    child_.kill_group();
-    kill_session(session);
+    child_.kill_family();
     (void)child_.wait(std::chrono::seconds{5});
   }
 
@@ -162,10 +158,16 @@ private:
     FileDescriptor child_input;
     FileDescriptor child_output;
     FileDescriptor child_error;
-    open_pipe(child_input, input_);
-    open_pipe(output_, child_output);
-    open_pipe(error_, child_error);
-    for (const auto* end : {&input_, &output_, &error_}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    FileDescriptor input;
+    FileDescriptor output;
+    FileDescriptor error;
+    open_pipe(child_input, input);
+    open_pipe(output, child_output);
+    open_pipe(error, child_error);
+    for (const auto* end : {&input, &output, &error}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    input_ = LineWriter(std::move(input));
+    output_ = LineReader(std::move(output), longest_worker_line);
+    error_ = StreamReader(std::move(error));
     return ChildProcess{
         {.arguments = setup_.command,
          .descriptors = {{child_input.get(), 0}, {child_output.get(), 1}, {child_error.get(), 2}},
@@ -190,12 +192,12 @@ private:
     for (;;) {
       if (auto reply = take_lines(wanted, request)) return std::move(*reply);
       if (auto reason = ended()) return broken(std::move(*reason));
-      const int timeout = poll_timeout(deadline);
+      const int timeout = poll_timeout(deadline, longest_poll());
       if (timeout == 0)
         return {
             cancelled ? WorkerReply::Kind::cancelled : WorkerReply::Kind::late, {}, "gave no answer in time"};
       std::array<pollfd, 6> watched = this->watched(interrupts.stop, interrupts.closing);
-      if (::poll(watched.data(), watched.size(), blind_timeout(timeout)) <= 0) continue;
+      if (::poll(watched.data(), watched.size(), timeout) <= 0) continue;
       serve(watched);
       if (watched[5].revents != 0) return {WorkerReply::Kind::closing, {}, {}};
       if (watched[4].revents != 0) {
@@ -208,50 +210,21 @@ private:
   }
 
   [[nodiscard]] std::array<pollfd, 6> watched(int wake, int closing) const {
-    return {{{output_.get(), POLLIN, 0},
-             {error_.get(), POLLIN, 0},
-             {outgoing_.empty() ? -1 : input_.get(), POLLOUT, 0},
+    return {{{output_.descriptor(), POLLIN, 0},
+             {error_.descriptor(), POLLIN, 0},
+             {input_.descriptor(), POLLOUT, 0},
              {child_.exit_descriptor(), POLLIN, 0},
              {wake, POLLIN, 0},
              {closing, POLLIN, 0}}};
   }
   /// Without a descriptor for its end it has to be looked at now and then.
-  [[nodiscard]] int blind_timeout(int timeout) const {
-    constexpr int interval = 50;
-    if (child_.exit_descriptor() >= 0) return timeout;
-    return timeout < 0 ? interval : std::min(timeout, interval);
-  }
+  static constexpr int blind_interval = 50;
+  [[nodiscard]] int longest_poll() const { return child_.exit_descriptor() < 0 ? blind_interval : INT_MAX; }
 
   void serve(const std::array<pollfd, 6>& watched) {
-    if (watched[0].revents != 0) read_output();
-    if (watched[1].revents != 0) read_error();
-    if (watched[2].revents != 0) write_input();
-  }
-
-  void read_output() {
-    if (const auto got = read(output_); got > 0) lines_.append({block_.data(), got});
-  }
-  void read_error() {
-    if (const auto got = read(error_); got > 0) keep_error_output({block_.data(), got});
-  }
-  /// Up to one block; 0 if there is nothing, and then the stream is closed at its end.
-  [[nodiscard]] std::size_t read(FileDescriptor& from) {
-    block_.resize(std::size_t{1} << 16);
-    const ssize_t got = from ? ::read(from.get(), block_.data(), block_.size()) : 0;
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) from.reset();
-    return got > 0 ? static_cast<std::size_t>(got) : 0;
-  }
-  void write_input() {
-    const ssize_t put = ::write(input_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
-    if (put > 0) {
-      sent_ += static_cast<std::size_t>(put);
-      delivered_ += static_cast<std::uint64_t>(put);
-    }
-    // A worker that does not listen any more is about to be seen to end.
-    if (put < 0 && errno != EAGAIN && errno != EINTR) sent_ = outgoing_.size();
-    if (sent_ < outgoing_.size()) return;
-    outgoing_.clear();
-    sent_ = 0;
+    if (watched[0].revents != 0) (void)output_.read();
+    if (watched[1].revents != 0) keep_error_output(error_.read());
+    if (watched[2].revents != 0) input_.write();
   }
 
   void keep_error_output(std::string_view text) {
@@ -263,8 +236,7 @@ private:
   /// The first complete line that is more than log: an answer, or what breaks the conversation.
   [[nodiscard]] std::optional<WorkerReply> take_lines(std::string_view wanted, std::int64_t request) {
     std::string line;
-    while (lines_.next(line)) {
-      if (line.size() > longest_worker_line) return broken("wrote a message of more than 64 MiB");
+    while (output_.next(line)) {
       try {
         auto message = parse_worker_line(line);
         if (text_of(message, "token") != token_)
@@ -289,7 +261,7 @@ private:
         return broken("wrote something that is not a message: " + excerpt(line));
       }
     }
-    if (lines_.rest() > longest_worker_line) return broken("wrote a message of more than 64 MiB");
+    if (output_.too_long()) return broken("wrote a message of more than 64 MiB");
     return std::nullopt;
   }
 
@@ -302,38 +274,30 @@ private:
 
   /// How it ended; nothing if it has not, or if there is a line to be taken yet.
   [[nodiscard]] std::optional<std::string> ended() {
-    if (child_.alive() && output_) return std::nullopt;
+    if (child_.alive() && !output_.ended()) return std::nullopt;
     // It may have closed its output on the way to its end, whose kind says more.
     constexpr int patience = 200;
     pollfd exit_of_child{child_.exit_descriptor(), POLLIN, 0};
     if (child_.alive()) (void)::poll(&exit_of_child, 1, patience);
-    const bool alive = child_.alive();
-    // Before it is reaped, because then its number may become another's.
-    if (!alive) kill_session(child_.pid());
     const auto exit = child_.wait(std::chrono::milliseconds{0});
-    for (auto got = read(output_); got > 0; got = read(output_)) lines_.append({block_.data(), got});
+    output_.read_rest();
     // What it said with its last breath counts.
-    if (lines_.has_line()) return std::nullopt;
-    for (auto got = read(error_); got > 0; got = read(error_)) keep_error_output({block_.data(), got});
+    if (output_.has_line()) return std::nullopt;
+    for (auto text = error_.read(); !text.empty(); text = error_.read()) keep_error_output(text);
     std::string text = exit ? exit->text() : "closed its output";
-    if (lines_.rest() > 0) text += " in the middle of a message";
+    if (output_.in_the_middle()) text += " in the middle of a message";
     return text;
   }
 
-  FileDescriptor input_;
-  FileDescriptor output_;
-  FileDescriptor error_;
+  LineWriter input_;
+  LineReader output_;
+  StreamReader error_;
   const WorkerSetup& setup_;
   std::string token_;
   TemporaryFolder folder_;
   ChildProcess child_;
-  std::string outgoing_;
-  std::size_t sent_ = 0;
-  /// Bytes written into its input so far, and as many as lie before the last request.
-  std::uint64_t delivered_ = 0;
+  /// Bytes of its input that lie before the last request.
   std::uint64_t before_request_ = 0;
-  LineBuffer lines_;
-  std::vector<char> block_;
   std::string error_output_;
   std::int64_t next_request_ = 0;
   bool leaving_ = false;

@@ -79,16 +79,14 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/core/json_message.hpp>
 #include <mtmc/support/os_random.hpp>
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace mtmc::inline MTMC_ABI {
 
@@ -111,49 +109,6 @@ inline constexpr std::string_view evaluation = "evaluation"; ///< worker: answer
 inline constexpr std::string_view error = "error";           ///< worker: answer to any request that failed
 inline constexpr std::string_view log = "log";               ///< worker: something worth knowing
 } // namespace worker_message
-
-namespace detail {
-
-inline constexpr const char* number_key = "$number";
-
-/// Replaces numbers that JSON cannot write by what stands for them.
-inline void mark_not_finite(Json& value) {
-  if (value.is_structured()) {
-    for (auto& item : value) mark_not_finite(item);
-  } else if (value.is_number_float()) {
-    const auto number = value.get<double>();
-    if (!std::isfinite(number))
-      value = Json{{number_key, std::isnan(number) ? "nan" : number > 0 ? "infinity" : "-infinity"}};
-  }
-}
-/// The way back.
-inline void unmark_not_finite(Json& value) {
-  if (!value.is_structured()) return;
-  if (value.is_object() && value.size() == 1) {
-    const auto only = value.begin();
-    if (only.key() == number_key && only->is_string()) {
-      constexpr double infinity = std::numeric_limits<double>::infinity();
-      const auto number = only->get<std::string>();
-      if (number == "nan") return void(value = std::numeric_limits<double>::quiet_NaN());
-      if (number == "infinity") return void(value = infinity);
-      if (number == "-infinity") return void(value = -infinity);
-    }
-  }
-  for (auto& item : value) unmark_not_finite(item);
-}
-
-/// A string of a message; empty if it is missing or none.
-[[nodiscard]] inline std::string text_of(const Json& message, const char* name) {
-  const auto found = message.find(name);
-  return found == message.end() || !found->is_string() ? std::string{} : found->get_ref<const std::string&>();
-}
-/// An integer of a message; -1 if it is missing or none.
-[[nodiscard]] inline std::int64_t integer_of(const Json& message, const char* name) {
-  const auto found = message.find(name);
-  return found == message.end() || !found->is_number_integer() ? -1 : found->get<std::int64_t>();
-}
-
-} // namespace detail
 
 /// A message as a line, with its line feed. Text that is not UTF-8 is mended with U+FFFD.
 [[nodiscard]] inline std::string worker_line(nlohmann::json message) {
@@ -182,58 +137,11 @@ inline void unmark_not_finite(Json& value) {
 }
 
 /// An error as part of a message, and back.
-[[nodiscard]] inline nlohmann::json worker_error(const Error& error) {
-  nlohmann::json text{
-      {"id", error.id()}, {"message", error.message()}, {"remedy", error.remedy()}, {"place", error.place()}};
-  if (!error.option().empty()) text["option"] = error.option();
-  if (error.category() != category_of(error.id())) text["category"] = to_string(error.category());
-  return text;
-}
-/// Reads an error from a message.
+[[nodiscard]] inline nlohmann::json worker_error(const Error& error) { return detail::error_to_json(error); }
 [[nodiscard]] inline Error worker_error(const nlohmann::json& error) {
   if (!error.is_object())
     return {error_id::worker_judge, "the worker reports an error without saying which", "See its log"};
-  auto id = detail::text_of(error, "id");
-  if (id.empty()) id = error_id::worker_judge;
-  const Error read(id, detail::text_of(error, "message"), detail::text_of(error, "remedy"),
-                   detail::text_of(error, "place"));
-  const auto category = parse_enum<ErrorCategory>(detail::text_of(error, "category"));
-  return read.about(detail::text_of(error, "option")).as(category.value_or(read.category()));
+  return detail::error_from_json(error, error_id::worker_judge);
 }
-
-namespace detail {
-
-/// Cuts a stream of bytes into lines.
-class LineBuffer {
-public:
-  void append(std::string_view bytes) { bytes_.append(bytes); }
-  /// Whether there is a line; then `line` is it, without its line feed.
-  [[nodiscard]] bool next(std::string& line) {
-    const auto end = bytes_.find('\n', searched_);
-    if (end == std::string::npos) {
-      searched_ = bytes_.size();
-      return false;
-    }
-    line.assign(bytes_, begin_, end - begin_);
-    begin_ = searched_ = end + 1;
-    // What has been read is thrown away now and then, not with every line.
-    if (begin_ == bytes_.size() || begin_ > std::size_t{1} << 20) {
-      bytes_.erase(0, begin_);
-      begin_ = searched_ = 0;
-    }
-    return true;
-  }
-  /// Whether `next` would give a line.
-  [[nodiscard]] bool has_line() const noexcept { return bytes_.find('\n', searched_) != std::string::npos; }
-  /// Bytes of the line that has not ended yet (and of lines not taken).
-  [[nodiscard]] std::size_t rest() const noexcept { return bytes_.size() - begin_; }
-
-private:
-  std::string bytes_;
-  std::size_t begin_ = 0;
-  std::size_t searched_ = 0;
-};
-
-} // namespace detail
 
 } // namespace mtmc

@@ -1,5 +1,5 @@
 #pragma once
-/// Workers for backends of one's own. `run_as_worker` itself is in evaluator/worker_entry.hpp.
+/// Workers for backends of one's own. `play_role` itself is in evaluator/worker_entry.hpp.
 
 #include <mtmc/requirements.hpp>
 
@@ -75,7 +75,7 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
 
 } // namespace detail
 
-/// The backends `run_as_worker` is to offer. Each needs `static constexpr std::string_view name`, the name it
+/// The backends `play_role` is to offer. Each needs `static constexpr std::string_view name`, the name it
 /// is asked for by, and is made by `static B from_json(const nlohmann::json& options)` or, if it has no
 /// options, by its default constructor. With `static constexpr bool takes_temporary_folder` and
 /// `takes_device_lock_folder` it finds `temporary_folder` and `device_lock_folder` among its options. With

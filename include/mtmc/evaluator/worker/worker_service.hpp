@@ -10,7 +10,8 @@
 #include <mtmc/observation/validate_evaluation.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/process_session.hpp>
+#include <mtmc/support/process/line_stream.hpp>
+#include <mtmc/support/process/process_family.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/version.hpp>
 
@@ -47,8 +48,9 @@ inline constexpr int worker_out_of_memory = 70;
 /// One conversation with a host. Must live as long as the process, because its reader does.
 class WorkerService {
 public:
-  WorkerService(const WorkerBackends& backends, int input, int output)
-      : backends_(backends), input_(input), output_(output) {}
+  /// `input` is a descriptor that blocks.
+  WorkerService(const WorkerBackends& backends, FileDescriptor input, FileDescriptor output)
+      : backends_(backends), input_(std::move(input), longest_worker_line), output_(std::move(output)) {}
   WorkerService(const WorkerService&) = delete;
   WorkerService& operator=(const WorkerService&) = delete;
 
@@ -90,23 +92,19 @@ private:
   // The reader.
 
   void read() {
-    LineBuffer lines;
     std::string line;
-    std::vector<char> block(std::size_t{1} << 16);
-    for (;;) {
-      const ssize_t got = ::read(input_, block.data(), block.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return end("");
-      lines.append({block.data(), static_cast<std::size_t>(got)});
-      while (lines.next(line)) {
+    while (!input_.ended()) {
+      (void)input_.read();
+      while (input_.next(line)) {
         try {
           take(parse_worker_line(line));
         } catch (const Error& error) {
           return end(error.what());
         }
       }
-      if (lines.rest() > longest_worker_line) return end("a message is longer than 64 MiB");
+      if (input_.too_long()) return end("a message is longer than 64 MiB");
     }
+    end("");
   }
 
   void take(Json message) {
@@ -137,7 +135,7 @@ private:
       folder = own_folder_;
     }
     if (!folder.empty()) remove_tree(folder.c_str());
-    if (::getsid(0) == ::getpid()) kill_session(::getpid());
+    if (::getsid(0) == ::getpid()) kill_family(::getpid());
     ::_exit(0);
   }
 
@@ -167,7 +165,7 @@ private:
     message["type"] = type;
     message["token"] = token_;
     // A host that is gone is noticed by the reader.
-    (void)write_all(output_, worker_line(std::move(message)));
+    (void)write_all(output_.get(), worker_line(std::move(message)));
   }
 
   void send_error(std::int64_t request, const Error& error) {
@@ -322,8 +320,9 @@ private:
   }
 
   const WorkerBackends& backends_;
-  int input_;
-  int output_;
+  /// The reader's own.
+  LineReader input_;
+  FileDescriptor output_;
   std::string token_;
   std::optional<AnyBackend> backend_;
   /// Uses the backend to its end.
@@ -347,13 +346,13 @@ private:
   // A host that is gone is an end like any other.
   (void)::signal(SIGPIPE, SIG_IGN);
   // What somebody prints must not get between the messages, and what somebody reads must not be one.
-  const int input = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-  const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  FileDescriptor input{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)};
+  FileDescriptor output{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)};
   const FileDescriptor nothing{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   if (nothing) (void)::dup2(nothing.get(), STDIN_FILENO);
   (void)::dup2(STDERR_FILENO, STDOUT_FILENO);
   // Never freed: the reader may use it until the process ends.
-  static auto* const service = new WorkerService(backends, input, output);
+  static auto* const service = new WorkerService(backends, std::move(input), std::move(output));
   int code = worker_misspoken;
   try {
     code = service->run();

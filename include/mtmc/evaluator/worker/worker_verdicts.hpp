@@ -96,7 +96,7 @@ inline void check_hooks(const Task& task, bool attaches_hooks) {
       std::string("the task has a hook (") + (task.generate ? "generate" : "compare") +
           "), which is code of this program and cannot be sent to a worker",
       "Let this program be its own worker, with a function that attaches the hooks by the task's name "
-      "(run_as_worker(argc, argv, mtmc::cpu_worker(attach_hooks)) at the start of main), and name no other "
+      "(play_role(argc, argv, mtmc::cpu_worker(attach_hooks)) at the start of main), and name no other "
       "command; or judge in this process, with CpuEvaluator",
       "task " + task.name)
       .about("WorkerOptions::command");

@@ -1,6 +1,6 @@
 #include <mtmc/support/file_io.hpp>
-#include <mtmc/support/packet_socket.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/packet_socket.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <doctest/doctest.h>
 

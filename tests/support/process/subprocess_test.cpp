@@ -1,4 +1,4 @@
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "processes.hpp"
+#include "../processes.hpp"
 
 using mtmc::ProcessOptions;
 using mtmc::ProcessResult;

@@ -1,5 +1,5 @@
 // A function in a process of its own: its answer comes back, its death does not.
-#include <mtmc/support/forked_call.hpp>
+#include <mtmc/support/process/forked_call.hpp>
 
 #include <doctest/doctest.h>
 

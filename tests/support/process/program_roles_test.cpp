@@ -1,7 +1,8 @@
-#include <mtmc/support/program_roles.hpp>
+#include <mtmc/support/process/program_roles.hpp>
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,18 +16,18 @@ TEST_CASE("a program plays the role that its first argument names; otherwise it 
                                           heard = rest;
                                           return 42;
                                         }}};
-  int code = 0;
   const char* const played[] = {"program", "--test-role-b", "x", "--test-role-a"};
-  CHECK(play_role(4, played, roles, code));
-  CHECK(code == 42);
+  CHECK(play_role(4, played, roles) == 42);
   CHECK(heard == std::vector<std::string>{"x", "--test-role-a"});
   CHECK_FALSE(offered_roles().has("--test-role-a"));
+  CHECK(own_program("--test-role-a").empty());
 
   const char* const other[] = {"program", "x", "--test-role-b"};
-  CHECK_FALSE(play_role(3, other, roles, code));
+  CHECK_FALSE(play_role(3, other, roles));
   CHECK(offered_roles().has("--test-role-a"));
   CHECK(offered_roles().has("--test-role-b"));
   CHECK_FALSE(offered_roles().has("--test-role"));
-  CHECK_FALSE(play_role(1, other, roles, code));
-  CHECK_FALSE(play_role(0, nullptr, roles, code));
+  CHECK(std::filesystem::equivalent(own_program("--test-role-a"), "/proc/self/exe"));
+  CHECK_FALSE(play_role(1, other, roles));
+  CHECK_FALSE(play_role(0, nullptr, roles));
 }

@@ -1,4 +1,4 @@
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/process/child_process.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "processes.hpp"
+#include "../processes.hpp"
 
 using mtmc::ChildOptions;
 using mtmc::ChildProcess;

@@ -1,10 +1,11 @@
 #pragma once
-/// Definitions of support/subprocess.hpp.
+/// Definitions of support/process/subprocess.hpp.
 
 #include <mtmc/compiled.hpp>
-#include <mtmc/support/child_process.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
-#include <mtmc/support/subprocess.hpp>
+#include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/subprocess.hpp>
 
 #include <array>
 #include <cerrno>
@@ -126,15 +127,14 @@ MTMC_INLINE ProcessResult run_process(const ProcessOptions& options) {
       ended_by_us = ProcessStatus::cancelled;
       break;
     }
-    int timeout = detail::poll_timeout(deadline);
+    // Without a descriptor for the end or for the stop request, look now and then.
+    const bool blind = options.stop.stop_possible() && stop_signal.descriptor() < 0;
+    const int timeout =
+        detail::poll_timeout(deadline, blind ? ChildProcess::blind_interval : child->longest_poll());
     if (timeout == 0) {
       ended_by_us = ProcessStatus::timed_out;
       break;
     }
-    // Without a descriptor for the end or for the stop request, look now and then.
-    const bool blind =
-        child->exit_descriptor() < 0 || (options.stop.stop_possible() && stop_signal.descriptor() < 0);
-    if (blind && timeout > ChildProcess::blind_interval) timeout = ChildProcess::blind_interval;
     std::array<pollfd, 4> watched{{{output.reading_end(), POLLIN, 0},
                                    {error.reading_end(), POLLIN, 0},
                                    {child->exit_descriptor(), POLLIN, 0},

@@ -1,10 +1,10 @@
 #pragma once
-/// Definitions of support/spawn.hpp.
+/// Definitions of support/process/spawn.hpp.
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_fence.hpp>
-#include <mtmc/support/spawn.hpp>
+#include <mtmc/support/process/spawn.hpp>
 
 #include <cerrno>
 #include <cstddef>
