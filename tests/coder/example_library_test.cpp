@@ -362,7 +362,7 @@ TEST_CASE("what could harm a reader is refused: entities, other encodings, depth
       error_of(
           "<examples><example optimization='tiling' language='cpp'><before>a</before><after>b</after><task>" +
           deep_json + "</task></example></examples>")
-          .message() == "the example's task is no JSON object");
+          .message() == "the example's task is not a JSON object");
 
   const auto large =
       with(whole, "Because.", std::string(static_cast<std::size_t>(largest_example_file), 'x'));

@@ -392,7 +392,7 @@ TEST_CASE("a program whose main begins with play_role is its own worker; no othe
   const auto stranger = run_process({.arguments = {program, "stranger"}});
   CHECK(stranger.code == 1);
   CHECK(stranger.output.find("mtmc.worker.001") != std::string::npos);
-  CHECK(stranger.output.find("Install mtmc-worker or name a program") != std::string::npos);
+  CHECK(stranger.output.find("or name a worker's command") != std::string::npos);
   CHECK(stranger.output.find("play_role") != std::string::npos);
 }
 

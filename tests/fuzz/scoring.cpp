@@ -57,7 +57,7 @@ void scoring(std::string_view input) {
   mtmc::EndpointOptions where;
   where.base_url = "http://127.0.0.1/v1";
   where.model = "m";
-  where.retries.most = 0;
+  where.retries.max_retries = 0;
   accepts([&] {
     mtmc::ContinuationScorer scorer(mtmc::Endpoint(AnswersInTurn(rest), where), {.server = server});
     const std::array<std::string, 2> continuations{" Paris", " banana"};

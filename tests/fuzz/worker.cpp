@@ -6,6 +6,7 @@
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
 #include <mtmc/observation/validate_evaluation.hpp>
+#include <mtmc/support/process/line_stream.hpp>
 
 #include <stdexcept>
 #include <vector>

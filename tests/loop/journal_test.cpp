@@ -165,7 +165,7 @@ TEST_CASE("what is no journal is refused with the line") {
   constexpr std::size_t levels = 1 << 20; // reading them one in the other would use up the stack
   const auto deep = std::string(levels, '[') + std::string(levels, ']');
   CHECK(message(first + R"({"record":"rewind","run":")" + run + R"(","step":1,"x":)" + deep + "}\n{}\n")
-            .find("[mtmc.journal.002] this is no record of a journal: it is no JSON object") == 0);
+            .find("[mtmc.journal.002] this is not a record of a journal: it is not a JSON object") == 0);
   const auto malformed =
       message(first + "{\"record\":\"round\",\"run\":\"" + run + "\",\"step\":\"three\"}\n");
   CHECK(malformed.find("[mtmc.journal.002] the record \"round\" is malformed: expected an integer") == 0);

@@ -376,7 +376,7 @@ TEST_CASE("an answer that nests so deep that reading it would use up the stack i
   const auto answer = mtmc::detail::read_batch_answer(
       R"({"custom_id":"mtmc-a-01234567","response":{"status_code":200,"body":)" + deep + "}}");
   CHECK(answer.id.empty());
-  CHECK(answer.response.message == "it is no JSON object");
+  CHECK(answer.response.message == "it is not a JSON object");
 }
 
 TEST_CASE("a file of something else among the answers is told in a few lines") {

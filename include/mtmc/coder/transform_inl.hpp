@@ -66,6 +66,9 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     return draft;
   } catch (const TransformDeclined& reason) {
     return detail::declined_draft(reason.what());
+  } catch (const Error& error) {
+    if (error.id() != error_id::launch_malformed) throw;
+    return detail::declined_draft("the kernel's launch lines cannot be read: " + error.message());
   }
 }
 

@@ -64,7 +64,8 @@ inline void split_location(std::string_view text, CompilerRemark& remark) {
   for (const auto& [marker, severity] : kinds) {
     const auto at = line.find(marker);
     // Without a word behind it, it says nothing.
-    if (at == std::string_view::npos || at >= place || trim(line.substr(at + marker.size())).empty())
+    if (at == std::string_view::npos || at >= place ||
+        trim(mtmc::shortened(line.substr(at + marker.size()))).empty())
       continue;
     place = at;
     best.emplace();

@@ -43,7 +43,8 @@ struct NvrtcRemark {
     // The number of the remark may stand between: "warning #177-D: ".
     const auto colon = text.find(": ");
     // Without a word behind it, it says nothing.
-    if (colon == std::string_view::npos || trim(text.substr(colon + 2)).empty()) return std::nullopt;
+    if (colon == std::string_view::npos || trim(shortened(text.substr(colon + 2))).empty())
+      return std::nullopt;
     if (word == "warning") remark.severity = Severity::warning;
     remark.message = text.substr(colon + 2);
     return remark;
