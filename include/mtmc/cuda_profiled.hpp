@@ -14,6 +14,7 @@ namespace mtmc::inline MTMC_ABI {
 ///     if (const auto code = mtmc::play_role(argc, argv, {mtmc::cuda_profiled_role()})) return *code;
 [[nodiscard]] ProgramRole cuda_profiled_role();
 
+/// What `play_role` with `cuda_profiled_role` was called before 0.2.
 [[deprecated(
     "run_as_profiled is a role of play_role(argc, argv, cuda_worker()) now; the old name works until "
     "0.3")]] [[nodiscard]] inline std::optional<int>

@@ -113,7 +113,9 @@ inline constexpr EnumName<ErrorCategory> error_category_names[] = {
 
 /// An id and its category.
 struct ErrorKind {
+  /// One of `error_id`.
   std::string_view id;
+  /// Whose fault it is.
   ErrorCategory category;
 };
 

@@ -32,6 +32,7 @@ inline constexpr std::string_view worker_argument = "--mtmc-worker";
   return play_role(argc, argv, worker_roles(backends));
 }
 
+/// What `play_role` was called before 0.2.
 [[deprecated(
     "run_as_worker is play_role now; the old name works until 0.3")]] [[nodiscard]] inline std::optional<int>
 run_as_worker(int argc, const char* const* argv, const WorkerBackends& backends) {

@@ -47,6 +47,7 @@ struct Url {
     return text;
   }
 
+  /// All parts are equal.
   friend bool operator==(const Url&, const Url&) = default;
 };
 

@@ -138,6 +138,7 @@ inline constexpr std::string_view log = "log";               ///< worker: someth
 
 /// An error as part of a message, and back.
 [[nodiscard]] inline nlohmann::json worker_error(const Error& error) { return detail::error_to_json(error); }
+/// Reads an error from a message.
 [[nodiscard]] inline Error worker_error(const nlohmann::json& error) {
   if (!error.is_object())
     return {error_id::worker_judge, "the worker reports an error without saying which", "See its log"};

@@ -36,7 +36,9 @@ class ChildProcess {
 public:
   /// Starts the program. Throws ProcessStartError if that fails.
   explicit ChildProcess(const ChildOptions& options);
+  /// Takes over what the other holds; the other is empty.
   ChildProcess(ChildProcess&& other) noexcept;
+  /// Takes over what the other holds.
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   /// Kills the group and reaps the child.
   ~ChildProcess() { end(); }

@@ -25,6 +25,7 @@ namespace mtmc::inline MTMC_ABI {
 struct ForkedCall {
   /// What the function returned, as far as it came; empty if its process ended before.
   std::string answer{};
+  /// How its process ended.
   ProcessExit exit{};
   /// Whether it was given up and killed at the end of its time.
   bool late = false;

@@ -13,6 +13,7 @@ namespace mtmc::inline MTMC_ABI {
 struct ProcessExit {
   /// `lost`: it ended, but its status went elsewhere, because the host ignores SIGCHLD or reaps all children.
   enum class Kind { exited, signalled, lost };
+  /// How it ended.
   Kind kind = Kind::lost;
   /// The exit code (`exited`) or the number of the signal (`signalled`).
   int code = 0;

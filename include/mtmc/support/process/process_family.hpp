@@ -17,6 +17,7 @@ namespace mtmc::inline MTMC_ABI {
 /// nothing where /proc cannot be read, and for `leader` <= 1.
 void kill_family(pid_t leader) noexcept;
 
+/// What `kill_family` was called before 0.2.
 [[deprecated("kill_session is kill_family now; the old name works until 0.3")]] inline void
 kill_session(pid_t session) noexcept {
   kill_family(session);

@@ -22,7 +22,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// A descriptor of this process and the number under which the child finds it.
 struct PassedDescriptor {
+  /// In this process.
   int descriptor = -1;
+  /// In the child.
   int number = -1;
 };
 
@@ -55,6 +57,7 @@ struct ChildOptions {
 /// Why a process could not be started. `what()` names the command, the reason and the remedy.
 class ProcessStartError : public std::runtime_error {
 public:
+  /// `error_number`: the `errno` behind it.
   ProcessStartError(const std::string& message, int error_number)
       : std::runtime_error{message}, error_number_{error_number} {}
   /// The errno value behind it; 0 if the options themselves are wrong.

@@ -53,13 +53,17 @@ enum class ProcessStatus { exited, signalled, timed_out, cancelled, failed_to_st
 
 /// What a run gave.
 struct ProcessResult {
+  /// How it ended.
   ProcessStatus status = ProcessStatus::failed_to_start;
   /// The exit code (`exited`) or the signal (`signalled`); 0 otherwise.
   int code = 0;
+  /// What it wrote to its standard output.
   std::string output;
+  /// What it wrote to its standard error.
   std::string error;
   /// Whether more than `output_limit` bytes came on that stream.
   bool output_truncated = false;
+  /// The same of the standard error.
   bool error_truncated = false;
   /// Wall-clock time from before the start to after the end.
   double seconds = 0;
