@@ -65,7 +65,7 @@ inline void split_location(std::string_view text, CompilerRemark& remark) {
     const auto at = line.find(marker);
     // Without a word behind it, it says nothing.
     if (at == std::string_view::npos || at >= place ||
-        trim(mtmc::shortened(line.substr(at + marker.size()))).empty())
+        trim(shortened(line.substr(at + marker.size()))).empty())
       continue;
     place = at;
     best.emplace();
