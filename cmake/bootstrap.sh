@@ -10,7 +10,8 @@
 #   --clang    also Clang and its OpenMP
 #   --fuzz     also Clang and its fuzzer
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
-#   --style    also clang-format and clang-tidy, version 14, and Doxygen
+#   --style    also Doxygen, and clang-format and clang-tidy, version 19, which Debian 12 does not have: from PyPI,
+#              into build/style
 #   --all      all of that
 set -eu
 
@@ -47,6 +48,13 @@ absent_headers() {
   for header; do
     printf '#if !__has_include(<%s>)\n%s\n#endif\n' "$header" "$header"
   done | "$compiler" -E -P -x c++ -std=c++20 -
+}
+
+style_tools="$(dirname "$0")/../build/style"
+has_style_tools() { # where tests/style looks for them
+  for tool in clang-format clang-tidy; do
+    have $tool-19 || { "$style_tools/bin/$tool" --version 2>/dev/null | grep -q 'version 19\.'; } || return 1
+  done
 }
 
 # The Debian packages that are missing.
@@ -94,9 +102,8 @@ missing_packages() {
     any_file /etc/OpenCL/vendors/*.icd || echo pocl-opencl-icd
   fi
   if [ "$style" ]; then
-    have clang-format-14 || echo clang-format-14
-    have clang-tidy-14 || echo clang-tidy-14
     have doxygen || echo doxygen
+    has_style_tools || python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
   fi
 }
 
@@ -149,4 +156,10 @@ if older_than "$gcc_version" 12; then
 fi
 if [ "$clang" ] && older_than "$(clang++ -dumpversion)" 14; then
   fail "clang++ $(clang++ -dumpversion) is too old, mtmc needs 14"
+fi
+if [ "$style" ] && ! has_style_tools; then
+  say "installing clang-format and clang-tidy 19 into build/style"
+  python3 -m venv "$style_tools"
+  "$style_tools/bin/pip" --quiet --disable-pip-version-check install clang-format==19.1.7 clang-tidy==19.1.0.1 \
+    || fail "pip could not install clang-format and clang-tidy (its words are above). Is there a network?"
 fi

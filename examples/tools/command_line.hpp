@@ -60,7 +60,7 @@ inline CLI::Validator known_device() {
 /// For options that name a file to be read: a missing one is bad usage, before anything is done.
 inline CLI::Validator readable_file(bool folder = false) {
   const auto problem = [folder](const std::string& path) -> std::string {
-    struct stat facts {};
+    struct stat facts{};
     if (::stat(path.c_str(), &facts) != 0 || ::access(path.c_str(), R_OK) != 0)
       return path + " cannot be read: " + std::strerror(errno);
     if (S_ISDIR(facts.st_mode) == folder) return {};

@@ -53,7 +53,7 @@ inline RunStatus run_profiled_job(const std::string& folder) {
 inline int play_profiled(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {
     std::fprintf(stderr, "%s is how mtmc's CUDA backend has a kernel run under Nsight Compute\n",
-                 profiled_argument.data());
+                 std::string(profiled_argument).c_str());
     return 2;
   }
   const std::string& folder = arguments.front();

@@ -107,13 +107,11 @@ TEST_CASE("task file: what is misspelt is named with what was meant") {
   check_refused(error_id::task_malformed, "Did you mean \"flops\"?", [](json& task) { task["flop"] = "N"; });
   check_refused(error_id::task_malformed, "Did you mean \"dtype\"?",
                 [](json& task) { task["arguments"][0]["dtpye"] = "f32"; });
-  check_refused(error_id::task_malformed, "Did you mean \"weight\"?", [](json& task) {
-    task["sizes"][1] = {{"N", 17}, {"weigth", 0}};
-  });
+  check_refused(error_id::task_malformed, "Did you mean \"weight\"?",
+                [](json& task) { task["sizes"][1] = {{"N", 17}, {"weigth", 0}}; });
   check_refused(error_id::task_malformed, "Write \"cpp\"", [](json& task) { task["language"] = "c++"; });
-  check_refused(error_id::task_signature, "Did you mean \"x\"?", [](json& task) {
-    task["arguments"].push_back({{"name", "xx"}, {"shape", {"N"}}});
-  });
+  check_refused(error_id::task_signature, "Did you mean \"x\"?",
+                [](json& task) { task["arguments"].push_back({{"name", "xx"}, {"shape", {"N"}}}); });
 }
 
 TEST_CASE("task file: a kernel's file with one function needs no launch line") {

@@ -265,7 +265,7 @@ private:
   }
 
   /// What a regression over the second half says of its growth from beginning to end.
-  [[nodiscard]] double growth(double Count::*what) const {
+  [[nodiscard]] double growth(double Count::* what) const {
     const auto half = counts_.size() / 2;
     double n = 0;
     double x = 0;
@@ -286,7 +286,7 @@ private:
                       : 0;
   }
   /// Largest minus smallest over the second half.
-  [[nodiscard]] double range(double Count::*what) const {
+  [[nodiscard]] double range(double Count::* what) const {
     double least = counts_.back().*what;
     double most = least;
     for (auto i = counts_.size() / 2; i < counts_.size(); ++i) {

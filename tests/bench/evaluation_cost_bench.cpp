@@ -159,7 +159,7 @@ struct Row {
   }
   void print(double bound) const {
     if (costs.empty()) return;
-    const auto ms = [&](double bench::Meter::*part) {
+    const auto ms = [&](double bench::Meter::* part) {
       return 1e3 * middle([&](const Costs& cost) { return cost.meter.*part; });
     };
     std::printf(

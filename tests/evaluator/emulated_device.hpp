@@ -170,7 +170,7 @@ static inline void __syncthreads() { emulated::yield(); }
 
 struct EmulatedBuffer {
   explicit EmulatedBuffer(std::size_t size)
-      : memory(new (std::align_val_t{256}) std::byte[size > 0 ? size : 1], Free{}), bytes(size) {}
+      : memory(new(std::align_val_t{256}) std::byte[size > 0 ? size : 1], Free{}), bytes(size) {}
   [[nodiscard]] std::uint64_t handle() const { return reinterpret_cast<std::uint64_t>(memory.get()); }
 
   struct Free {

@@ -202,8 +202,12 @@ template <class B> Outcome judge_all(B backend, const Asked& asked) {
   return outcome;
 }
 
-template <class Base> struct Isolated { using Backend = Able<Base, true>; };
-template <class Base> struct Shared { using Backend = Able<Base, false>; };
+template <class Base> struct Isolated {
+  using Backend = Able<Base, true>;
+};
+template <class Base> struct Shared {
+  using Backend = Able<Base, false>;
+};
 
 } // namespace
 

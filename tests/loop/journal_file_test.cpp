@@ -64,7 +64,9 @@ TEST_CASE("a second writer is refused, with the process id of the first") {
 TEST_CASE("the lock goes with its holder") {
   const mtmc::TemporaryFolder folder;
   const auto path = folder.path() + "/journal.jsonl";
-  { const JournalFile first{path}; }
+  {
+    const JournalFile first{path};
+  }
   CHECK_NOTHROW(JournalFile{path});
 }
 

@@ -37,7 +37,7 @@ TEST_CASE("any number share a device, or one has it alone") {
   {
     const auto hold = lock.alone();
     CHECK_FALSE(is_free(lock, LOCK_SH));
-    struct stat status {};
+    struct stat status{};
     REQUIRE(::stat(lock.path().c_str(), &status) == 0);
     CHECK((status.st_mode & 0777) == 0600);
   }

@@ -46,7 +46,7 @@ std::size_t entries(const std::string& path) {
 }
 
 mode_t mode_of(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   REQUIRE(::stat(path.c_str(), &status) == 0);
   return status.st_mode & 07777;
 }

@@ -32,7 +32,7 @@ TEST_CASE("a temporary folder exists for this user alone and goes with all its c
     const TemporaryFolder folder;
     path = folder.path();
     CHECK(path.starts_with("/tmp/mtmc-"));
-    struct stat status {};
+    struct stat status{};
     REQUIRE(::stat(path.c_str(), &status) == 0);
     CHECK((status.st_mode & 07777) == 0700);
     create_folders(path + "/a/b/c");
@@ -134,12 +134,16 @@ TEST_CASE("a claimed folder of a process that was killed goes with the next one"
   const auto claimed = paths.substr(0, paths.size() / 2);
   const auto plain = paths.substr(paths.size() / 2);
 
-  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  {
+    const TemporaryFolder next{{.base = base.path(), .claimed = true}};
+  }
   CHECK(exists(claimed)); // its process lives
 
   ::kill(child, SIGKILL);
   REQUIRE(::waitpid(child, nullptr, 0) == child);
-  { const TemporaryFolder unclaimed{{.base = base.path()}}; }
+  {
+    const TemporaryFolder unclaimed{{.base = base.path()}};
+  }
   CHECK(exists(claimed)); // nobody has looked
   {
     const TemporaryFolder other{{.base = base.path(), .prefix = "other-", .claimed = true}};
@@ -159,14 +163,18 @@ TEST_CASE("a claim moves with its folder, and a released folder is nobody's to r
   const TemporaryFolder base;
   TemporaryFolder first{{.base = base.path(), .claimed = true}};
   const TemporaryFolder second{std::move(first)};
-  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  {
+    const TemporaryFolder next{{.base = base.path(), .claimed = true}};
+  }
   CHECK(exists(second.path()));
   std::string released;
   {
     TemporaryFolder folder{{.base = base.path(), .claimed = true}};
     released = folder.release();
   }
-  { const TemporaryFolder next{{.base = base.path(), .claimed = true}}; }
+  {
+    const TemporaryFolder next{{.base = base.path(), .claimed = true}};
+  }
   CHECK(exists(released));
 }
 

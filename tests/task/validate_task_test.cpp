@@ -88,9 +88,8 @@ TEST_CASE("what is missing is said, and what to add") {
   check_refused(malformed, "has no name", "name", [](Task& task) { task.name = " "; });
   check_refused(malformed, "no text", "kernel", [](Task& task) { task.kernel.source = " \n"; });
   check_refused(malformed, "language has no name", "kernel", [](Task& task) { task.kernel.language = {}; });
-  check_refused(malformed, "no text", "reference", [](Task& task) {
-    task.reference = Kernel{languages::cpp, ""};
-  });
+  check_refused(malformed, "no text", "reference",
+                [](Task& task) { task.reference = Kernel{languages::cpp, ""}; });
   check_refused(malformed, "no arguments", "arguments", [](Task& task) { task.arguments.clear(); });
   check_refused(malformed, "no sizes", "sizes", [](Task& task) { task.sizes.clear(); });
   check_refused(malformed, "no size is timed", "sizes", [](Task& task) { task.sizes[0].weight = 0; });
@@ -117,9 +116,8 @@ TEST_CASE("names are identifiers, and each is taken once") {
 TEST_CASE("roles, shapes and values must not contradict each other") {
   check_refused(malformed, "has a shape", "argument n", [](Task& task) { task.arguments[3].shape = {"N"}; });
   check_refused(malformed, "has a value", "argument x", [](Task& task) { task.arguments[1].value = "3"; });
-  check_refused(malformed, "domain of \"x\" is empty", "domain of x at M=64 N=48", [](Task& task) {
-    task.arguments[1].domain = ValueDomain{"M", "3"};
-  });
+  check_refused(malformed, "domain of \"x\" is empty", "domain of x at M=64 N=48",
+                [](Task& task) { task.arguments[1].domain = ValueDomain{"M", "3"}; });
 }
 
 TEST_CASE("numbers must make sense") {
@@ -132,9 +130,8 @@ TEST_CASE("numbers must make sense") {
 }
 
 TEST_CASE("every expression is evaluated at every size, and the error names both") {
-  check_refused(expression, "unknown symbol 'Q'", "shape of A at M=64 N=48", [](Task& task) {
-    task.arguments[0].shape = {"M", "Q"};
-  });
+  check_refused(expression, "unknown symbol 'Q'", "shape of A at M=64 N=48",
+                [](Task& task) { task.arguments[0].shape = {"M", "Q"}; });
   check_refused(expression, "unknown symbol 'N'", "M=3",
                 [](Task& task) { task.sizes[1].symbols.erase("N"); });
   check_refused(expression, "division by zero", "shape of y at M=3 N=5",
@@ -160,9 +157,8 @@ TEST_CASE("every expression is evaluated at every size, and the error names both
                 [](Task& task) { task.arguments[4].value = "inf"; });
   check_refused(expression, "not an integer", "value of alpha",
                 [](Task& task) { task.arguments[4].value = "1e999"; });
-  check_refused(expression, "unknown symbol", "domain of x", [](Task& task) {
-    task.arguments[1].domain = ValueDomain{"0", "Q"};
-  });
+  check_refused(expression, "unknown symbol", "domain of x",
+                [](Task& task) { task.arguments[1].domain = ValueDomain{"0", "Q"}; });
   check_refused(expression, "unknown symbol", "flops", [](Task& task) { task.flops = "2*M*Q"; });
   check_refused(expression, "division by zero", "bytes", [](Task& task) { task.bytes = "M / (N - 48)"; });
 }
@@ -207,9 +203,8 @@ TEST_CASE("a scalar's value fits its type at every size") {
 TEST_CASE("launch lines are checked at every size, the reference's too") {
   check_refused(launch, "neither `scratch` nor `launch`", "kernel, line 1",
                 [](Task& task) { task.kernel.source = "//@ lunch f(A)\n"; });
-  check_refused(launch, "arguments in parentheses", "reference, line 1", [](Task& task) {
-    task.reference = Kernel{languages::cpp, "//@ launch f(A\n"};
-  });
+  check_refused(launch, "arguments in parentheses", "reference, line 1",
+                [](Task& task) { task.reference = Kernel{languages::cpp, "//@ launch f(A\n"}; });
   check_refused(expression, "is 0", "kernel, scratch buffer T, line 1", [](Task& task) {
     task.kernel.source = "//@ scratch T: f32[M / 4]\n//@ launch gemv(A, x, y, n, T)\n";
   });
@@ -221,9 +216,8 @@ TEST_CASE("launch lines are checked at every size, the reference's too") {
 TEST_CASE("an output that no launch is given could never be written") {
   check_refused(launch, "\"y\" is passed to no launch", "kernel",
                 [](Task& task) { task.kernel.source = "//@ launch gemv(A, x, n)\n"; });
-  check_refused(launch, "\"y\" is passed to no launch", "reference", [](Task& task) {
-    task.reference = Kernel{languages::cpp, "//@ launch gemv(A, x, n)\n"};
-  });
+  check_refused(launch, "\"y\" is passed to no launch", "reference",
+                [](Task& task) { task.reference = Kernel{languages::cpp, "//@ launch gemv(A, x, n)\n"}; });
   CHECK_FALSE(
       error_after([](Task& task) { task.kernel.source = "//@ launch gemv(y)\n"; })); // unused inputs may be
 }

@@ -138,7 +138,7 @@ MTMC_INLINE detail::FileConstants
 KernelAnalysis::with_launch_constants(const std::string& name, std::span<const LaunchText> launches) const {
   detail::FileConstants constants = constants_;
   for (int axis = 0; axis < 3; ++axis) {
-    const auto add = [&](std::string_view symbol, const std::vector<std::string> LaunchText::*extents) {
+    const auto add = [&](std::string_view symbol, const std::vector<std::string> LaunchText::* extents) {
       std::optional<std::int64_t> value;
       for (const LaunchText& launch : launches) {
         if (launch.entry != name || (launch.*extents).empty()) continue;

@@ -131,7 +131,7 @@ MTMC_INLINE Kernel load_kernel(const std::string& path, const Language& language
 }
 
 MTMC_INLINE std::vector<std::string> find_task_files(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0)
     throw Error(error_id::task_unreadable, "there is no such file or folder", "Check the path of the task",
                 path);

@@ -54,10 +54,9 @@ concept ShowsBuffers = requires(B& backend, typename B::Buffer& buffer, std::siz
 /// buffer. `owner` keeps `content` alive, and nobody changes it before that run has begun. Uploads count in
 /// their order, of whatever kind.
 template <class B>
-concept TakesSharedUploads = requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
-                                      std::span<const std::byte> content, std::shared_ptr<const void> owner) {
-  backend.upload(buffer, offset, content, owner);
-};
+concept TakesSharedUploads =
+    requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
+             std::shared_ptr<const void> owner) { backend.upload(buffer, offset, content, owner); };
 
 /// A backend that writes one byte to a part of a buffer, and to no other byte, faster than uploads would.
 template <class B>
@@ -69,7 +68,7 @@ concept FillsBuffers = requires(B& backend, typename B::Buffer& buffer, std::siz
 /// `choose_place()` to the next take place on the same part of it, so that they can be compared.
 template <class B>
 concept ChoosesPlace = requires(B& backend) {
-  {backend.choose_place()};
+  { backend.choose_place() };
 };
 
 /// A backend that reads counters of its device and host, from which the evaluator tells whether a timing was
@@ -101,9 +100,7 @@ concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
 /// A backend that can find out what its device reaches at best; the results stand in `Device::measured` from
 /// then on. Asked once, before the device is first looked at.
 template <class B>
-concept MeasuresCeilings = requires(B& backend) {
-  backend.measure_ceilings();
-};
+concept MeasuresCeilings = requires(B& backend) { backend.measure_ceilings(); };
 
 /// A backend that can measure its read bandwidth again, in bytes per second, under whatever load there is
 /// now.
@@ -115,9 +112,7 @@ concept MeasuresBandwidthAgain = requires(B& backend) {
 /// A backend whose programs keep a process (or another state) that `Program::retire()` ends, so that the next
 /// run takes place in a fresh one.
 template <class B>
-concept RetiresPrograms = requires(typename B::Program& program) {
-  program.retire();
-};
+concept RetiresPrograms = requires(typename B::Program& program) { program.retire(); };
 
 /// A backend that can say that it is of no more use, so that the process it lives in must be replaced.
 template <class B>

@@ -30,19 +30,19 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Chooses what to do next.
 template <class P>
-concept Policy = requires(P& policy, const Observation& seen, std::span<const Action> legal,
-                          std::stop_token stop) {
-  { policy.distribution(seen, legal, stop) } -> std::same_as<ActionDistribution>;
-};
+concept Policy =
+    requires(P& policy, const Observation& seen, std::span<const Action> legal, std::stop_token stop) {
+      { policy.distribution(seen, legal, stop) } -> std::same_as<ActionDistribution>;
+    };
 
 /// An optional ability of a policy: it has actions of its own, offered in the place of those that the action
 /// space finds legal (which it gets to see); none = it would stop. Called once a decision, before
 /// `distribution`, whose legal actions then are what it proposed, and `stop`.
 template <class P>
-concept ProposesActions = requires(P& policy, const Observation& seen, std::span<const Action> legal,
-                                   std::stop_token stop) {
-  { policy.propose(seen, legal, stop) } -> std::same_as<std::vector<Action>>;
-};
+concept ProposesActions =
+    requires(P& policy, const Observation& seen, std::span<const Action> legal, std::stop_token stop) {
+      { policy.propose(seen, legal, stop) } -> std::same_as<std::vector<Action>>;
+    };
 
 /// Writes one step.
 template <class C>
@@ -82,10 +82,10 @@ concept GivesDevice = requires(T& part) {
 /// All else is kept in the journal as it is. Each answer stands alone: the same request may be asked again
 /// with `Purpose::promote`, and only what is faster then, too, becomes the new best.
 template <class E>
-concept Evaluator = GivesDevice<E> &&
-    requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
-  { evaluator.evaluate(request, stop) } -> std::same_as<Evaluation>;
-};
+concept Evaluator =
+    GivesDevice<E> && requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
+      { evaluator.evaluate(request, stop) } -> std::same_as<Evaluation>;
+    };
 
 /// Deadlines are points of the steady clock, so that nested work can share one.
 using Deadline = std::chrono::steady_clock::time_point;
@@ -226,49 +226,42 @@ struct TimedRun {
 ///
 /// What a backend may offer beyond that stands in core/backend_abilities.hpp.
 template <class B>
-concept Backend = GivesDevice<B> &&
+concept Backend =
+    GivesDevice<B> &&
     requires(B& backend, const Kernel& kernel, const CompileOptions& options,
              std::span<const LaunchPlan> group, const LaunchPlan& plan, std::stop_token stop,
              typename B::Program& program, typename B::Buffer& buffer, std::size_t bytes,
              std::span<const std::byte> content, std::span<std::byte> target, Deadline deadline) {
-  requires std::movable<typename B::Buffer>;
-  { buffer.handle() } -> std::convertible_to<std::uint64_t>;
-  { backend.screen(kernel) } -> std::same_as<std::vector<Diagnostic>>;
-  { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
-  { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
-  {backend.upload(buffer, bytes, content)};
-  {backend.download(buffer, bytes, target)};
-  { backend.run(program, plan, deadline) } -> std::same_as<RunStatus>;
-  { backend.time(program, group, true, deadline) } -> std::same_as<TimedRun>;
-};
+      requires std::movable<typename B::Buffer>;
+      { buffer.handle() } -> std::convertible_to<std::uint64_t>;
+      { backend.screen(kernel) } -> std::same_as<std::vector<Diagnostic>>;
+      { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
+      { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
+      { backend.upload(buffer, bytes, content) };
+      { backend.download(buffer, bytes, target) };
+      { backend.run(program, plan, deadline) } -> std::same_as<RunStatus>;
+      { backend.time(program, group, true, deadline) } -> std::same_as<TimedRun>;
+    };
 
 namespace detail {
 template <class P>
 concept HasDistribution = requires(P& policy, const Observation& seen, std::span<const Action> legal,
-                                   std::stop_token stop) {
-  policy.distribution(seen, legal, stop);
-};
+                                   std::stop_token stop) { policy.distribution(seen, legal, stop); };
 template <class C>
 concept HasImplement = requires(C& coder, const CodingRequest& request, std::stop_token stop) {
   coder.implement(request, stop);
 };
 template <class F>
-concept HasFind = requires(const F& finder, const Task& task, const Kernel& kernel) {
-  finder.find(task, kernel);
-};
+concept HasFind =
+    requires(const F& finder, const Task& task, const Kernel& kernel) { finder.find(task, kernel); };
 template <class E>
 concept HasEvaluate = requires(E& evaluator, const EvaluationRequest& request, std::stop_token stop) {
   evaluator.evaluate(request, stop);
 };
 template <class B>
-concept HasProgram = requires {
-  typename B::Program;
-};
+concept HasProgram = requires { typename B::Program; };
 template <class B>
-concept HasBuffer = requires {
-  typename B::Buffer;
-}
-&&std::movable<typename B::Buffer>;
+concept HasBuffer = requires { typename B::Buffer; } && std::movable<typename B::Buffer>;
 template <class B>
 concept HasHandle = HasBuffer<B> && requires(typename B::Buffer& buffer) {
   { buffer.handle() } -> std::convertible_to<std::uint64_t>;
@@ -278,8 +271,8 @@ concept HasScreen = requires(B& backend, const Kernel& kernel) {
   { backend.screen(kernel) } -> std::same_as<std::vector<Diagnostic>>;
 };
 template <class B>
-concept HasCompile = HasProgram<B> &&
-    requires(B& backend, const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
+concept HasCompile = HasProgram<B> && requires(B& backend, const Kernel& kernel,
+                                               const CompileOptions& options, std::stop_token stop) {
   { backend.compile(kernel, options, stop) } -> std::same_as<CompileResult<typename B::Program>>;
 };
 template <class B>
@@ -287,23 +280,21 @@ concept HasAllocate = HasBuffer<B> && requires(B& backend, std::size_t bytes) {
   { backend.allocate(bytes) } -> std::same_as<typename B::Buffer>;
 };
 template <class B>
-concept HasUpload = HasBuffer<B> &&
-    requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
-  backend.upload(buffer, offset, content);
-};
+concept HasUpload =
+    HasBuffer<B> && requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                             std::span<const std::byte> content) { backend.upload(buffer, offset, content); };
 template <class B>
-concept HasDownload = HasBuffer<B> &&
-    requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<std::byte> target) {
-  backend.download(buffer, offset, target);
-};
+concept HasDownload =
+    HasBuffer<B> && requires(B& backend, typename B::Buffer& buffer, std::size_t offset,
+                             std::span<std::byte> target) { backend.download(buffer, offset, target); };
 template <class B>
-concept HasRun = HasProgram<B> &&
-    requires(B& backend, typename B::Program& program, const LaunchPlan& plan, Deadline deadline) {
+concept HasRun = HasProgram<B> && requires(B& backend, typename B::Program& program, const LaunchPlan& plan,
+                                           Deadline deadline) {
   { backend.run(program, plan, deadline) } -> std::same_as<RunStatus>;
 };
 template <class B>
-concept HasTime = HasProgram<B> &&
-    requires(B& backend, typename B::Program& program, std::span<const LaunchPlan> group, Deadline deadline) {
+concept HasTime = HasProgram<B> && requires(B& backend, typename B::Program& program,
+                                            std::span<const LaunchPlan> group, Deadline deadline) {
   { backend.time(program, group, true, deadline) } -> std::same_as<TimedRun>;
 };
 } // namespace detail
@@ -386,9 +377,8 @@ template <class B> consteval bool check_backend() {
 /// An evaluator that can get a task ready (compile and check the start kernel, calibrate) before the first
 /// candidate. Throws `Error` where the task cannot be judged.
 template <class E>
-concept PreparesTask = requires(E& evaluator, const Task& task, std::stop_token stop) {
-  evaluator.prepare(task, stop);
-};
+concept PreparesTask =
+    requires(E& evaluator, const Task& task, std::stop_token stop) { evaluator.prepare(task, stop); };
 
 /// An evaluator that says how many seconds one call of a task's own kernel may take while the task is
 /// prepared.

@@ -18,9 +18,7 @@ template <class Enum> struct EnumName {
 
 /// An enumeration whose values and names `enum_names(Enum)`, found by its namespace, lists.
 template <class Enum>
-concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
-  enum_names(value);
-};
+concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) { enum_names(value); };
 
 /// The stable name of a value.
 template <NamedEnum Enum> [[nodiscard]] constexpr std::string_view to_string(Enum value) noexcept {

@@ -85,9 +85,7 @@ class JsonFields;
 
 /// A struct whose fields `visit_fields(JsonFields&, T&)` lists.
 template <class T>
-concept Noun = std::is_class_v<T> && requires(JsonFields& fields, T& noun) {
-  visit_fields(fields, noun);
-};
+concept Noun = std::is_class_v<T> && requires(JsonFields& fields, T& noun) { visit_fields(fields, noun); };
 
 template <Noun T> void transfer(const JsonCursor& at, T& noun);
 template <class T> void transfer(const JsonCursor& at, std::vector<T>& values);

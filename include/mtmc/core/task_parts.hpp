@@ -16,7 +16,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// than any text of a kernel, or is something that never ends, such as a pipe or a device.
 [[nodiscard]] inline std::string read_task_part(const std::string& path, std::string_view what) {
   constexpr off_t max_bytes = off_t{64} << 20;
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(path.c_str(), &facts) == 0 && (!S_ISREG(facts.st_mode) || facts.st_size > max_bytes))
     throw Error(error_id::task_unreadable,
                 "cannot read the " + std::string(what) +

@@ -34,7 +34,9 @@ template <class B> class KernelEvaluator {
 
 public:
   /// With a backend made by its default constructor.
-  KernelEvaluator() requires std::default_initializable<B> : KernelEvaluator(B{}) {}
+  KernelEvaluator()
+    requires std::default_initializable<B>
+      : KernelEvaluator(B{}) {}
   /// Takes the backend over.
   explicit KernelEvaluator(B backend, KernelEvaluatorOptions options = {})
       : backend_(std::make_unique<B>(std::move(backend))), options_(options),

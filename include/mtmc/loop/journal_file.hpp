@@ -32,7 +32,7 @@ public:
       detail::make_run_folder(path_.substr(0, slash));
     file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
     if (!file_) detail::write_error("cannot open the journal for writing", path_, errno);
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
       throw Error(error_id::journal_write, "the journal cannot be kept there: it is not a regular file",
                   "Choose another output folder", path_);

@@ -45,8 +45,8 @@ template <class Call> auto guarded(std::string_view part, Call&& call) {
 class PartCalls {
 public:
   PartCalls(LoopParts& parts, const LoopOptions& options, const Task& task, std::stop_token host)
-      : parts_{parts}, options_{options}, task_{task}, host_{std::move(host)}, on_host_stop_{host_,
-                                                                                             Forward{this}} {}
+      : parts_{parts}, options_{options}, task_{task}, host_{std::move(host)},
+        on_host_stop_{host_, Forward{this}} {}
   PartCalls(const PartCalls&) = delete;
   PartCalls& operator=(const PartCalls&) = delete;
 

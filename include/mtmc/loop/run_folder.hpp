@@ -99,7 +99,7 @@ inline void write_run_file(const std::string& path, std::string_view text, bool 
 
 /// Bytes of a file; -1 if there is none.
 [[nodiscard]] inline std::int64_t file_size(const std::string& path) noexcept {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 ? static_cast<std::int64_t>(status.st_size) : -1;
 }
 

@@ -69,7 +69,7 @@ public:
   /// Throws `Error` (`mtmc.net.002`) where the file cannot be opened or another writer holds it.
   explicit LineFile(std::string path)
       : path_(std::move(path)), file_(open_alone(path_, "another process is writing this file")) {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
       throw Error(error_id::net_record, "this is not a regular file", "Choose another file", path_);
     size_ = static_cast<std::size_t>(status.st_size);

@@ -39,8 +39,7 @@ void visit_template(std::string_view pattern, Text text, Placeholder placeholder
 
 [[nodiscard]] inline bool has_placeholder(std::string_view pattern, std::string_view wanted) {
   bool found = false;
-  visit_template(
-      pattern, [](std::string_view) {}, [&](std::string_view name) { found |= name == wanted; });
+  visit_template(pattern, [](std::string_view) {}, [&](std::string_view name) { found |= name == wanted; });
   return found;
 }
 

@@ -68,7 +68,7 @@ private:
   [[nodiscard]] static FileDescriptor open(const std::string& path) {
     FileDescriptor file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
     if (!file) fail(path, errno);
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file.get(), &status) != 0) fail(path, errno);
     if (!S_ISREG(status.st_mode) || status.st_uid != ::getuid()) fail(path, EPERM);
     return file;

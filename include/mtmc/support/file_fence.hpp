@@ -139,7 +139,7 @@ private:
         landlock::execute | landlock::write_file | landlock::read_file | landlock::truncate;
     for (const auto& path : paths) {
       const FileDescriptor place{::open(path.c_str(), O_PATH | O_CLOEXEC)};
-      struct stat facts {};
+      struct stat facts{};
       if (!place || ::fstat(place.get(), &facts) != 0) continue;
       landlock::PathAttributes rule{what & handled_, place.get()};
       if (!S_ISDIR(facts.st_mode)) rule.allowed &= of_files;

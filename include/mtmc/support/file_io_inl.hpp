@@ -68,7 +68,7 @@ MTMC_INLINE int write_all(int descriptor, std::string_view text) noexcept {
 }
 
 MTMC_INLINE std::string content_of(int descriptor) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0 || status.st_size <= 0) return {};
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t at = 0;
@@ -95,7 +95,7 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE std::string read_file(const std::string& path) {
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) detail::throw_file_error("read", path, errno);
-  struct stat status {};
+  struct stat status{};
   std::string text;
   // The size is only a hint: files in /proc claim to be empty, and others may grow meanwhile.
   if (::fstat(file.get(), &status) == 0 && status.st_size > 0)
@@ -118,7 +118,7 @@ MTMC_INLINE void write_file_atomic(const std::string& path, std::string_view tex
   FileDescriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (!file) detail::throw_file_error("write", path, errno);
   int error = 0;
-  struct stat old {};
+  struct stat old{};
   if (::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) &&
       ::fchmod(file.get(), old.st_mode & 07777) != 0)
     error = errno;
@@ -141,7 +141,7 @@ MTMC_INLINE void write_file_atomic(const std::string& path, std::string_view tex
 MTMC_INLINE void create_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
-    struct stat status {};
+    struct stat status{};
     if (::mkdir(part.c_str(), 0777) != 0) {
       const int error = errno;
       // Some file systems answer EROFS or EACCES even for folders that exist.

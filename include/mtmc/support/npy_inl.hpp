@@ -207,7 +207,7 @@ MTMC_INLINE NpyFile::NpyFile(const std::string& path)
     : path_(path), // A pipe would be waited for without O_NONBLOCK.
       file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (!file_) detail::throw_file_error("read", path_, errno);
-  struct stat facts {};
+  struct stat facts{};
   if (::fstat(file_.get(), &facts) != 0) detail::throw_file_error("read", path_, errno);
   if (S_ISDIR(facts.st_mode)) detail::throw_file_error("read", path_, EISDIR);
   if (!S_ISREG(facts.st_mode)) throw NpyError("it is not a regular file", "Copy its content to a file");

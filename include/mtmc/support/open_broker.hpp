@@ -62,7 +62,7 @@ inline void answer(ucontext_t& context, long value) {
 [[nodiscard]] inline std::uint8_t open_below(const std::vector<std::string>& folders, const char* path,
                                              FileDescriptor& file) {
   std::array<char, PATH_MAX> real{};
-  struct stat facts {};
+  struct stat facts{};
   if (::realpath(path, real.data()) == nullptr) return static_cast<std::uint8_t>(errno);
   if (std::none_of(folders.begin(), folders.end(), [&](const std::string& folder) {
         return std::string_view(real.data()).starts_with(folder);
@@ -129,7 +129,7 @@ inline void on_stopped_call(int, siginfo_t* info, void* given) {
   const auto path = [&](int number) {
     const char* text = nullptr;
     const auto address = argument(context, number);
-    std::memcpy(&text, &address, sizeof text);
+    std::memcpy(static_cast<void*>(&text), &address, sizeof text);
     return text;
   };
 #ifdef SYS_open
@@ -208,7 +208,7 @@ inline void on_stopped_call(int, siginfo_t* info, void* given) {
       ::dup3(asking.get(), open_broker::asking_descriptor, O_CLOEXEC) < 0)
     return false;
   if (asking.get() == open_broker::asking_descriptor) (void)asking.release();
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = open_broker::on_stopped_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
   return ::sigaction(SIGSYS, &action, nullptr) == 0 && open_broker::forbid_opening();

@@ -79,7 +79,7 @@ inline void remove_entries(int descriptor, int depth) noexcept {
 [[nodiscard]] inline bool is_abandoned(int base, const char* name) noexcept {
   const int folder = ::openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return false;
-  struct stat status {};
+  struct stat status{};
   bool abandoned = false;
   if (::fstat(folder, &status) == 0 && status.st_uid == ::geteuid()) {
     const int file = ::openat(folder, claim_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -205,8 +205,8 @@ TEST_CASE("a child moves with its object") {
 }
 
 TEST_CASE("the child's signals are at their defaults, whatever the host does with its own") {
-  struct sigaction ignore {};
-  struct sigaction old {};
+  struct sigaction ignore{};
+  struct sigaction old{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGTERM, &ignore, &old);
   sigset_t blocked;
@@ -224,8 +224,8 @@ TEST_CASE("the child's signals are at their defaults, whatever the host does wit
 }
 
 TEST_CASE("an exit status that the host let go is reported as lost") {
-  struct sigaction ignore {};
-  struct sigaction old {};
+  struct sigaction ignore{};
+  struct sigaction old{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGCHLD, &ignore, &old);
   ChildProcess child{{.arguments = {"true"}}};

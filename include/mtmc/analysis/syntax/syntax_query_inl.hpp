@@ -143,8 +143,9 @@ MTMC_INLINE std::size_t substitute(SyntaxNode& node, std::string_view name, cons
   std::string text = print(expression);
   const bool atomic = expression.kind == NodeKind::name || expression.kind == NodeKind::literal;
   if (!atomic) text = '(' + text + ')';
-  const std::string wanted(name);            // `name` may point into the tree that changes
-  const SyntaxNode replacement = expression; // and so may `expression`
+  // `name` and `expression` may point into the tree that changes.
+  const std::string wanted(name);
+  const SyntaxNode replacement = expression; // NOLINT(performance-unnecessary-copy-initialization)
   return detail::Substitution{wanted, replacement, std::move(text)}.apply(node);
 }
 

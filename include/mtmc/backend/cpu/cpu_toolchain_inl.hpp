@@ -180,7 +180,7 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_preprocessed(const std:
       return refuse("the text includes `" + file + "`, which is not one of the compiler's headers",
                     std::string(cpp_text_rules.header_remedy));
   const auto text = folder + "/program.ii";
-  struct stat facts {};
+  struct stat facts{};
   if (!options_.defences.text_screen || ::stat(text.c_str(), &facts) != 0) return {};
   constexpr off_t most = off_t{64} << 20;
   if (facts.st_size > most)

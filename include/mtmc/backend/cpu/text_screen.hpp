@@ -55,7 +55,7 @@ public:
       found_.check_clear(token);
       if (before.is("__attribute__") || before.is("__attribute")) parentheses = 0;
       if (parentheses >= 0 && token.is("(")) ++parentheses;
-      if (parentheses >= 0 && token.is(")") && --parentheses == 0) parentheses = -1;
+      if (parentheses >= 0 && token.is(")")) parentheses = parentheses > 1 ? parentheses - 1 : -1;
       if (token.kind == SourceToken::Kind::name) name(token, brackets > 0 || parentheses > 0);
       if (!token.suffix.empty())
         name({.kind = SourceToken::Kind::name, .spelling = token.suffix, .line = token.line}, brackets > 0);

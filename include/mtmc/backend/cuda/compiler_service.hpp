@@ -248,7 +248,7 @@ private:
   return {std::string(cuda_compiler_argument), [](const std::vector<std::string>& arguments) {
             if (arguments.size() != 4) {
               std::fprintf(stderr, "%s is how mtmc's CUDA backend starts its compiler process\n",
-                           cuda_compiler_argument.data());
+                           std::string(cuda_compiler_argument).c_str());
               return 2;
             }
             CompilerService service(STDIN_FILENO, arguments[3]);

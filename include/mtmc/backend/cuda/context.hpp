@@ -137,7 +137,8 @@ struct CudaTurn {
 private:
   [[nodiscard]] static const CudaContext& alive(const CudaContext& context) {
     context.demand_alive();
-    return context;
+    return context; // NOLINT(bugprone-return-const-ref-from-parameter): private, called with a constructor's
+                    // argument
   }
 };
 

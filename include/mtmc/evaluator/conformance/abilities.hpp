@@ -49,11 +49,9 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
   case BackendAbility::spent:
     return requires { &B::spent; };
   case BackendAbility::isolates_programs:
-    return requires { &B::isolates_programs; }
-    &&!requires { static_cast<bool>(B::isolates_programs); };
+    return requires { &B::isolates_programs; } && !requires { static_cast<bool>(B::isolates_programs); };
   case BackendAbility::runs_judge_kernels:
-    return requires { &B::runs_judge_kernels; }
-    &&!requires { static_cast<bool>(B::runs_judge_kernels); };
+    return requires { &B::runs_judge_kernels; } && !requires { static_cast<bool>(B::runs_judge_kernels); };
   }
   return false;
 }

@@ -107,8 +107,8 @@ MTMC_INLINE ProcessResult run_process(const ProcessOptions& options) {
   try {
     FileDescriptor input;
     if (!options.arguments.empty()) {
-      if (!options.input.empty() && !(input = detail::memory_file(options.input)))
-        detail::throw_start_failure(child_options, errno);
+      if (!options.input.empty()) input = detail::memory_file(options.input);
+      if (!options.input.empty() && !input) detail::throw_start_failure(child_options, errno);
       if (!output.open() || !error.open()) detail::throw_start_failure(child_options, errno);
     }
     child_options.descriptors = {{output.writing_end(), 1}, {error.writing_end(), 2}};
