@@ -213,6 +213,19 @@ private:
     if (token.spelling.starts_with("__has_include") || token.spelling.starts_with("__has_embed"))
       found_.refuse(token.line, "`" + token.spelling + "` asks which files there are",
                     "Include the header you need; the usual ones are there");
+    if (is_one_of(token.spelling, times_of_compilation) || (pastes_ && begins_time(token.spelling)))
+      found_.refuse(token.line,
+                    "`" + token.spelling + "` makes another program of the same text at another time",
+                    "Leave it out; the same text has to be the same program");
+  }
+
+  static constexpr auto times_of_compilation =
+      std::to_array<std::string_view>({"__DATE__", "__TIME__", "__TIMESTAMP__"});
+  /// Whether `##` can make one of them of this name and another. Preprocessors do not show what it made.
+  [[nodiscard]] static bool begins_time(std::string_view name) {
+    return std::any_of(times_of_compilation.begin(), times_of_compilation.end(), [&](std::string_view whole) {
+      return whole.starts_with(name) && name.size() < whole.size();
+    });
   }
 
   [[nodiscard]] bool is_allowed_header(std::string_view header) const {
@@ -287,6 +300,7 @@ private:
       Macro macro;
       bool after_name = false; // `#define f(x)` cannot be used in a condition without a call
       for (const auto& part : std::span(line).subspan(2)) {
+        if (part.is("##")) pastes_ = true;
         if (part.is("#") || part.is("##") || (after_name && part.is("("))) macro.simple = false;
         after_name = part.kind == SourceToken::Kind::name;
         if (after_name) macro.names.push_back(part.spelling);
@@ -321,6 +335,8 @@ private:
   TextRules rules_;
   std::span<const std::string> more_headers_;
   std::map<std::string, Macro, std::less<>> macros_;
+  /// Whether one of them joins tokens with `##`.
+  bool pastes_ = false;
   TextFindings found_;
 };
 

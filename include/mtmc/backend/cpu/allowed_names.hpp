@@ -1,5 +1,6 @@
 #pragma once
-/// What a kernel in C++ may name: headers, functions of libraries, pragmas. Everything else is refused.
+/// What the text of a kernel in C++ may name: headers, pragmas, attributes, and words of the compiler.
+/// Everything else is refused.
 
 #include <mtmc/backend/directive_screen.hpp>
 
@@ -42,167 +43,11 @@ inline constexpr auto allowed_headers =
                                      "xmmintrin.h",   "emmintrin.h",     "arm_neon.h",
                                      "arm_sve.h",     "arm_acle.h",      "arm_fp16.h"});
 
-/// Functions for real numbers, without the suffixes of their types.
-inline constexpr auto mathematical_functions = std::to_array<std::string_view>(
-    {"acos",     "acosh", "asin",   "asinh",     "atan",    "atan2",     "atanh",     "cbrt",   "ceil",
-     "copysign", "cos",   "cosh",   "erf",       "erfc",    "exp",       "exp2",      "expm1",  "exp10",
-     "fabs",     "fdim",  "floor",  "fma",       "fmax",    "fmin",      "fmod",      "frexp",  "hypot",
-     "ilogb",    "ldexp", "lgamma", "llrint",    "llround", "log",       "log10",     "log1p",  "log2",
-     "logb",     "lrint", "lround", "modf",      "nan",     "nearbyint", "nextafter", "pow",    "remainder",
-     "remquo",   "rint",  "round",  "roundeven", "scalbn",  "scalbln",   "sin",       "sincos", "sinh",
-     "sqrt",     "tan",   "tanh",   "tgamma",    "trunc",   "j0",        "j1",        "jn",     "y0",
-     "y1",       "yn",    "cabs",   "cexp",      "clog",    "cpow",      "csqrt",     "carg",   "csin",
-     "ccos",     "ctanh"});
-
-/// Functions that work on memory they are given or hand out fresh memory, search, sort, and end.
-inline constexpr auto plain_functions =
-    std::to_array<std::string_view>({"memcpy",         "memmove",       "memset",
-                                     "memcmp",         "memchr",        "bcmp",
-                                     "bzero",          "strlen",        "strcmp",
-                                     "strncmp",        "malloc",        "calloc",
-                                     "realloc",        "free",          "aligned_alloc",
-                                     "posix_memalign", "abs",           "labs",
-                                     "llabs",          "div",           "ldiv",
-                                     "lldiv",          "qsort",         "bsearch",
-                                     "abort",          "__assert_fail", "__stack_chk_fail",
-                                     "__memcpy_chk",   "__memset_chk",  "__memmove_chk",
-                                     "__fpclassify",   "__fpclassifyf", "__signbit",
-                                     "__signbitf",     "__isnan",       "__isinf",
-                                     "__finite",       "fegetround",    "fesetround",
-                                     "feclearexcept",  "fetestexcept",  "__dso_handle"});
-
-/// The OpenMP run time as a kernel may use it; not its clocks, and not what it does on other devices.
-inline constexpr auto openmp_functions = std::to_array<std::string_view>({"omp_get_thread_num",
-                                                                          "omp_get_num_threads",
-                                                                          "omp_get_max_threads",
-                                                                          "omp_get_num_procs",
-                                                                          "omp_in_parallel",
-                                                                          "omp_set_num_threads",
-                                                                          "omp_get_level",
-                                                                          "omp_get_team_size",
-                                                                          "omp_get_ancestor_thread_num",
-                                                                          "omp_get_active_level",
-                                                                          "omp_get_dynamic",
-                                                                          "omp_set_dynamic",
-                                                                          "omp_get_nested",
-                                                                          "omp_get_max_active_levels",
-                                                                          "omp_set_max_active_levels",
-                                                                          "omp_get_thread_limit",
-                                                                          "omp_init_lock",
-                                                                          "omp_destroy_lock",
-                                                                          "omp_set_lock",
-                                                                          "omp_unset_lock",
-                                                                          "omp_test_lock",
-                                                                          "omp_get_cancellation"});
-
-/// Beginnings of names of the compiler's own helpers: OpenMP, vector mathematics, arithmetic that the
-/// processor lacks, exceptions, and what the C++ library throws.
-inline constexpr auto helper_prefixes = std::to_array<std::string_view>({"GOMP_parallel",
-                                                                         "GOMP_barrier",
-                                                                         "GOMP_critical",
-                                                                         "GOMP_loop_",
-                                                                         "GOMP_single_",
-                                                                         "GOMP_atomic_",
-                                                                         "GOMP_task",
-                                                                         "GOMP_sections",
-                                                                         "GOMP_ordered_",
-                                                                         "GOMP_cancel",
-                                                                         "GOMP_reduction_",
-                                                                         "GOMP_doacross_",
-                                                                         "__kmpc_",
-                                                                         "_ZGV",
-                                                                         "__div",
-                                                                         "__udiv",
-                                                                         "__mod",
-                                                                         "__umod",
-                                                                         "__mul",
-                                                                         "__ashl",
-                                                                         "__ashr",
-                                                                         "__lshr",
-                                                                         "__neg",
-                                                                         "__cmp",
-                                                                         "__ucmp",
-                                                                         "__popcount",
-                                                                         "__ctz",
-                                                                         "__clz",
-                                                                         "__ffs",
-                                                                         "__parity",
-                                                                         "__bswap",
-                                                                         "__fix",
-                                                                         "__float",
-                                                                         "__extend",
-                                                                         "__trunc",
-                                                                         "__pow",
-                                                                         "__cxa_",
-                                                                         "__gxx_personality_",
-                                                                         "_Unwind_",
-                                                                         "__aarch64_",
-                                                                         "_ZSt",
-                                                                         "_ZNKSt",
-                                                                         "_ZNSt",
-                                                                         "_ZTI",
-                                                                         "_ZTV",
-                                                                         "_ZTS"});
-
-/// Names that begin like those helpers and reach beyond the kernel: input and output, threads, clocks, files,
-/// the program's end, random devices, locales.
-inline constexpr auto reaching_out = std::to_array<std::string_view>({"__cxa_atexit",
-                                                                      "__cxa_thread_atexit",
-                                                                      "__cxa_guard_",
-                                                                      "__cxa_finalize",
-                                                                      "__cxa_demangle",
-                                                                      "_ZSt4cout",
-                                                                      "_ZSt3cin",
-                                                                      "_ZSt4cerr",
-                                                                      "_ZSt4clog",
-                                                                      "_ZStls",
-                                                                      "_ZStrs",
-                                                                      "_ZSt16__ostream_insert",
-                                                                      "_ZSt4endl",
-                                                                      "_ZSt5flush",
-                                                                      "_ZSt13set_terminate",
-                                                                      "_ZSt14set_unexpected",
-                                                                      "_ZSt15set_new_handler",
-                                                                      "_ZNSt8ios_base",
-                                                                      "_ZNSo",
-                                                                      "_ZNSi",
-                                                                      "_ZNSt6thread",
-                                                                      "_ZNSt6chrono",
-                                                                      "_ZNSt10filesystem",
-                                                                      "_ZNSt13random_device",
-                                                                      "_ZNSt6locale",
-                                                                      "_ZNKSt6locale",
-                                                                      "_ZNSt18condition_variable",
-                                                                      "_ZNSt13basic_filebuf",
-                                                                      "_ZNSt14basic_ofstream",
-                                                                      "_ZNSt14basic_ifstream",
-                                                                      "_ZNSt5mutex"});
-
 template <std::size_t count>
 [[nodiscard]] constexpr bool begins_with_one(std::string_view name,
                                              const std::array<std::string_view, count>& prefixes) noexcept {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-/// Whether a kernel's object file may refer to a symbol it does not define.
-[[nodiscard]] constexpr bool is_allowed_function(std::string_view name) noexcept {
-  if (name == "_GLOBAL_OFFSET_TABLE_" || name == "__cpu_model" || name == "__cpu_indicator_init") return true;
-  if (is_one_of(name, plain_functions) || is_one_of(name, openmp_functions)) return true;
-  // operator new and delete, and what glibc calls some functions of <cmath>
-  if (name.starts_with("_Zn") || name.starts_with("_Zd")) return true;
-  auto function = name;
-  if (function.starts_with("__") && function.ends_with("_finite")) {
-    function.remove_prefix(2);
-    function.remove_suffix(7);
-  }
-  if (is_one_of(function, mathematical_functions)) return true;
-  for (const std::string_view suffix : {"f", "l", "f16", "f32", "f64", "f128", "f32x", "f64x"})
-    if (function.ends_with(suffix) &&
-        is_one_of(function.substr(0, function.size() - suffix.size()), mathematical_functions))
-      return true;
-  if (begins_with_one(name, reaching_out)) return false;
-  return begins_with_one(name, helper_prefixes);
 }
 
 /// Pragmas a kernel may use, by their first word, and by the second where the first is a compiler's name.
@@ -246,11 +91,16 @@ template <std::size_t count>
       {"__rdtsc", "_rdtsc", "__rdtscp", "__builtin_ia32_rdtsc", "__builtin_ia32_rdtscp", "_rdpmc", "__rdpmc",
        "__builtin_ia32_rdpmc", "__builtin_readcyclecounter", "__builtin_readsteadycounter", "_readfsbase_u64",
        "_writefsbase_u64"});
+  // What the compiler calls by itself. A text that declares it could leave a critical section open, or look
+  // into an exception that another call has thrown.
+  constexpr auto own = std::to_array<std::string_view>(
+      {"GOMP_", "__kmpc_", "__cxa_", "_Unwind_", "__cpu_model", "__cpu_indicator_init", "__dso_handle"});
   if (is_one_of(name, assembly)) return "inline assembly can do what no check sees";
   if (is_one_of(name, storage)) return "thread-local variables keep state between calls";
   if (is_one_of(name, files)) return "a kernel must not depend on what files there are";
   if (is_one_of(name, stack)) return "a kernel must not reach into its caller";
   if (is_one_of(name, clocks)) return "a kernel must not read clocks and counters";
+  if (begins_with_one(name, own)) return "only the compiler itself calls it";
   return {};
 }
 

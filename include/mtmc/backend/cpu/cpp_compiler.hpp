@@ -132,7 +132,8 @@ public:
     process.arguments = {"/bin/sh", "-c", "ulimit -c 0; ulimit -f 524288 && exec \"$@\"", "sh", path_};
     process.arguments.insert(process.arguments.end(), arguments.begin(), arguments.end());
     process.working_folder = folder;
-    process.environment = {"LC_ALL=C", "PATH=" + search_path_,
+    // SOURCE_DATE_EPOCH: `__DATE__` and `__TIME__` of a header say the same whenever it is compiled.
+    process.environment = {"LC_ALL=C", "SOURCE_DATE_EPOCH=0", "PATH=" + search_path_,
                            "TMPDIR=" + (folder.empty() ? "/tmp" : folder)};
     process.output_limit = std::size_t{256} << 10;
     process.memory_limit = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.memory, 0));

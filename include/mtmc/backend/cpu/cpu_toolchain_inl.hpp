@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of backend/cpu/cpu_toolchain.hpp.
 
+#include <mtmc/backend/cpu/assembly_screen.hpp>
 #include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/compiler_diagnostics.hpp>
 #include <mtmc/backend/cpu/compiler_files.hpp>
@@ -200,11 +201,16 @@ MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_compiled(const std::str
                "Write plain C++, without inline assembly",
                {}}};
   if (!options_.defences.object_screen) return {};
-  std::string object;
-  for (const auto name : kept_names)
-    if (const auto path = folder + '/' + std::string(name) + ".o"; ::access(path.c_str(), F_OK) == 0)
-      object = read_file(path);
-  return screen_object(object, options_.allowed_functions, own.called_by_compiler());
+  const auto kept = [&](const char* extension) {
+    std::string content;
+    for (const auto name : kept_names)
+      if (const auto path = folder + '/' + std::string(name) + extension; ::access(path.c_str(), F_OK) == 0)
+        content = read_file(path);
+    return content;
+  };
+  auto refused = screen_object(kept(".o"), options_.allowed_functions, own.called_by_compiler());
+  if (refused.empty()) refused = screen_assembly(kept(".s"));
+  return refused;
 }
 
 MTMC_INLINE std::vector<std::string> CpuToolchain::read_by(const std::string& folder, const char* list) {

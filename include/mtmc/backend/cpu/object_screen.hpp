@@ -1,7 +1,7 @@
 #pragma once
 /// The second screen of a candidate in C++: what its object file holds and refers to.
 
-#include <mtmc/backend/cpu/allowed_names.hpp>
+#include <mtmc/backend/cpu/allowed_symbols.hpp>
 #include <mtmc/backend/refuse_once.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/support/demangle.hpp>
@@ -56,8 +56,10 @@ private:
   /// Storage of the compiler's own: pointers that the loader fills in and then locks, one pointer for
   /// exceptions, one word for a named critical section.
   [[nodiscard]] static bool is_own_storage(const ElfSection& section) {
-    return section.name.starts_with(".data.rel.ro") ||
-           (section.name.starts_with(".data.rel.local.DW.ref.") && section.size <= 8);
+    // The linker's own rule, to the dot: `.data.rel.rox` stays writable.
+    for (const std::string_view locked : {".data.rel.ro", ".data.rel.ro.local"})
+      if (section.name == locked || section.name.starts_with(std::string(locked) + '.')) return true;
+    return (section.name.starts_with(".data.rel.local.DW.ref.") && section.size <= 8);
   }
   [[nodiscard]] static bool is_own_storage(const ElfSymbol& symbol) {
     return symbol.size <= 32 && symbol.name.starts_with(".gomp_critical_user_");

@@ -1,7 +1,7 @@
 #pragma once
 /// Functions of a kernel whose names the compiler knows from the C library.
 
-#include <mtmc/backend/cpu/allowed_names.hpp>
+#include <mtmc/backend/cpu/allowed_symbols.hpp>
 #include <mtmc/backend/defined_functions.hpp>
 #include <mtmc/backend/launch_check.hpp>
 

@@ -2,6 +2,7 @@
 /// The second screen of a candidate in CUDA C++: what its binary holds and refers to.
 
 #include <mtmc/backend/cuda/ptx_screen.hpp>
+#include <mtmc/backend/cuda/time_and_place.hpp>
 #include <mtmc/backend/refuse_once.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/support/demangle.hpp>
@@ -35,8 +36,11 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// What of a CUBIN and of the PTX it was made from is not allowed, as errors; none if all is well. Variables
 /// of the device that change keep state between calls, however they are written: at namespace scope, static
 /// in a function, managed, constant but for a cast, or in inline PTX. Functions it does not define are those
-/// of the device's run-time library: memory, output, launches.
-[[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx) {
+/// of the device's run-time library: memory, output, launches. Clocks and identities of the device are
+/// refused whoever spelt them; `text`, the kernel's own, tells whether a barrier of the library's may be what
+/// looks at the time.
+[[nodiscard]] inline std::vector<Diagnostic> screen_cubin(std::string_view cubin, std::string_view ptx,
+                                                          std::string_view text) {
   std::vector<Diagnostic> found;
   const auto refuse = [&](std::string message, std::string remedy) {
     refuse_once(found, std::move(message), std::move(remedy));
@@ -51,6 +55,13 @@ namespace mtmc::inline MTMC_ABI::detail {
   if (variable_bytes(*file) > max_bytes)
     refuse("the kernel's tables take up more than " + std::to_string(max_bytes >> 20) + " MiB",
            "Pass large tables as arguments, or compute what they hold");
+  const bool library_waits = waits_by_library_alone(text);
+  for (const auto& name : time_and_place_in(ptx))
+    if (!library_waits || !(name.starts_with("%globaltimer") || name == "nanosleep"))
+      refuse("the compiled kernel uses `" + name + "`, which tells the time or the place it runs in",
+             "A kernel's result may depend on its arguments, threadIdx and blockIdx alone: no clocks, no "
+             "sleep, no "
+             "identities of multiprocessors and warps; wait at barriers without a time limit");
   const PtxVariables variables(ptx);
   for (const auto& symbol : file->symbols) {
     if (found.size() >= max_findings) break;

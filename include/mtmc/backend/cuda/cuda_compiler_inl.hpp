@@ -98,7 +98,7 @@ MTMC_INLINE CudaCompilation CudaCompiler::compile(const Kernel& kernel, const La
   result.diagnostics =
       read_nvrtc_log(compiled.log, text, result.signatures, include_folders(flags_), !compiled.compiled);
   if (!compiled.compiled) return result;
-  if (auto refused = screen_cubin(compiled.cubin, compiled.ptx); !refused.empty()) {
+  if (auto refused = screen_cubin(compiled.cubin, compiled.ptx, text); !refused.empty()) {
     result.refused = true;
     result.diagnostics = std::move(refused);
     return result;

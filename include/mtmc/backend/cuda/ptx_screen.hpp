@@ -50,12 +50,12 @@ private:
     const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
     if (c == '\n' && ends_with_its_line()) return end_statement();
     if (blank && statement_.empty()) return;
+    if (!blank && is_label(c)) statement_.clear();
     if (c == ';' && operand_braces_ == 0) return end_statement();
     if (c == '{' && operand_braces_ == 0 && (statement_.empty() || is_head())) return end_statement();
     if (c == '}' && operand_braces_ == 0) return end_statement();
     if (c == '{') ++operand_braces_;
     if (c == '}') --operand_braces_;
-    if (!blank && is_label(c)) statement_.clear();
     statement_ += blank ? ' ' : c;
   }
   void end_statement() {
