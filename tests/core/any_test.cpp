@@ -128,6 +128,7 @@ struct AbleBackend : HostBackendOf<RetiringProgram> {
   std::map<std::string, double> resources(Program& program) const {
     return {{"number", static_cast<double>(program.number)}};
   }
+  static std::string changed_state(Program& program) { return program.number == 7 ? "" : "number"; }
   [[nodiscard]] std::size_t guard_page_bytes() const { return 4096; }
   std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) const {
     return std::span<const std::byte>(*buffer.memory).subspan(offset, bytes);
@@ -267,8 +268,10 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   CHECK(compiled.seconds == 0.5);
   CHECK(profile_by(backend, *compiled.program, sample::plan())->reason == sample::plan().launches[0].entry);
   CHECK(resources_of(backend, *compiled.program).at("number") == 7);
+  CHECK(changed_state_of(backend, *compiled.program).empty());
   retire_program(*compiled.program);
   CHECK(resources_of(backend, *compiled.program).at("number") == 0);
+  CHECK(changed_state_of(backend, *compiled.program) == "number");
 }
 
 TEST_CASE("the compiler's whole answer goes through a backend's twin") {

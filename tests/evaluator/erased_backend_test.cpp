@@ -62,6 +62,10 @@ public:
     note("guard_page_bytes");
     return 0;
   }
+  [[nodiscard]] std::string changed_state(Program&) {
+    note("changed_state");
+    return {};
+  }
   using Base::upload;
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
               const std::shared_ptr<const void>& owner) {
@@ -237,8 +241,9 @@ TEST_CASE_TEMPLATE("a backend with every ability is asked for all of them in eit
   CHECK(direct.answers[6].verdict == Verdict::refused);
   CHECK(direct.answers[8].verdict == Verdict::refused);
   CHECK(direct.answers[10].verdict == Verdict::implausible);
-  for (const auto* what : {"screen", "resources", "guard_page_bytes", "choose_place", "conditions", "profile",
-                           "in_double_precision", "measure_ceilings", "measure_read_bandwidth"}) {
+  for (const auto* what :
+       {"screen", "resources", "changed_state", "guard_page_bytes", "choose_place", "conditions", "profile",
+        "in_double_precision", "measure_ceilings", "measure_read_bandwidth"}) {
     CAPTURE(what);
     CHECK(direct.asked.contains(what));
   }

@@ -127,6 +127,8 @@ public:
               const std::shared_ptr<const void>& owner) {
     table_->upload_shared(held(), buffer, offset, content, owner);
   }
+  /// `BackendAbility::changed_state`; without it empty.
+  [[nodiscard]] std::string changed_state(Program& program) { return table_->changed_state(held(), program); }
   /// `BackendAbility::fill`; without it an upload.
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
     table_->fill(held(), buffer, offset, bytes, value);
@@ -167,6 +169,7 @@ private:
     std::span<const std::byte> (*view)(void*, Buffer&, std::size_t, std::size_t);
     void (*upload_shared)(void*, Buffer&, std::size_t, std::span<const std::byte>,
                           const std::shared_ptr<const void>&);
+    std::string (*changed_state)(void*, Program&);
     void (*fill)(void*, Buffer&, std::size_t, std::size_t, std::byte);
     void (*choose_place)(void*);
     Conditions (*conditions)(void*);
@@ -243,6 +246,10 @@ private:
             [](void* held, Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
                const std::shared_ptr<const void>& owner) {
               mtmc::upload_shared(as<B>(held), buffer_of<B>(buffer), offset, content, owner);
+            },
+        .changed_state =
+            [](void* held, Program& program) {
+              return changed_state_of(as<B>(held), program_of<B>(program));
             },
         .fill = [](void* held, Buffer& buffer, std::size_t offset, std::size_t bytes,
                    std::byte value) { fill_buffer(as<B>(held), buffer_of<B>(buffer), offset, bytes, value); },

@@ -58,6 +58,14 @@ concept TakesSharedUploads =
     requires(B& backend, typename B::Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
              std::shared_ptr<const void> owner) { backend.upload(buffer, offset, content, owner); };
 
+/// A backend that sees what a program keeps in memory of its own from run to run, variables of the device for
+/// instance: `changed_state(program)`, asked after a run, names a part of it that is not what it was when the
+/// program was loaded; empty if all is. A candidate of which it names one keeps state between calls.
+template <class B>
+concept ObservesState = requires(B& backend, typename B::Program& program) {
+  { backend.changed_state(program) } -> std::same_as<std::string>;
+};
+
 /// A backend that writes one byte to a part of a buffer, and to no other byte, faster than uploads would.
 template <class B>
 concept FillsBuffers = requires(B& backend, typename B::Buffer& buffer, std::size_t bytes, std::byte value) {
@@ -134,6 +142,9 @@ enum class BackendAbility {
   view,
   /// `TakesSharedUploads`. Without it contents are copied at once.
   shared_upload,
+  /// `ObservesState`. Without it only wrong or different results show that a program keeps state ("state: not
+  /// observed" in the environment record).
+  changed_state,
   /// `FillsBuffers`. Without it bytes are uploaded.
   fill,
   /// `ChoosesPlace`. Without it places are taken for equal.
@@ -172,6 +183,7 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     {BackendAbility::guard_page_bytes, "guard_page_bytes"},
     {BackendAbility::view, "view"},
     {BackendAbility::shared_upload, "shared_upload"},
+    {BackendAbility::changed_state, "changed_state"},
     {BackendAbility::fill, "fill"},
     {BackendAbility::choose_place, "choose_place"},
     {BackendAbility::conditions, "conditions"},
@@ -206,6 +218,8 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
   case BackendAbility::shared_upload:
     return "void upload(Buffer&, std::size_t offset, std::span<const std::byte>, std::shared_ptr<const "
            "void>)";
+  case BackendAbility::changed_state:
+    return "std::string changed_state(Program&)";
   case BackendAbility::fill:
     return "void fill(Buffer&, std::size_t offset, std::size_t bytes, std::byte)";
   case BackendAbility::choose_place:
@@ -270,6 +284,7 @@ template <class B> [[nodiscard]] consteval BackendAbilities declared_abilities()
   all.set(BackendAbility::guard_page_bytes, HasGuardPages<B>);
   all.set(BackendAbility::view, ShowsBuffers<B>);
   all.set(BackendAbility::shared_upload, TakesSharedUploads<B>);
+  all.set(BackendAbility::changed_state, ObservesState<B>);
   all.set(BackendAbility::fill, FillsBuffers<B>);
   all.set(BackendAbility::choose_place, ChoosesPlace<B>);
   all.set(BackendAbility::conditions, ReportsConditions<B>);
@@ -324,6 +339,17 @@ template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]
     return backend.guard_page_bytes();
   else
     return 0;
+}
+
+/// What a program has changed of its own memory since it was loaded; empty if nothing, or if the backend does
+/// not see it.
+template <class B>
+[[nodiscard]] std::string changed_state_of([[maybe_unused]] B& backend,
+                                           [[maybe_unused]] typename B::Program& program) {
+  if constexpr (ObservesState<B>)
+    return backend.changed_state(program);
+  else
+    return {};
 }
 
 /// A part of a buffer where it lies; nothing where it must be downloaded.

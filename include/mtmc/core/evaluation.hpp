@@ -198,6 +198,6 @@ struct Evaluation {
 };
 
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
-inline constexpr int protocol_version = 2;
+inline constexpr int protocol_version = 3;
 
 } // namespace mtmc

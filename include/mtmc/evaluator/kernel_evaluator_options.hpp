@@ -13,6 +13,9 @@ namespace mtmc::inline MTMC_ABI {
 /// Comparison with the reference, deadlines and the backend's own defences are not among them. Never switch
 /// one off where candidates are not trusted.
 struct EvaluatorDefences {
+  /// After each checked run and each timed group, a program's own memory is what it was when it was loaded,
+  /// on backends that see it.
+  bool state = true;
   /// Outputs and scratch buffers hold other values before each run.
   bool poison = true;
   /// Writes next to a buffer are found.

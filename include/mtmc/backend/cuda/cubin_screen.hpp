@@ -33,6 +33,29 @@ namespace mtmc::inline MTMC_ABI::detail {
   return bytes;
 }
 
+/// Names of the variables of a CUBIN that keep their contents from launch to launch, the compiler's own left
+/// out.
+[[nodiscard]] inline std::vector<std::string> lasting_variables(const ElfFile& file) {
+  std::vector<std::string> names;
+  for (const auto& symbol : file.symbols)
+    if (const auto* const section = file.section_of(symbol);
+        symbol.type == STT_OBJECT && section != nullptr && outlives_launches(section->name) &&
+        !symbol.name.starts_with(".nv.") && symbol.size > 0)
+      names.push_back(symbol.name);
+  return names;
+}
+
+/// Why a program is refused of which the driver hides a variable, so that nobody sees whether it changes.
+[[nodiscard]] inline Diagnostic hidden_variable(const std::string& name) {
+  return {Severity::error,
+          0,
+          0,
+          "the driver does not say where the variable `" + demangled(name) +
+              "` lies, so that nobody could see it change",
+          "Make the table a constant expression in the kernel, or pass it as an argument",
+          {}};
+}
+
 /// What of a CUBIN and of the PTX it was made from is not allowed, as errors; none if all is well. Variables
 /// of the device that change keep state between calls, however they are written: at namespace scope, static
 /// in a function, managed, constant but for a cast, or in inline PTX. Functions it does not define are those

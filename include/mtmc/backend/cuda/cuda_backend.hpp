@@ -96,6 +96,8 @@ public:
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target);
   /// Writes `bytes` times the same byte.
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value);
+  /// The first variable of a program that is not what it was when the program was loaded; empty if all are.
+  [[nodiscard]] std::string changed_state(Program& program);
 
   /// Launches a plan and waits. Throws `Error` (`mtmc.backend.002`) if a buffer is not bound.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline);

@@ -80,6 +80,13 @@ CudaBackend::compile(const Kernel& kernel, const CompileOptions& options, std::s
   result.diagnostics = compilation.diagnostics;
   if (!compilation.cubin.empty()) {
     result.program = std::make_shared<Program>(state_->context, std::move(compilation));
+    if (!result.program->hidden_variables_.empty()) {
+      result.diagnostics = {detail::hidden_variable(result.program->hidden_variables_.front())};
+      result.refused = true;
+      result.program.reset();
+      result.seconds = seconds_since(begin);
+      return result;
+    }
     result.program->note_occupancy(state_->device.arch, options.plan);
     result.resources = result.program->resources();
   }
@@ -112,6 +119,8 @@ MTMC_INLINE void CudaBackend::fill(Buffer& buffer, std::size_t offset, std::size
                                      turn.stream),
               "cuMemsetD8Async");
 }
+
+MTMC_INLINE std::string CudaBackend::changed_state(Program& program) { return program.changed_variable(); }
 
 MTMC_INLINE RunStatus CudaBackend::run(Program& program, const LaunchPlan& plan, Deadline deadline) {
   const auto begin = std::chrono::steady_clock::now();

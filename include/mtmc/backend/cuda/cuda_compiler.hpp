@@ -37,6 +37,8 @@ struct CudaCompilation {
   /// In the order of the launches.
   std::vector<CudaEntry> entries{};
   std::vector<LaunchSignature> signatures{};
+  /// Variables of the device that outlive a launch; tables, as far as the screen can tell.
+  std::vector<std::string> variables{};
   bool timed_out = false;
   bool refused = false;
   std::vector<Diagnostic> diagnostics{};

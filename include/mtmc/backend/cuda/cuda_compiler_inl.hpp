@@ -104,6 +104,7 @@ MTMC_INLINE CudaCompilation CudaCompiler::compile(const Kernel& kernel, const La
     return result;
   }
   read_entries(compiled, result);
+  if (const auto file = read_elf(compiled.cubin)) result.variables = lasting_variables(*file);
   result.cubin = std::move(compiled.cubin);
   return result;
 }

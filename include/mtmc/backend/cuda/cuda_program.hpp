@@ -4,6 +4,7 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/occupancy.hpp>
+#include <mtmc/support/demangle.hpp>
 
 #include <algorithm>
 #include <array>
@@ -59,6 +60,48 @@ private:
     std::array<int, 3> cluster{};
   };
 
+  /// A variable of the device, with what it held before anything ran.
+  struct Variable {
+    std::string name;
+    detail::CudaAddress address = 0;
+    std::vector<std::byte> image{};
+  };
+
+  /// The variables' images, and the names of those whose address the driver does not give.
+  void read_variables() {
+    variables_.clear();
+    hidden_variables_.clear();
+    const detail::CudaTurn turn(*context_);
+    for (const auto& name : compilation_.variables) {
+      detail::CudaAddress address = 0;
+      std::size_t bytes = 0;
+      if (turn.driver.module_global(&address, &bytes, module_, name.c_str()) != detail::cuda_code::success ||
+          bytes == 0) {
+        hidden_variables_.push_back(name);
+        continue;
+      }
+      auto& variable = variables_.emplace_back(Variable{name, address, std::vector<std::byte>(bytes)});
+      turn.demand(turn.driver.copy_out(variable.image.data(), address, bytes, turn.stream),
+                  "cuMemcpyDtoHAsync");
+    }
+    if (!variables_.empty()) turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+  }
+  /// The first variable that is not what it was when the program was loaded; empty if all are.
+  [[nodiscard]] std::string changed_variable() {
+    if (variables_.empty()) return {};
+    const detail::CudaTurn turn(*context_);
+    std::vector<std::vector<std::byte>> contents;
+    for (const auto& variable : variables_) {
+      auto& content = contents.emplace_back(variable.image.size());
+      turn.demand(turn.driver.copy_out(content.data(), variable.address, content.size(), turn.stream),
+                  "cuMemcpyDtoHAsync");
+    }
+    turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+    for (std::size_t i = 0; i < variables_.size(); ++i)
+      if (contents[i] != variables_[i].image) return detail::demangled(variables_[i].name);
+    return {};
+  }
+
   void load() {
     const detail::CudaContext::Use use(*context_);
     const auto& driver = context_->driver();
@@ -95,6 +138,7 @@ private:
       note("local_bytes", attribute(detail::FunctionAttribute::local_bytes));
       note("shared_bytes", function.static_shared_bytes);
     }
+    read_variables();
   }
   /// Adds the occupancy of the plan's main launch to the resources.
   void note_occupancy(const std::string& architecture, const LaunchPlan& plan) {
@@ -121,6 +165,8 @@ private:
   detail::CudaCompilation compilation_;
   detail::CudaHandle module_ = nullptr;
   std::vector<Function> functions_;
+  std::vector<Variable> variables_;
+  std::vector<std::string> hidden_variables_;
 };
 
 } // namespace mtmc

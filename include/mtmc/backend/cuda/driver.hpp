@@ -112,6 +112,8 @@ public:
   CudaCode (*module_load)(CudaHandle*, const void*, unsigned, int*, void**) = find("cuModuleLoadDataEx");
   CudaCode (*module_unload)(CudaHandle) = find("cuModuleUnload");
   CudaCode (*module_function)(CudaHandle*, CudaHandle, const char*) = find("cuModuleGetFunction");
+  CudaCode (*module_global)(CudaAddress*, std::size_t*, CudaHandle,
+                            const char*) = find("cuModuleGetGlobal_v2");
   CudaCode (*function_attribute)(int*, FunctionAttribute, CudaHandle) = find("cuFuncGetAttribute");
   CudaCode (*function_set_attribute)(CudaHandle, FunctionAttribute, int) = find("cuFuncSetAttribute");
   CudaCode (*launch)(CudaHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,

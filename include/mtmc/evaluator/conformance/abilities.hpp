@@ -30,6 +30,8 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
     return requires { &B::view; };
   case BackendAbility::shared_upload:
     return false;
+  case BackendAbility::changed_state:
+    return requires { &B::changed_state; };
   case BackendAbility::fill:
     return requires { &B::fill; };
   case BackendAbility::choose_place:

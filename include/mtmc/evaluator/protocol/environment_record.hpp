@@ -33,7 +33,9 @@ namespace mtmc::inline MTMC_ABI {
 
 /// The same on the host of the device: with the load of the last minute (runnable processes).
 /// `KernelEvaluator` adds `truth`: "f64" where checks at cheap sizes compare f32 results with those of the
-/// reference in double precision, "own precision: <why>" where with those of the reference as it is.
+/// reference in double precision, "own precision: <why>" where with those of the reference as it is; and
+/// `state`: "observed" where the backend sees what a program keeps in memory of its own
+/// (`BackendAbility::changed_state`), else "not observed".
 [[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
   auto record = device_record(device);
   std::array<char, 40> text{};

@@ -102,6 +102,8 @@ public:
   /// Does what `begin_loading` has put off.
   void finish_loading();
 
+  /// What the program has changed of its own memory, asked after a run.
+  [[nodiscard]] std::optional<Refusal> changed_state(Contestant& contestant, const ProblemLayout& layout);
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
   [[nodiscard]] std::optional<Refusal> damage(Slot& buffers, const ProblemLayout& layout,
                                               const CaseInputs* inputs);

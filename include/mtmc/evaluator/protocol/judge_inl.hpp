@@ -114,6 +114,13 @@ MTMC_INLINE std::optional<Refusal> Judge::damage(Slot& buffers, const ProblemLay
   return look.answer();
 }
 
+MTMC_INLINE std::optional<Refusal> Judge::changed_state(Contestant& contestant, const ProblemLayout& layout) {
+  if (!defences().state) return std::nullopt;
+  const auto variable = backend_.changed_state(*contestant.program);
+  if (variable.empty()) return std::nullopt;
+  return state_refusal(variable, layout.size);
+}
+
 MTMC_INLINE void Judge::keep(CallResults& results) {
   auto kept = work_.keep(results);
   work_.run();
@@ -208,7 +215,8 @@ MTMC_INLINE Judge::Call Judge::call(const PreparedTask& prepared, Contestant& co
                           : run_refusal(status, layout.size, limit);
     return outcome;
   }
-  outcome.refusal = damage(buffers, layout, &inputs);
+  outcome.refusal = changed_state(contestant, layout);
+  if (!outcome.refusal) outcome.refusal = damage(buffers, layout, &inputs);
   if (!outcome.refusal) outcome.results = CallResults(backend_, buffers, layout);
   return outcome;
 }

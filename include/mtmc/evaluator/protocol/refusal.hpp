@@ -114,6 +114,15 @@ struct Refusal {
                           "inside the shape, also if the excess is not used");
 }
 
+/// Memory of the kernel's own that a run has changed.
+[[nodiscard]] inline Refusal state_refusal(const std::string& variable, const ProblemSize& size) {
+  return refusal(Verdict::refused, refusal_rule::state,
+                 "the kernel changed its own variable `" + variable + "` in a run at " + to_string(size) +
+                     ", so it keeps state between calls",
+                 "Keep nothing between calls: make it constant, local, or a scratch buffer (`//@ scratch "
+                 "name: f32[N]`)");
+}
+
 /// A write to an input.
 [[nodiscard]] inline Refusal modified_refusal(const std::string& buffer, const ProblemSize& size) {
   return refusal(Verdict::input_modified, refusal_rule::inputs_unchanged,

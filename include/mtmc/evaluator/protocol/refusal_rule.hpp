@@ -37,6 +37,8 @@ inline constexpr std::string_view inputs_unchanged = "inputs_unchanged";
 inline constexpr std::string_view reference = "reference";
 /// A result is less precise than the reference.
 inline constexpr std::string_view precision = "precision";
+/// Memory of the kernel's own was changed by a run.
+inline constexpr std::string_view state = "state";
 /// Two runs on the same inputs differ.
 inline constexpr std::string_view same_bits = "same_bits";
 /// Faster than the device can read what must be read.

@@ -33,9 +33,9 @@ inline constexpr std::string_view screen[] = {"text_screen"};
 inline constexpr std::string_view compilation[] = {"compiler_fence", "object_screen"};
 inline constexpr std::string_view fresh_start[] = {"fresh_process"};
 inline constexpr std::string_view correctness[] = {
-    "sizes",     "distributions", "fresh_inputs",     "poison",
-    "red_zones", "guard_pages",   "inputs_unchanged", "same_bits",
-    "precision", "sandbox",       "process_namespace"};
+    "sizes",     "distributions", "fresh_inputs",      "poison",
+    "red_zones", "guard_pages",   "inputs_unchanged",  "same_bits",
+    "precision", "sandbox",       "process_namespace", "state"};
 inline constexpr std::string_view timing[] = {"timed_results", "freeze"};
 inline constexpr std::string_view plausibility[] = {"plausibility"};
 } // namespace defences_of

@@ -41,10 +41,13 @@ MTMC_INLINE void TrustProtocol::prepare(const Task& task, std::stop_token stop) 
 }
 
 /// The answer before anything is known: where it is judged, and the sizes.
-[[nodiscard]] inline Evaluation empty_evaluation(const PreparedTask& task, const Device& device) {
+[[nodiscard]] inline Evaluation empty_evaluation(const PreparedTask& task, const Device& device,
+                                                 const AnyBackend& backend) {
   Evaluation evaluation;
   evaluation.environment = environment_record(device);
   evaluation.environment["truth"] = task.truth;
+  const bool observed = has_ability(backend, BackendAbility::changed_state);
+  evaluation.environment["state"] = observed ? "observed" : "not observed";
   for (const auto& layout : task.layouts) evaluation.sizes.emplace_back().size = layout.size;
   return evaluation;
 }
@@ -65,7 +68,7 @@ MTMC_INLINE Evaluation TrustProtocol::evaluate(const EvaluationRequest& request,
   const auto task = prepared(request.task, stop);
   Judge judge(state_->backend, *state_->work, state_->options, state_->keys, stop);
   judge.when_short([this, own = task.get()] { state_->release_others(own); });
-  auto evaluation = empty_evaluation(*task, device());
+  auto evaluation = empty_evaluation(*task, device(), state_->backend);
   EvaluationContext context{*state_, judge, *task, request, evaluation};
   const auto refusal = go_through_stages(context);
   if (context.conditions) record_conditions(*context.conditions, !refusal, evaluation);

@@ -320,7 +320,7 @@ private:
     if (!timed.status.finished()) return run_refusal(timed.status, prepared_.layouts[times.size].size, limit);
     times.candidate.push_back(timed.seconds / static_cast<double>(times.group));
     candidate_seconds_[times.size] = times.candidate.back();
-    return std::nullopt;
+    return judge_.changed_state(candidate_, prepared_.layouts[times.size]);
   }
 
   [[nodiscard]] std::optional<Refusal> check_candidate(const SizeTimes& times,
