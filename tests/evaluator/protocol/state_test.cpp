@@ -45,7 +45,7 @@ struct Bench {
     world->kernels["candidate"] = world->kernels["start"];
   }
   template <class B> [[nodiscard]] Evaluation judge(B backend, EvaluatorDefences defences = {}) {
-    KernelEvaluator<B> evaluator(std::move(backend), {.defences = defences, .seed = 7});
+    KernelEvaluator<B> evaluator(std::move(backend), {.seed = 7, .defences = defences});
     const Kernel candidate{languages::cpp, "//@ launch candidate(x, y)\n", {}};
     return evaluator.evaluate({task, candidate, task.kernel, Purpose::explore, {}}, {});
   }
