@@ -254,6 +254,18 @@ TEST_CASE("amplification follows the condition of the function, jumps do not cou
   CHECK(measure([](float x) { return x > 16 ? 1.0f : 0.0f; }) == 1);
 }
 
+TEST_CASE("what a look found answers as a comparison does: no place where nothing is wrong, and unchecked is "
+          "not right") {
+  CHECK(comparison_of({.checked = 7, .largest_error = 0.5}, 7).right());
+  CHECK(comparison_of({.checked = 7}, 7).first_wrong == -1);
+  CHECK_FALSE(comparison_of({.checked = 6}, 7).right());
+  const auto wrong = comparison_of({.checked = 7, .wrong = 2, .first_wrong = 5, .largest_error = 3}, 7);
+  CHECK(wrong.wrong == 2);
+  CHECK(wrong.first_wrong == 5);
+  CHECK(wrong.largest_error == 3);
+  CHECK_FALSE(wrong.right());
+}
+
 TEST_CASE("perturbing leaves zeros, infinities, NaN and integers alone") {
   std::vector<float> values{0.0f, -0.0f, std::numeric_limits<float>::infinity(), 1e-40f};
   const auto before = values;

@@ -1,6 +1,7 @@
 // The judge's kernel against the host's versions: on an emulated GPU, and on a real one where there is one.
 #include <mtmc/backend/cuda.hpp>
 #include <mtmc/core/any.hpp>
+#include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/device_work.hpp>
 #include <mtmc/evaluator/content/double_precision_content.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
@@ -223,7 +224,8 @@ TEST_CASE_TEMPLATE("comparing on the device answers what the host's comparison d
           is_floating(type) ? desk.work.add_magnitudes(plain.handle(), type, elements) : std::size_t{0};
       desk.work.run();
       if (is_floating(type))
-        CHECK(desk.work.scale(magnitudes) == doctest::Approx(output_scale(wanted, type)).epsilon(1e-6));
+        CHECK(desk.work.found(magnitudes).scale() ==
+              doctest::Approx(output_scale(wanted, type)).epsilon(1e-6));
 
       for (const int mutation : {0, 1, 2, 3}) {
         auto got = wanted;
@@ -247,7 +249,7 @@ TEST_CASE_TEMPLATE("comparing on the device answers what the host's comparison d
             desk.work.compare(plain.handle(), type, elements, masked.handle(), type, 5, tolerance);
         desk.work.run();
         const auto here = compare_output(got, wanted, type, tolerance);
-        const auto there = desk.work.comparison(number, elements);
+        const auto there = comparison_of(desk.work.found(number), elements);
         CHECK(there.checked == here.checked);
         CHECK(there.total == here.total);
         CHECK(there.wrong == here.wrong);
@@ -293,13 +295,13 @@ TEST_CASE_TEMPLATE("f32 is stored as f64 for a twin, and the two are compared", 
                                             DataType::f32, 6, tolerance);
     desk.work.run();
     const auto here = compare_output(floats, DataType::f32, doubles, DataType::f64, tolerance);
-    const auto there = desk.work.comparison(by_truth, elements);
+    const auto there = comparison_of(desk.work.found(by_truth), elements);
     CHECK(there.checked == here.checked);
     CHECK(there.wrong == 1);
     CHECK(there.first_wrong == elements - 1);
     CHECK(there.largest_error == doctest::Approx(here.largest_error));
-    CHECK(desk.work.comparison(of_truth, elements).wrong == 1);
-    CHECK(desk.work.comparison(of_truth, elements).first_wrong == elements - 1);
+    CHECK(comparison_of(desk.work.found(of_truth), elements).wrong == 1);
+    CHECK(comparison_of(desk.work.found(of_truth), elements).first_wrong == elements - 1);
   }
 }
 
@@ -321,7 +323,7 @@ TEST_CASE_TEMPLATE("NaN is right where the reference has NaN, an infinity where 
   const auto number =
       desk.work.compare(a.handle(), DataType::f32, 7, masked.handle(), DataType::f32, 8, {1e-6, 1, 1});
   desk.work.run();
-  const auto found = desk.work.comparison(number, 7);
+  const auto found = comparison_of(desk.work.found(number), 7);
   CHECK(found.wrong == 2);
   CHECK(found.first_wrong == 5);
   CHECK(std::isinf(found.largest_error));

@@ -2,6 +2,7 @@
 /// Comparing a candidate's output with the reference, every element of it.
 
 #include <mtmc/core/data_type.hpp>
+#include <mtmc/evaluator/content/content_finding.hpp>
 #include <mtmc/evaluator/content/half_precision.hpp>
 #include <mtmc/evaluator/content/tolerance.hpp>
 
@@ -170,6 +171,17 @@ void compare_reals(std::size_t count, const Tolerance& tolerance, Load&& load, C
                                                      std::span<const std::byte> wanted, DataType type,
                                                      const Tolerance& tolerance) {
   return compare_output(got, type, wanted, type, tolerance);
+}
+
+/// What `compare_output` answers, from what a look at an output of so many elements found.
+[[nodiscard]] inline ComparisonResult comparison_of(const ContentFinding& finding, std::int64_t elements) {
+  ComparisonResult result;
+  result.checked = static_cast<std::int64_t>(finding.checked);
+  result.total = elements;
+  result.wrong = static_cast<std::int64_t>(finding.wrong);
+  result.first_wrong = finding.wrong > 0 ? static_cast<std::int64_t>(finding.first_wrong) : -1;
+  result.largest_error = finding.largest_error;
+  return result;
 }
 
 /// Whether the errors of a wrong result are all as small as arithmetic in the next lower precision makes

@@ -6,10 +6,10 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/device_kernel.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/content/poison.hpp>
+#include <mtmc/evaluator/content/tolerance.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -76,10 +76,6 @@ public:
 
   /// What a job of the last run found.
   [[nodiscard]] const detail::DeviceFinding& found(std::size_t number) const { return findings_.at(number); }
-  /// The same as the answer of `compare_output`.
-  [[nodiscard]] ComparisonResult comparison(std::size_t number, std::int64_t elements) const;
-  /// The same as the answer of `output_scale`.
-  [[nodiscard]] double scale(std::size_t number) const;
 
 private:
   using Kind = detail::DeviceJobKind;

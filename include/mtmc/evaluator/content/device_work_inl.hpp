@@ -7,11 +7,11 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/core/launch_plan.hpp>
-#include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/device_kernel.hpp>
 #include <mtmc/evaluator/content/device_work.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/content/poison.hpp>
+#include <mtmc/evaluator/content/tolerance.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -122,22 +122,6 @@ MTMC_INLINE void DeviceWork::run() {
 MTMC_INLINE void DeviceWork::forget() noexcept {
   jobs_.clear();
   blocks_of_findings_ = 0;
-}
-
-MTMC_INLINE ComparisonResult DeviceWork::comparison(std::size_t number, std::int64_t elements) const {
-  const auto& all = found(number);
-  ComparisonResult result;
-  result.checked = static_cast<std::int64_t>(all.checked);
-  result.total = elements;
-  result.wrong = static_cast<std::int64_t>(all.wrong);
-  result.first_wrong = all.wrong > 0 ? static_cast<std::int64_t>(all.first_wrong) : -1;
-  result.largest_error = all.largest_error;
-  return result;
-}
-
-MTMC_INLINE double DeviceWork::scale(std::size_t number) const {
-  const auto& all = found(number);
-  return all.finite > 0 ? all.magnitudes / all.finite : 0;
 }
 
 MTMC_INLINE detail::DeviceJob DeviceWork::at(Kind kind, std::uint64_t address, std::size_t count) {

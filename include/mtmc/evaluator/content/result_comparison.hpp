@@ -97,7 +97,7 @@ private:
                      "Compare with the original kernel");
     }
     const auto tolerance = prepared.tolerance(id, i, wanted);
-    const auto found = comparison(work_.found(*queued), buffer.elements);
+    const auto found = comparison_of(work_.found(*queued), buffer.elements);
     tally.checked += found.checked;
     tally.largest_error = std::max(tally.largest_error, found.largest_error);
     if (found.right()) return std::nullopt;
@@ -120,16 +120,6 @@ private:
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs.equals(i, got)) copied[i] = inputs.host(i);
     return copied;
-  }
-
-  [[nodiscard]] static ComparisonResult comparison(const ContentFinding& finding, std::int64_t elements) {
-    ComparisonResult result;
-    result.checked = static_cast<std::int64_t>(finding.checked);
-    result.total = elements;
-    result.wrong = static_cast<std::int64_t>(finding.wrong);
-    result.first_wrong = finding.wrong > 0 ? static_cast<std::int64_t>(finding.first_wrong) : -1;
-    result.largest_error = finding.largest_error;
-    return result;
   }
 
   [[nodiscard]] static std::string ask_hook(const Task& task, const BufferLayout& buffer,
