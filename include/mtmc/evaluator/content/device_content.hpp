@@ -9,9 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
@@ -39,18 +37,11 @@ public:
   [[nodiscard]] KeptContents keep(CallResults& results) override;
   void run() override;
   void forget() noexcept override;
-  [[nodiscard]] const ContentFinding& found(std::size_t number) override;
+  [[nodiscard]] const ContentFinding& found(std::size_t number) override { return looks_.found(number); }
 
 private:
-  /// Where a look takes place, and its number there.
-  struct Look {
-    bool on_device = true;
-    std::size_t number = 0;
-  };
-
+  /// Notes a look that the device does, by its number there.
   [[nodiscard]] std::size_t on_device(std::size_t number);
-  [[nodiscard]] std::size_t on_host(std::function<ContentFinding()> look);
-  [[nodiscard]] std::size_t note(const Look& look);
 
   /// Memory for a masked content of so many bytes, under a key that nobody can foresee.
   [[nodiscard]] MaskedContent masked_memory(std::size_t bytes);
@@ -58,9 +49,7 @@ private:
   AnyBackend& backend_;
   SecretKeys& keys_;
   DeviceWork work_;
-  LazyLooks host_looks_;
-  std::vector<Look> looks_;
-  bool ended_ = false;
+  LazyLooks looks_;
 };
 
 } // namespace mtmc::detail

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -77,7 +76,7 @@ MTMC_INLINE std::size_t DeviceContent::look_for_input(const BufferPart& part, co
   if (const auto* recipe = inputs.recipe(i))
     return on_device(work_.look_for_values(address_of(part), *recipe));
   const auto& masked = inputs.masked(i);
-  if (masked.bytes == 0) return on_host([] { return ContentFinding{}; });
+  if (masked.bytes == 0) return looks_.add([] { return ContentFinding{}; });
   const auto elements = static_cast<std::int64_t>(part.bytes / size_of(type));
   return on_device(work_.look_for_bits(address_of(part), type, elements, masked.address, masked.key));
 }
@@ -86,7 +85,7 @@ MTMC_INLINE std::size_t DeviceContent::look_for_bits(const CallResults& results,
                                                      const KeptContents& kept) {
   const auto* masked = kept.on_device(i);
   if (masked == nullptr || results.kept().size() > 0)
-    return on_host([&results, i, &kept] { return different_bits(results, i, kept); });
+    return looks_.add([&results, i, &kept] { return different_bits(results, i, kept); });
   const auto& buffer = results.layout().buffers[i];
   return on_device(work_.look_for_bits(results.slot().address(i), buffer.type, buffer.elements,
                                        masked->address, masked->key));
@@ -97,7 +96,7 @@ MTMC_INLINE std::size_t DeviceContent::compare(const CallResults& results, std::
                                                const Tolerance& tolerance) {
   const auto* masked = wanted.on_device(i);
   if (masked == nullptr)
-    return on_host([&results, i, &wanted, wanted_type, tolerance] {
+    return looks_.add([&results, i, &wanted, wanted_type, tolerance] {
       return compared(results, i, wanted, wanted_type, tolerance);
     });
   const auto& buffer = results.layout().buffers[i];
@@ -132,31 +131,16 @@ MTMC_INLINE KeptContents DeviceContent::keep(CallResults& results) {
 
 MTMC_INLINE void DeviceContent::run() {
   work_.run();
-  host_looks_.end_round();
-  ended_ = true;
+  looks_.end_round();
 }
 
 MTMC_INLINE void DeviceContent::forget() noexcept {
   work_.forget();
-  host_looks_.end_round();
-  ended_ = true;
+  looks_.end_round();
 }
 
-MTMC_INLINE const ContentFinding& DeviceContent::found(std::size_t number) {
-  const auto& look = looks_.at(number);
-  return look.on_device ? work_.found(look.number) : host_looks_.found(look.number);
-}
-
-MTMC_INLINE std::size_t DeviceContent::on_device(std::size_t number) { return note({true, number}); }
-
-MTMC_INLINE std::size_t DeviceContent::on_host(std::function<ContentFinding()> look) {
-  return note({false, host_looks_.add(std::move(look))});
-}
-
-MTMC_INLINE std::size_t DeviceContent::note(const Look& look) {
-  if (std::exchange(ended_, false)) looks_.clear();
-  looks_.push_back(look);
-  return looks_.size() - 1;
+MTMC_INLINE std::size_t DeviceContent::on_device(std::size_t number) {
+  return looks_.add([this, number] { return work_.found(number); });
 }
 
 MTMC_INLINE MaskedContent DeviceContent::masked_memory(std::size_t bytes) {

@@ -13,8 +13,8 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Looks that take place when somebody asks what they found: of a candidate that is wrong in the first place
-/// the others are never needed.
+/// Looks by round, which take place, or are fetched from where they took place, when somebody asks what they
+/// found: of a candidate that is wrong in the first place the others are never needed.
 class LazyLooks {
 public:
   /// Its number. The first look after `end_round` begins a new round.
