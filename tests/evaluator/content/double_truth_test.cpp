@@ -1,9 +1,11 @@
 // The truth in double precision: when it is used, that it is true, and what errors are called.
 #include <mtmc/backend/cpu.hpp>
+#include <mtmc/evaluator/content/case_inputs.hpp>
 #include <mtmc/evaluator/content/comparison.hpp>
+#include <mtmc/evaluator/content/content_place.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
 #include <mtmc/evaluator/content/half_precision.hpp>
-#include <mtmc/evaluator/content/host_content.hpp>
+#include <mtmc/evaluator/content/secret_keys.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/protocol/task_check.hpp>
 
@@ -144,19 +146,27 @@ TEST_CASE_TEMPLATE(
     "inputs become doubles of the same value, integers and scalars stay what the f32 kernel gets", B,
     fake::Backend, fake::Gpu) {
   const BufferContents contents{bytes<float>({0.1f, -3, 1e-40f}), bytes<std::int32_t>({7})};
-  const CaseInputs inputs(contents);
-  AnyBackend backend{fake::Backend(std::make_shared<fake::World>())};
-  detail::HostContent work(backend);
+  CaseInputs inputs;
+  inputs.clear(2);
+  inputs.write(0, DataType::f32, 12) = contents[0];
+  inputs.write(1, DataType::i32, 4) = contents[1];
+  AnyBackend backend{B(std::make_shared<fake::World>())};
+  SecretKeys keys(42);
+  const auto work = content_work_on(backend, keys);
   const auto written = [&](std::size_t i, DataType type, std::size_t size) {
     auto buffer = backend.allocate(size);
-    work.write_input({buffer, 0, size}, inputs, i, type, {});
-    work.run();
+    work->write_input({buffer, 0, size}, inputs, i, type, {});
+    work->run();
     std::vector<std::byte> content(size);
     backend.download(buffer, 0, content);
     return content;
   };
   CHECK(written(0, DataType::f64, 24) == bytes<double>({double{0.1f}, -3, double{1e-40f}}));
   CHECK(written(0, DataType::f32, 12) == contents[0]);
+  // The type says so, not the room there is.
+  auto with_room = written(0, DataType::f32, 24);
+  with_room.resize(12);
+  CHECK(with_room == contents[0]);
   CHECK(written(1, DataType::i32, 4) == contents[1]);
 
   Bench<B> bench(0);

@@ -1,6 +1,7 @@
 #pragma once
 /// The inputs of one case: as bytes, or as recipes from which they are made where they are needed.
 
+#include <mtmc/core/data_type.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/content/kept_contents.hpp>
 
@@ -8,7 +9,6 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -17,28 +17,23 @@ namespace mtmc::inline MTMC_ABI {
 /// thread-safe, although `host` is const.
 class CaseInputs {
 public:
-  CaseInputs() = default;
-  /// Contents that are all there already.
-  explicit CaseInputs(BufferContents contents) : contents_(std::move(contents)) {
-    recipes_.resize(contents_.size());
-    made_.assign(contents_.size(), true);
-    masked_.resize(contents_.size());
-  }
-
   /// Forgets everything, and makes room for `count` buffers without content. The memory of contents is kept.
   void clear(std::size_t count) {
     contents_.resize(count);
+    types_.assign(count, DataType::u8);
     recipes_.assign(count, std::nullopt);
     made_.assign(count, true);
     masked_.assign(count, {});
   }
-  /// Room for a content of so many bytes, to be written at once.
-  [[nodiscard]] std::vector<std::byte>& write(std::size_t i, std::size_t bytes) {
+  /// Room for a content of so many bytes, elements of `type`, to be written at once.
+  [[nodiscard]] std::vector<std::byte>& write(std::size_t i, DataType type, std::size_t bytes) {
+    types_[i] = type;
     contents_[i].resize(bytes);
     return contents_[i];
   }
   /// Leaves a content to its recipe.
   void leave_to(std::size_t i, const ContentRecipe& recipe) {
+    types_[i] = recipe.type;
     recipes_[i] = recipe;
     made_[i] = false;
   }
@@ -52,6 +47,8 @@ public:
 
   /// Number of contents.
   [[nodiscard]] std::size_t size() const noexcept { return contents_.size(); }
+  /// Type of a content's elements; u8 where there is no content.
+  [[nodiscard]] DataType type(std::size_t i) const noexcept { return types_[i]; }
   /// How a content is made; null where only its bytes are known.
   [[nodiscard]] const ContentRecipe* recipe(std::size_t i) const noexcept {
     return recipes_[i] ? &*recipes_[i] : nullptr;
@@ -90,6 +87,7 @@ private:
   }
 
   mutable BufferContents contents_;
+  std::vector<DataType> types_;
   std::vector<std::optional<ContentRecipe>> recipes_;
   mutable std::vector<bool> made_;
   mutable std::vector<MaskedContent> masked_;

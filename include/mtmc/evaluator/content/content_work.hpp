@@ -42,8 +42,9 @@ public:
   virtual void write_noise(const BufferPart& part, std::uint64_t key, std::uint64_t stream) = 0;
   /// The same bytes again and again, every `fill_chunk`.
   virtual void write_repeated_noise(const BufferPart& part, std::uint64_t key, std::uint64_t stream) = 0;
-  /// Writes input `i` of a case as elements of `type`: its own, or f64 in place of f32. `owner`, if there is
-  /// one, keeps the inputs alive and unchanged until the call, which saves copies.
+  /// Writes input `i` of a case as elements of `type`: its own (`CaseInputs::type`), or f64 in place of f32,
+  /// which makes it twice as long. `owner`, if there is one, keeps the inputs alive and unchanged until the
+  /// call, which saves copies.
   virtual void write_input(const BufferPart& part, const CaseInputs& inputs, std::size_t i, DataType type,
                            const std::shared_ptr<const void>& owner) = 0;
 

@@ -55,8 +55,8 @@ MTMC_INLINE void DeviceContent::write_input(const BufferPart& part, const CaseIn
   auto& masked = inputs.masked(i);
   if (const auto* recipe = inputs.recipe(i)) {
     work_.write_values(address_of(part), *recipe, type);
-  } else if (const auto& narrow = inputs.host(i); part.bytes == 2 * narrow.size()) {
-    backend_.upload(part.buffer, part.offset, mtmc::in_double_precision(narrow));
+  } else if (type != inputs.type(i)) {
+    backend_.upload(part.buffer, part.offset, mtmc::in_double_precision(inputs.host(i)));
   } else if (masked.bytes > 0) {
     work_.write_masked(address_of(part), masked.address, masked.bytes, masked.key);
   } else if (const auto& content = inputs.host(i); !content.empty()) {

@@ -71,9 +71,9 @@ MTMC_INLINE void HostContent::write_repeated_noise(const BufferPart& part, std::
 }
 
 MTMC_INLINE void HostContent::write_input(const BufferPart& part, const CaseInputs& inputs, std::size_t i,
-                                          DataType /*type*/, const std::shared_ptr<const void>& owner) {
+                                          DataType type, const std::shared_ptr<const void>& owner) {
   const auto& content = inputs.host(i);
-  if (part.bytes == 2 * content.size())
+  if (type != inputs.type(i))
     upload_shared(backend_, part.buffer, part.offset,
                   std::span<const std::byte>(mtmc::in_double_precision(content)), {});
   else

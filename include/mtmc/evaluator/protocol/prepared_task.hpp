@@ -188,14 +188,14 @@ private:
       if (!buffer.is_read()) continue;
       const auto& argument = task.arguments[buffer.argument];
       if (const auto* known = find_captured(captured, buffer)) {
-        auto& content = contents.write(i, buffer.bytes);
+        auto& content = contents.write(i, buffer.type, buffer.bytes);
         content = known->content;
         if (id.timed || id.distribution != Distribution::normal)
           vary_captured(content, buffer.type, book.key_of(id), buffer.argument,
                         value_range(argument, layout.size));
       } else if (task.generate) {
         generate_by_hook(task, argument, layout.size, book.key_of(id), buffer.argument,
-                         contents.write(i, buffer.bytes));
+                         contents.write(i, buffer.type, buffer.bytes));
       } else {
         contents.leave_to(i, {buffer.type, buffer.elements, distribution_of(id, buffer.argument),
                               book.key_of(id), buffer.argument, value_range(argument, layout.size)});
