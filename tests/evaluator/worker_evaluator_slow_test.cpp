@@ -8,8 +8,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <dirent.h>
-#include <fstream>
+#include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <thread>
@@ -24,22 +24,10 @@ namespace {
 
 const std::string program = std::string(MTMC_TEST_PROGRAMS) + "/worker_program";
 
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> found;
-  const auto path = "/proc/" + std::to_string(parent) + "/task";
-  DIR* const folder = ::opendir(path.c_str());
-  if (folder == nullptr) return found;
-  while (const dirent* entry = ::readdir(folder)) {
-    std::ifstream list(path + '/' + entry->d_name + "/children");
-    for (pid_t pid = 0; list >> pid;) found.push_back(pid);
-  }
-  ::closedir(folder);
-  return found;
-}
-
 } // namespace
 
 TEST_CASE("kill -9 at any moment: every candidate has a verdict, and only its own worker's end counts") {
+  const processes::Started started;
   const auto descriptors = processes::open_descriptors();
   {
     WorkerEvaluator evaluator{{.command = {program, "--mtmc-worker"},
@@ -54,10 +42,10 @@ TEST_CASE("kill -9 at any moment: every candidate has a verdict, and only its ow
       PhiloxEngine random{7};
       while (!done) {
         std::this_thread::sleep_for(std::chrono::microseconds{static_cast<int>(20'000 * random.uniform())});
-        const auto workers = children_of(::getpid());
+        const auto workers = started.now();
         if (workers.empty()) continue;
-        const auto which = static_cast<std::size_t>(random.uniform() * static_cast<double>(workers.size()));
-        ::kill(workers[which < workers.size() ? which : 0], SIGKILL);
+        ::kill(*std::next(workers.begin(), static_cast<std::ptrdiff_t>(random.below(workers.size()))),
+               SIGKILL);
         ++kills;
       }
     });
@@ -93,19 +81,19 @@ TEST_CASE("kill -9 at any moment: every candidate has a verdict, and only its ow
     CHECK(other == 0);
     CHECK(correct + crashed + lost == 1200);
     CHECK(correct > crashed);
-    MESSAGE(kills << " kills: " << correct << " correct, " << crashed << " crashed, " << lost
-                  << " without worker");
+    MESSAGE(kills.load() << " kills: " << correct.load() << " correct, " << crashed.load() << " crashed, "
+                         << lost.load() << " without worker");
   }
   CHECK(processes::open_descriptors() == descriptors);
-  CHECK_FALSE(processes::has_children());
+  CHECK(started.now().empty());
 }
 
 TEST_CASE("when a host is killed its workers end, also one whose judge hangs") {
   ChildProcess host{{.arguments = {program, "hang"}}};
-  std::vector<pid_t> workers;
+  std::set<pid_t> workers;
   for (int i = 0; i < 1000 && workers.size() < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    workers = children_of(host.pid());
+    workers = processes::descendants(host.pid());
   }
   REQUIRE(workers.size() == 2);
   std::this_thread::sleep_for(std::chrono::milliseconds{500});

@@ -13,9 +13,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <dirent.h>
 #include <fcntl.h>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <thread>
@@ -50,23 +48,11 @@ template <class Call> std::string error_of(Call&& call) {
   return "no error";
 }
 
-/// Processes that were started by this one.
-std::set<pid_t> children() {
-  std::set<pid_t> found;
-  DIR* const folder = ::opendir("/proc/self/task");
-  while (const dirent* entry = ::readdir(folder)) {
-    std::ifstream list("/proc/self/task/" + std::string(entry->d_name) + "/children");
-    for (pid_t pid = 0; list >> pid;) found.insert(pid);
-  }
-  ::closedir(folder);
-  return found;
-}
-
 /// Waits until so many workers are there and at rest.
-std::set<pid_t> settled(std::size_t workers) {
-  for (int i = 0; i < 2000 && children().size() != workers; ++i)
+std::set<pid_t> settled(const processes::Started& started, std::size_t workers) {
+  for (int i = 0; i < 2000 && started.now().size() != workers; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  return children();
+  return started.now();
 }
 
 double seconds_of(const std::function<void()>& call) {
@@ -102,10 +88,11 @@ TEST_CASE("a worker's answer is the judge's answer") {
 }
 
 TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
+  const processes::Started workers;
   WorkerEvaluator evaluator{fake_workers()};
   const auto task = worker_tasks::rows();
   evaluator.prepare(task, {});
-  const auto before = settled(1);
+  const auto before = settled(workers, 1);
   const auto judge_text = [&](const std::string& lines) {
     return evaluator.evaluate(
         {task, {languages::cpp, lines + kernel("honest").source, {}}, task.kernel, Purpose::promote, {}}, {});
@@ -126,7 +113,7 @@ TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
   CHECK(of_host.verdict == Verdict::launch_error);
   CHECK(of_host.rule == refusal_rule::memory);
   CHECK(judge(evaluator, "honest").correct());
-  CHECK(settled(1) == before);
+  CHECK(settled(workers, 1) == before);
 }
 
 TEST_CASE("it is an evaluator like any other, also type-erased") {
@@ -156,12 +143,13 @@ TEST_CASE("a kernel that ends its judge gets the verdict crashed, and the next o
 }
 
 TEST_CASE("a spare takes over in far less than the time a worker takes to start") {
+  const processes::Started workers;
   WorkerEvaluator evaluator{fake_workers()};
   evaluator.prepare(worker_tasks::rows(), {});
-  settled(2);
+  settled(workers, 2);
   CHECK(judge(evaluator, "abort").verdict == Verdict::crashed);
   CHECK(seconds_of([&] { CHECK(judge(evaluator, "honest").correct()); }) < 2);
-  CHECK(settled(2).size() == 2);
+  CHECK(settled(workers, 2).size() == 2);
 }
 
 TEST_CASE("a kernel that hangs its judge gets the verdict timeout at the deadline") {
@@ -319,11 +307,12 @@ TEST_CASE("several workers judge at once, each candidate for itself") {
 }
 
 TEST_CASE("kill -9 of a worker in the middle costs that candidate its verdict, and nothing else") {
+  const processes::Started workers;
   WorkerEvaluator evaluator{fake_workers()};
   evaluator.prepare(worker_tasks::rows(), {});
   Evaluation answer;
   {
-    const auto before = settled(2);
+    const auto before = settled(workers, 2);
     std::jthread judging([&] { answer = judge(evaluator, "hang"); });
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
     for (const auto pid : before) ::kill(pid, SIGKILL); // the busy one and the spare
@@ -333,15 +322,16 @@ TEST_CASE("kill -9 of a worker in the middle costs that candidate its verdict, a
   CHECK(answer.diagnostics[0].message.find("killed by signal 9") != std::string::npos);
   const auto next = judge(evaluator, "honest");
   CHECK_MESSAGE(next.correct(), (next.diagnostics.empty() ? "" : next.diagnostics[0].message));
-  CHECK(settled(2).size() == 2);
+  CHECK(settled(workers, 2).size() == 2);
 }
 
 TEST_CASE("a worker that ends before it took a candidate in costs that candidate nothing") {
+  const processes::Started workers;
   WorkerEvaluator evaluator{fake_workers()};
   evaluator.prepare(worker_tasks::rows(), {});
   Evaluation answer;
   {
-    const auto before = settled(2);
+    const auto before = settled(workers, 2);
     for (const auto pid : before) processes::stop(pid);
     std::jthread judging([&] { answer = judge(evaluator, "honest"); });
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
@@ -369,6 +359,7 @@ TEST_CASE("a task that was forgotten is prepared again") {
 
 TEST_CASE("nothing is left behind: no process, no descriptor, no file") {
   const TemporaryFolder folder;
+  const processes::Started started;
   const auto descriptors = processes::open_descriptors();
   for (int i = 0; i < 3; ++i) {
     auto options = fake_workers();
@@ -381,7 +372,7 @@ TEST_CASE("nothing is left behind: no process, no descriptor, no file") {
     CHECK(judge(moved, "wrong").verdict == Verdict::wrong_result);
   }
   CHECK(processes::open_descriptors() == descriptors);
-  CHECK_FALSE(processes::has_children());
+  CHECK(started.now().empty());
   CHECK(::rmdir(folder.path().c_str()) == 0); // as only an empty folder can be
 }
 

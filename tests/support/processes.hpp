@@ -50,14 +50,16 @@ inline bool runs(pid_t pid) {
 }
 
 /// Stops a process. A thread that waits in a read stops only when it is next given a core, and may take in
-/// what has come until then: this returns when each has stopped.
+/// what has come until then: this returns when each has stopped, or ended.
 inline void stop(pid_t pid) {
   ::kill(pid, SIGSTOP);
   const auto threads = std::filesystem::path("/proc") / std::to_string(pid) / "task";
   const auto stopped = [&] {
     std::error_code gone;
     for (const auto& thread : std::filesystem::directory_iterator(threads, gone))
-      if (const char state = state_in(thread.path().string()); state != 'T' && state != '?') return false;
+      if (const char state = state_in(thread.path().string());
+          state != 'T' && state != '?' && state != 'Z' && state != 'X')
+        return false;
     return true;
   };
   while (!stopped()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -98,6 +100,20 @@ inline std::set<pid_t> descendants(pid_t of) {
       }
   return result;
 }
+
+/// What a test has started: the descendants of this process but for those that it had when this was made,
+/// which belong to other tests.
+class Started {
+public:
+  [[nodiscard]] std::set<pid_t> now() const {
+    auto all = descendants(::getpid());
+    std::erase_if(all, [this](pid_t pid) { return before_.contains(pid); });
+    return all;
+  }
+
+private:
+  std::set<pid_t> before_ = descendants(::getpid());
+};
 
 /// Whether the process ends; SIGKILL takes effect a little after kill() returns.
 inline bool ends(pid_t pid) {
