@@ -1,21 +1,24 @@
-// Gives every target every file of all corpora, so that what a fuzzer once found stays found with any
-// compiler. Usage: fuzz_replay <folder of the corpora>
+// Gives every target every file of all corpora and of other folders, so that what a fuzzer once found stays
+// found with any compiler. Usage: fuzz_replay <folder of the corpora> [<folder of more inputs>...]
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "target.hpp"
 
 namespace {
 
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> files_below(std::span<char* const> folders) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  for (const auto* const folder : folders)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.is_regular_file()) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -39,12 +42,12 @@ bool holds(const mtmc_fuzz::Target& target, const std::filesystem::path& file, c
 } // namespace
 
 int main(int count, char** words) {
-  if (count != 2) {
-    std::fprintf(stderr, "usage: fuzz_replay <folder of the corpora>\n");
+  if (count < 2) {
+    std::fprintf(stderr, "usage: fuzz_replay <folder of the corpora> [<folder of more inputs>...]\n");
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IONBF, 0); // a crash must not take the file's name with it
-  const auto files = files_below(words[1]);
+  const auto files = files_below({words + 1, words + count});
   bool right = true;
   for (const auto& target : mtmc_fuzz::targets())
     if (!std::filesystem::is_directory(std::filesystem::path(words[1]) / target.name)) {
