@@ -631,8 +631,8 @@ TEST_CASE_TEMPLATE("a screen of the backend refuses before anything is compiled"
   CHECK(bench.world->compilations == compilations);
 }
 
-TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend, fake::Gpu) {
-  // Right, but for what it does besides; passes as soon as that one lock is off.
+TEST_CASE_TEMPLATE("each defence holds what the others let pass", B, fake::Backend, fake::Gpu) {
+  // Right, but for what it does besides; passes as soon as that one defence is off.
   int timed_groups = 0;
   const auto verdict = [&](auto besides, auto take_off) {
     Bench<B> bench;
@@ -645,9 +645,9 @@ TEST_CASE_TEMPLATE("each lock holds what the others let pass", B, fake::Backend,
                 0.5e-3})
         .verdict;
   };
-  const auto check = [&](Verdict right, auto besides, auto lock) {
+  const auto check = [&](Verdict right, auto besides, auto defence) {
     CHECK(verdict(besides, [](EvaluatorDefences&) {}) == right);
-    CHECK(verdict(besides, [lock](EvaluatorDefences& defences) { defences.*lock = false; }) ==
+    CHECK(verdict(besides, [defence](EvaluatorDefences& defences) { defences.*defence = false; }) ==
           Verdict::correct);
   };
   SUBCASE("red zones") {

@@ -57,7 +57,7 @@ namespace detail {
 /// Headers of plain arrays have some hundred bytes; NumPy itself refuses more than 10,000.
 inline constexpr std::size_t npy_longest_header = 65535;
 /// As many dimensions as NumPy has.
-inline constexpr std::size_t npy_most_dimensions = 64;
+inline constexpr std::size_t npy_max_dimensions = 64;
 
 /// Reads the header's text, a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class NpyDictionary {

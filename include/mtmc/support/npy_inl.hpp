@@ -111,8 +111,8 @@ MTMC_INLINE std::vector<std::int64_t> NpyDictionary::extents() {
   std::vector<std::int64_t> shape;
   expect('(');
   while (!take(')')) {
-    if (shape.size() == npy_most_dimensions)
-      npy_error("its array has more than " + std::to_string(npy_most_dimensions) + " dimensions");
+    if (shape.size() == npy_max_dimensions)
+      npy_error("its array has more than " + std::to_string(npy_max_dimensions) + " dimensions");
     shape.push_back(extent());
     if (take(',')) continue;
     // In Python (3) is a number and (3,) a shape.
