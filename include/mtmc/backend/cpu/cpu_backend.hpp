@@ -107,7 +107,8 @@ public:
   /// Uploads `bytes` times the same byte.
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value);
   /// A part of a buffer as the last run left it, which nothing changes before the next one: programs are
-  /// stopped meanwhile. Nothing without the defence that stops them. Throws std::out_of_range if there is less.
+  /// stopped meanwhile. Nothing without the defence that stops them. Throws std::out_of_range if there is
+  /// less.
   [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes);
   /// Copies from a buffer into `target`. Throws std::out_of_range if there is less.
   void download(Buffer& buffer, std::size_t offset, std::span<std::byte> target);
