@@ -92,7 +92,8 @@ TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
   WorkerEvaluator evaluator{fake_workers()};
   const auto task = worker_tasks::rows();
   evaluator.prepare(task, {});
-  const auto before = settled(workers, 1);
+  const auto before = settled(workers, 2);
+  REQUIRE(before.size() == 2);
   const auto judge_text = [&](const std::string& lines) {
     return evaluator.evaluate(
         {task, {languages::cpp, lines + kernel("honest").source, {}}, task.kernel, Purpose::promote, {}}, {});
@@ -113,7 +114,7 @@ TEST_CASE("what a kernel asks for costs its own verdict, and no worker") {
   CHECK(of_host.verdict == Verdict::launch_error);
   CHECK(of_host.rule == refusal_rule::memory);
   CHECK(judge(evaluator, "honest").correct());
-  CHECK(settled(workers, 1) == before);
+  CHECK(settled(workers, 2) == before);
 }
 
 TEST_CASE("it is an evaluator like any other, also type-erased") {
