@@ -5,6 +5,7 @@
 #include <mtmc/backend/cuda/ceilings_probe.hpp>
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/cuda/cuda_backend.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
