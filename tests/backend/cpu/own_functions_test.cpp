@@ -77,9 +77,6 @@ const std::vector<std::string> library_names{"step",
                                              "omp_get_num_threads",
                                              "omp_test",
                                              "omp_get_wtime",
-                                             "GOMP_barrier",
-                                             "__cxa_throw",
-                                             "__cxa_demangle",
                                              "__gxx_personality_v0"};
 
 std::vector<std::string> compilers() {
@@ -145,6 +142,18 @@ TEST_SUITE("own functions") {
       for (const char* before :
            {"extern \"C\" ", "", "extern \"C\" __attribute__((visibility(\"default\"))) "})
         CHECK(not_called(backend, launches + functions(before)) == std::vector<std::string>{});
+    }
+  }
+
+  TEST_CASE("but for the names of what only the compiler calls") {
+    for (const std::string name : {"GOMP_barrier", "__cxa_throw", "__kmpc_barrier", "_Unwind_Resume"}) {
+      const auto errors = errors_of(shared_backend(),
+                                    "extern \"C\" void " + name +
+                                        "();\n//@ launch f(x, y, n)\n"
+                                        "void f(const float* x, float* y, int n) { y[0] = x[n - 1]; }\n",
+                                    true);
+      CHECK(errors[0].message == "`" + name + "` is not allowed: only the compiler itself calls it");
+      CHECK(errors[0].line == 1);
     }
   }
 

@@ -34,6 +34,20 @@ std::string found_after_preprocessing(const std::string& text) {
 
 } // namespace
 
+TEST_CASE("the time of compilation is refused, also joined of two halves") {
+  const auto refused = [](const std::string& text) {
+    const auto found = mtmc::detail::screen_text(text);
+    return found.empty() ? "" : found[0].message;
+  };
+  for (const std::string word : {"__DATE__", "__TIME__", "__TIMESTAMP__"})
+    CHECK(refused("const char* s = " + word + ";\n") ==
+          "`" + word + "` makes another program of the same text at another time");
+  CHECK(refused("#define J(a, b) a##b\nconst char* s = J(__DA, TE__);\n").find("`__DA`") == 0);
+  CHECK(refused("#define J(a, b) a %:%: b\nconst char* s = J(__TI, ME__);\n").find("`__TI`") == 0);
+  CHECK(refused("#define J(a, b) a##b\nint x1 = J(x, 2);\n").empty());
+  CHECK(refused("int __DA = 1;\n").empty());
+}
+
 TEST_SUITE("text screen") {
   TEST_CASE("headers that compute are allowed, others are named with their line") {
     CHECK(found("#include <cmath>\n#include <algorithm>\n # include <immintrin.h>\n#include <omp.h>\n")

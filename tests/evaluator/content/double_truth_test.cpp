@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../fake_backend.hpp"
@@ -271,6 +273,34 @@ TEST_CASE_TEMPLATE("a start kernel that is not the reference is not refused by t
     for (auto& value : call.buffer<double>("y")) value *= 1 + 4e-5;
   };
   CHECK(off_by(-8e-5f).starts_with("own precision: the twin disagrees"));
+}
+
+TEST_CASE_TEMPLATE("at sizes too expensive for the truth, the reference's own errors are nobody's fault", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
+  bench.task.tolerance = 1e-5;
+  // Off by a part of the result at the size that is timed, of which a call of the reference takes too long.
+  const auto off_by = [](double part, bool slow) {
+    return [part, slow](const Call& call) {
+      dots<float, double>(call);
+      const auto y = call.buffer<float>("y");
+      if (y.size() != 200) return;
+      for (auto& value : y) value = static_cast<float>(double{value} * (1 + part));
+      if (slow) std::this_thread::sleep_for(std::chrono::milliseconds{25});
+    };
+  };
+  bench.world->kernels["start"].body = off_by(3e-5, true);
+  for (const double part : {0.0, 3e-5}) {
+    CAPTURE(part);
+    const auto answer = bench.judge(off_by(part, false));
+    CHECK(answer.verdict == Verdict::correct);
+    CHECK(answer.environment.at("truth") == "f64");
+  }
+  CHECK_FALSE(bench.judge(off_by(-1e-4, false)).correct());
+  SUBCASE("but not where it is off by more than any rounding") {
+    bench.world->kernels["start"].body = off_by(1e-2, true);
+    CHECK_FALSE(bench.judge(off_by(0, false)).correct());
+  }
 }
 
 TEST_CASE_TEMPLATE("where the reference itself errs, better candidates are right, and so are equal ones", B,

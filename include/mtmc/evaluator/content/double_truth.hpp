@@ -41,6 +41,11 @@ inline constexpr double farthest_truth = 4;
   return 2 * reference_error > 1 ? 2 * reference_error : 1;
 }
 
+/// The farthest that a reference may be off by a twin that cheaper sizes have confirmed, in tolerances, and
+/// still be taken for imprecise: a sum of 65,536 terms one after the other is off by some tens of an honest
+/// error. One that is off by more computes something else there.
+inline constexpr double farthest_reference = 64;
+
 /// The reference of a task in double precision, ready to run: the same arguments with f64 in place of f32.
 struct DoubleTwin {
   /// One for each size, as are the plans.

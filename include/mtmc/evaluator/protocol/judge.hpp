@@ -192,6 +192,13 @@ public:
   bool add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id, const CaseInputs& inputs,
                  ReferenceResult& known);
 
+  /// By how many tolerances the reference is off by its twin in a case, by buffer: nothing for what is no f32
+  /// result, and for all if the twin fails. Frees the twin's buffers.
+  [[nodiscard]] std::vector<std::optional<double>> reference_errors(const PreparedTask& prepared,
+                                                                    DoubleTwin& twin, const CaseId& id,
+                                                                    const CaseInputs& inputs,
+                                                                    const ReferenceResult& known);
+
   /// Compares all results with the reference's. `inputs` and `poison` are for the explanation.
   [[nodiscard]] std::optional<Refusal> compare(const PreparedTask& prepared, const CaseId& id,
                                                const CallResults& results, const ReferenceResult& wanted,
@@ -214,6 +221,10 @@ public:
 
 private:
   [[nodiscard]] static std::size_t main_size(const Task& task);
+
+  /// Results of the twin in a case, not yet kept; nothing if it fails.
+  [[nodiscard]] std::optional<CallResults> call_twin(DoubleTwin& twin, const CaseId& id,
+                                                     const CaseInputs& inputs);
 
   /// By how many tolerances the reference is off by the twin's results, which are not yet kept; nothing for
   /// buffers that are no f32 results.

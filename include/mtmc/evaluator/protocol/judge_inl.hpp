@@ -281,19 +281,37 @@ MTMC_INLINE std::shared_ptr<const ReferenceResult> Judge::keep_reference(Prepare
   return result;
 }
 
-MTMC_INLINE bool Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
-                                  const CaseInputs& inputs, ReferenceResult& known) {
+MTMC_INLINE std::optional<CallResults> Judge::call_twin(DoubleTwin& twin, const CaseId& id,
+                                                        const CaseInputs& inputs) {
   heed_stop();
-  const auto& layout = prepared.layouts[id.size];
   const auto& wide = twin.layouts[id.size];
   auto& slot = slot_of(backend_, twin, id.size, options_.red_zone_bytes);
   load(slot, wide, inputs, Poison{});
   const auto status = backend_.run(*twin.program, slot.plan, detail::deadline_in(options_.start_seconds));
-  if (!status.finished() || damage(slot, wide, nullptr)) return false;
-  CallResults results(backend_, slot, wide);
+  if (!status.finished() || damage(slot, wide, nullptr)) return std::nullopt;
+  return CallResults(backend_, slot, wide);
+}
+
+MTMC_INLINE std::vector<std::optional<double>> Judge::reference_errors(const PreparedTask& prepared,
+                                                                       DoubleTwin& twin, const CaseId& id,
+                                                                       const CaseInputs& inputs,
+                                                                       const ReferenceResult& known) {
+  std::vector<std::optional<double>> errors(prepared.layouts[id.size].buffers.size());
+  if (const auto results = call_twin(twin, id, inputs))
+    errors = errors_of_reference(prepared, id, *results, known);
+  twin.slots.erase(id.size);
+  return errors;
+}
+
+MTMC_INLINE bool Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
+                                  const CaseInputs& inputs, ReferenceResult& known) {
+  const auto& layout = prepared.layouts[id.size];
+  auto called = call_twin(twin, id, inputs);
+  if (!called) return false;
+  auto& results = *called;
   const auto errors = errors_of_reference(prepared, id, results, known);
   keep(results);
-  if (!isolates_programs(backend_)) forget_results(backend_, slot, wide);
+  if (!isolates_programs(backend_)) forget_results(backend_, results.slot(), twin.layouts[id.size]);
   known.widenings.assign(layout.buffers.size(), 1);
   known.truths = results.kept();
   bool confirmed = true;

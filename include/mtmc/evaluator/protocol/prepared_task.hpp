@@ -90,6 +90,9 @@ struct PreparedTask {
   std::shared_ptr<Contestant> reference;
   /// The reference in double precision, if its results are the truth about this task; else null.
   std::unique_ptr<DoubleTwin> twin;
+  /// By size and buffer: by how many tolerances the reference is off by its twin, where results of that size
+  /// are compared with those of the reference alone; 0 where that is not known, or where the truth is.
+  std::vector<std::vector<double>> reference_errors;
   /// What the twin is or why there is none, as `environment["truth"]` has it.
   std::string truth = "own precision";
   /// Compiled incumbents, the one used last at the end.
@@ -116,8 +119,14 @@ struct PreparedTask {
     const double relative = given                           ? *task.tolerance
                             : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
                                                             : coarse;
-    const double widened = relative * known.widening(buffer);
+    const double widened = relative * widening(id.size, buffer, known);
     return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
+  }
+
+  /// By how much a tolerance is widened for errors of the reference's own.
+  [[nodiscard]] double widening(std::size_t size, std::size_t buffer, const ReferenceResult& known) const {
+    if (known.has_truth(buffer)) return known.widening(buffer);
+    return reference_errors.empty() ? 1 : widening_for(reference_errors[size][buffer]);
   }
 
   /// Magnitude by which small elements of a result are judged. A few elements may all have cancelled to
