@@ -68,6 +68,11 @@ inline constexpr auto forbidden_instructions = std::to_array<std::string_view>(
       refuse("the compiled kernel has inline assembly", "Write plain C++, or intrinsics of <immintrin.h>");
       continue;
     }
+    // A label may stand before an instruction, and begins with a dot where it is the compiler's own.
+    if (const auto word = line.substr(0, line.find_first_of(" \t")); word.ends_with(':')) {
+      line.remove_prefix(word.size());
+      line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    }
     if (line.empty() || line[0] == '#' || line[0] == '.' || line.starts_with("//")) continue;
     while (!line.empty()) {
       const auto statement = line.substr(0, line.find(';'));
