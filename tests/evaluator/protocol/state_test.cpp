@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,6 +76,19 @@ TEST_CASE("so is one that changes only once times are taken") {
   CHECK(answer.verdict == Verdict::refused);
   CHECK(answer.rule == refusal_rule::state);
   CHECK(bench.world->timed_groups >= groups + 3);
+}
+
+TEST_CASE("both sides are loaded afresh between checks and times") {
+  Bench bench;
+  std::map<std::string, int> earlier_when_timed;
+  const auto body = bench.world->kernels["start"].body;
+  for (const std::string entry : {"start", "candidate"})
+    bench.world->kernels[entry].body = [&, entry](const Call& call) {
+      if (bench.world->timed_groups > 0) earlier_when_timed.try_emplace(entry, call.earlier);
+      body(call);
+    };
+  REQUIRE(bench.judge(fake::Backend(bench.world)).verdict == Verdict::correct);
+  CHECK(earlier_when_timed == std::map<std::string, int>{{"candidate", 0}, {"start", 0}});
 }
 
 TEST_CASE("without that defence it passes, and a backend that does not see it says so") {
