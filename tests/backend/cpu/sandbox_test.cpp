@@ -187,6 +187,23 @@ TEST_SUITE("sandbox") {
     }
   }
 
+#if defined(__x86_64__)
+  TEST_CASE("the time stamp counter is out of reach, whoever reads it") {
+    for (const bool process_namespace : {true, false}) {
+      // Hidden in a constant, into which the kernel jumps: rdtsc, ret.
+      CHECK(
+          attempt("static const unsigned char code[] "
+                  "__attribute__((section(\".text.hidden,\\\"ax\\\",@progbits#\")))"
+                  " = {0x0f, 0x31, 0xc3};\n"
+                  "y[0] = float(reinterpret_cast<unsigned (*)()>(reinterpret_cast<unsigned long>(code))());",
+                  process_namespace)
+              .message.find("SIGSEGV") != std::string::npos);
+      CHECK(attempt("y[0] = float(__builtin_ia32_rdtsc());", process_namespace).message.find("SIGSEGV") !=
+            std::string::npos);
+    }
+  }
+#endif
+
   TEST_CASE("other processes cannot be named while a kernel is loaded, either") {
     // Run by the initialisation of a global variable, before the kernel is called.
     for (const std::string body : {"fcntl(0, F_SETOWN, getpid() - 1);", "timespec t; clock_gettime(-14, &t);",

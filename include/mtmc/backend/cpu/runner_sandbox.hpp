@@ -107,6 +107,9 @@ void allow_loading() {
     calls.allow_if(SYS_fcntl, {{1, whole, command}});
   for (const uint32_t option : {PR_SET_SECCOMP, PR_SET_NAME, PR_GET_NAME})
     calls.allow_if(SYS_prctl, {{0, whole, option}});
+#ifdef __x86_64__
+  calls.allow_if(SYS_prctl, {{0, whole, PR_SET_TSC}, {1, whole, PR_TSC_SIGSEGV}});
+#endif
   calls.refuse(SYS_prctl, EINVAL);
   calls.allow_if(SYS_ioctl, {{1, whole, TCGETS}});
   calls.refuse(SYS_ioctl, ENOTTY);
