@@ -330,6 +330,17 @@ TEST_CASE("guard pages that are none are found") {
   CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
 }
 
+TEST_CASE("a state that changes where there is none is found") {
+  struct Alarmed : CpuBackend {
+    [[nodiscard]] static std::string changed_state(Program&) { return "ghost"; }
+  } backend;
+  const auto report = test::check_conformance(backend, test::cpp_probe(), silent);
+  REQUIRE(report.find("run.state") != nullptr);
+  CHECK(report.find("run.state")->outcome == test::ConformanceOutcome::failed);
+  CHECK(report.find("run.state")->message.find("`ghost`") != std::string::npos);
+  CHECK(report.find_ability("changed_state")->presence == test::ConformanceAbility::Presence::found);
+}
+
 TEST_CASE("each broken promise fails the check that is about it, and no other") {
   using Expected = std::vector<std::pair<std::string, std::string>>;
   const std::vector<std::pair<Fault, Expected>> all{

@@ -37,6 +37,21 @@ inline constexpr std::string_view look_at_arguments =
   return {};
 }
 
+[[nodiscard]] inline Finding check_state(Trial& trial) {
+  const auto& text = trial.probe().vector_add;
+  const auto program = trial.program(text);
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
+  for (int i = 0; i < 2; ++i) {
+    bound.run(*program);
+    const auto changed = trial.backend().changed_state(*program);
+    if (!changed.empty())
+      return unexpected(
+          "no change in a program that has no variables", '`' + changed + '`',
+          "Compare only memory of the program's own with what it was when the program was loaded");
+  }
+  return {};
+}
+
 [[nodiscard]] inline Finding check_writes_nothing(Trial& trial) {
   const auto& text = trial.probe().writes_nothing;
   BoundPlan bound(trial.backend(), trial.plan(text, 1000));
@@ -270,6 +285,9 @@ inline constexpr std::string_view look_at_arguments =
 inline void check_runs(Trial& trial) {
   trial.check("run.result", "a kernel computes the right result at several sizes of one program",
               {"compile.correct", "memory.round_trip"}, [&] { return detail::check_result(trial); });
+  if (trial.type().declared.has(BackendAbility::changed_state))
+    trial.check("run.state", "a program without variables of its own changes no state", {"run.result"},
+                [&] { return detail::check_state(trial); });
   trial.check("run.writes_nothing", "what no kernel writes stays as it is", {"run.result"},
               [&] { return detail::check_writes_nothing(trial); });
   trial.check("run.scalars", "scalars of every type arrive with their value", {"run.result"},
