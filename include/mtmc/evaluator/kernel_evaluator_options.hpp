@@ -26,7 +26,7 @@ struct EvaluatorDefences {
   bool inputs_unchanged = true;
   /// Two runs on the same inputs must give the same bits.
   bool same_bits = true;
-  /// One of the second runs, all of a promotion, and all timing take place in a fresh process.
+  /// One of the second runs, all of a promotion, and all timing of a candidate take place in a fresh process.
   bool fresh_process = true;
   /// Inputs of all distributions; else normal ones only.
   bool distributions = true;

@@ -60,10 +60,8 @@ inline void record_times(const PreparedTask& task, const TimingStage& timing, Ev
 
 MTMC_INLINE std::optional<Refusal> time_candidate(EvaluationContext& context) {
   auto& backend = context.shared.backend;
-  // What the checks left behind, in either, is not there when times are taken.
+  // What the checks left behind in it is not there when times are taken.
   context.judge.start_afresh(*context.candidate);
-  if (context.incumbent != nullptr && context.incumbent != context.candidate)
-    context.judge.start_afresh(*context.incumbent);
   auto& timing = context.timing.emplace(context.judge, context.task, *context.candidate,
                                         context.incumbent.get(), context.seconds);
   const auto before = conditions_of(backend);
