@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -152,6 +153,7 @@ public:
   [[nodiscard]] std::vector<Diagnostic> screen(std::string_view text) {
     characters(text);
     collect_macros(text);
+    joined_names(text);
     SourceTokens tokens(text, rules_.splices);
     bool exported = false;
     for (auto token = tokens.next(); token.kind != SourceToken::Kind::end;) {
@@ -213,19 +215,33 @@ private:
     if (token.spelling.starts_with("__has_include") || token.spelling.starts_with("__has_embed"))
       found_.refuse(token.line, "`" + token.spelling + "` asks which files there are",
                     "Include the header you need; the usual ones are there");
-    if (is_one_of(token.spelling, times_of_compilation) || (pastes_ && begins_time(token.spelling)))
-      found_.refuse(token.line,
-                    "`" + token.spelling + "` makes another program of the same text at another time",
-                    "Leave it out; the same text has to be the same program");
+    if (is_one_of(token.spelling, times_of_compilation)) refuse_time(token.spelling, token.line);
   }
 
   static constexpr auto times_of_compilation =
       std::to_array<std::string_view>({"__DATE__", "__TIME__", "__TIMESTAMP__"});
-  /// Whether `##` can make one of them of this name and another. Preprocessors do not show what it made.
-  [[nodiscard]] static bool begins_time(std::string_view name) {
-    return std::any_of(times_of_compilation.begin(), times_of_compilation.end(), [&](std::string_view whole) {
-      return whole.starts_with(name) && name.size() < whole.size();
-    });
+
+  void refuse_time(std::string_view name, int line) {
+    found_.refuse(line, "`" + std::string(name) + "` makes another program of the same text at another time",
+                  "Leave it out; the same text has to be the same program");
+  }
+
+  /// What `##` makes of two names, preprocessors do not show: none of these words may be made of the text's
+  /// names.
+  void joined_names(std::string_view text) {
+    if (paste_line_ == 0) return;
+    std::set<std::string, std::less<>> names;
+    SourceTokens tokens(text, rules_.splices);
+    for (auto token = tokens.next(); token.kind != SourceToken::Kind::end; token = tokens.next())
+      if (token.kind == SourceToken::Kind::name) names.insert(token.spelling);
+    for (const auto whole : times_of_compilation) {
+      std::array<bool, 16> reached{}; // by names that end there
+      reached[0] = true;
+      for (std::size_t begin = 0; begin < whole.size(); ++begin)
+        for (std::size_t end = begin + 1; reached[begin] && end <= whole.size(); ++end)
+          if (names.contains(whole.substr(begin, end - begin))) reached[end] = true;
+      if (reached[whole.size()] && !names.contains(whole)) refuse_time(whole, paste_line_);
+    }
   }
 
   [[nodiscard]] bool is_allowed_header(std::string_view header) const {
@@ -300,7 +316,7 @@ private:
       Macro macro;
       bool after_name = false; // `#define f(x)` cannot be used in a condition without a call
       for (const auto& part : std::span(line).subspan(2)) {
-        if (part.is("##")) pastes_ = true;
+        if (part.is("##")) paste_line_ = token.line;
         if (part.is("#") || part.is("##") || (after_name && part.is("("))) macro.simple = false;
         after_name = part.kind == SourceToken::Kind::name;
         if (after_name) macro.names.push_back(part.spelling);
@@ -335,8 +351,8 @@ private:
   TextRules rules_;
   std::span<const std::string> more_headers_;
   std::map<std::string, Macro, std::less<>> macros_;
-  /// Whether one of them joins tokens with `##`.
-  bool pastes_ = false;
+  /// The line of one that joins tokens with `##`; 0 if there is none.
+  int paste_line_ = 0;
   TextFindings found_;
 };
 

@@ -42,8 +42,11 @@ TEST_CASE("the time of compilation is refused, also joined of two halves") {
   for (const std::string word : {"__DATE__", "__TIME__", "__TIMESTAMP__"})
     CHECK(refused("const char* s = " + word + ";\n") ==
           "`" + word + "` makes another program of the same text at another time");
-  CHECK(refused("#define J(a, b) a##b\nconst char* s = J(__DA, TE__);\n").find("`__DA`") == 0);
-  CHECK(refused("#define J(a, b) a %:%: b\nconst char* s = J(__TI, ME__);\n").find("`__TI`") == 0);
+  CHECK(refused("#define J(a, b) a##b\nconst char* s = J(__DA, TE__);\n").find("`__DATE__`") == 0);
+  CHECK(refused("#define J(a, b) a %:%: b\nconst char* s = J(__TI, ME__);\n").find("`__TIME__`") == 0);
+  CHECK(refused("#define J(a) _##a##_\n#define K(a) J(_##a##_)\nconst char* s = K(DATE);\n")
+            .find("`__DATE__`") == 0);
+  CHECK(refused("#define NAME(a, b) a##_##b\nfloat NAME(A, T), __D = 1;\n").empty());
   CHECK(refused("#define J(a, b) a##b\nint x1 = J(x, 2);\n").empty());
   CHECK(refused("int __DA = 1;\n").empty());
 }

@@ -93,8 +93,9 @@ template <std::size_t count>
        "_writefsbase_u64"});
   // What the compiler calls by itself. A text that declares it could leave a critical section open, or look
   // into an exception that another call has thrown.
-  constexpr auto own = std::to_array<std::string_view>(
-      {"GOMP_", "__kmpc_", "__cxa_", "_Unwind_", "__cpu_model", "__cpu_indicator_init", "__dso_handle"});
+  constexpr auto own =
+      std::to_array<std::string_view>({"GOMP_", "__kmpc_", "__cxa_", "_Unwind_", "__cpu_model",
+                                       "__cpu_indicator_init", "__dso_handle", "__libc_single_threaded"});
   if (is_one_of(name, assembly)) return "inline assembly can do what no check sees";
   if (is_one_of(name, storage)) return "thread-local variables keep state between calls";
   if (is_one_of(name, files)) return "a kernel must not depend on what files there are";

@@ -166,7 +166,8 @@ inline constexpr auto library_functions =
                                      "_Unwind_Resume",
                                      "_GLOBAL_OFFSET_TABLE_",
                                      "__cpu_model",
-                                     "__cpu_indicator_init"});
+                                     "__cpu_indicator_init",
+                                     "__libc_single_threaded"});
 
 /// Beginnings of classes of the C++ library of which each member works on its object alone: strings,
 /// exceptions.
@@ -231,12 +232,13 @@ inline constexpr auto arithmetic_helpers = std::to_array<std::string_view>(
 }
 
 [[nodiscard]] constexpr bool is_arithmetic_helper(std::string_view name) noexcept {
-  // `__divsc3` and its like have none but these letters between the operation and the number.
-  if (name.size() < 6 || name.back() < '2' || name.back() > '4') return name == "__popcountdi2";
+  // Conversions of integers of 128 bits have no number behind their types.
+  const bool numbered = !name.empty() && name.back() >= '2' && name.back() <= '4';
+  if (!numbered && !name.starts_with("__fix") && !name.starts_with("__float")) return false;
   return std::any_of(arithmetic_helpers.begin(), arithmetic_helpers.end(), [&](std::string_view operation) {
     if (!name.starts_with(operation)) return false;
-    const auto types = name.substr(operation.size(), name.size() - operation.size() - 1);
-    return types.size() <= 5 && std::all_of(types.begin(), types.end(), [](char c) {
+    const auto types = name.substr(operation.size(), name.size() - operation.size() - (numbered ? 1 : 0));
+    return types.size() >= 2 && types.size() <= 5 && std::all_of(types.begin(), types.end(), [](char c) {
              return std::string_view("dfhistxbcuv").find(c) != std::string_view::npos;
            });
   });
