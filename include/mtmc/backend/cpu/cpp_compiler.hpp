@@ -129,7 +129,7 @@ public:
     ProcessOptions process;
     // A shell sets the limit on file sizes, which posix_spawn cannot: a kernel's text can ask for an object
     // of any size. The number counts blocks of 512 or 1024 bytes.
-    process.arguments = {"/bin/sh", "-c", "ulimit -c 0; ulimit -f 524288 && exec \"$@\"", "sh", path_};
+    process.arguments = {"/bin/sh", "-c", limits_of_shell(limits) + " && exec \"$@\"", "sh", path_};
     process.arguments.insert(process.arguments.end(), arguments.begin(), arguments.end());
     process.working_folder = folder;
     // SOURCE_DATE_EPOCH: `__DATE__` and `__TIME__` of a header say the same whenever it is compiled.
@@ -148,6 +148,17 @@ public:
   }
 
 private:
+  /// On processor time, too: whoever is killed cannot end the compiler that it has started, which a text may
+  /// keep busy for hours. Twice the deadline and some seconds, so that the deadline comes first for whoever
+  /// lives.
+  static std::string limits_of_shell(const CompilerLimits& limits) {
+    std::string text = "ulimit -c 0; ulimit -f 524288";
+    if (limits.deadline == std::chrono::steady_clock::time_point::max()) return text;
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(limits.deadline - std::chrono::steady_clock::now()).count();
+    return text + "; ulimit -t " + std::to_string(2 * std::max<long long>(left, 0) + 10);
+  }
+
   static constexpr int oldest_gcc = 12;
   static constexpr int oldest_clang = 14;
 
