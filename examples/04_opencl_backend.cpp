@@ -229,6 +229,9 @@ public:
     Owned last;
     for (const auto& ready : launches) {
       void* event = nullptr;
+      const unsigned char zero = 0;
+      for (const auto& [part, bytes] : ready.zeroed)
+        demand(cl_->fill(queue_.get(), part, &zero, 1, 0, bytes, 0, nullptr, nullptr), "clEnqueueFillBuffer");
       const auto code = cl_->launch(queue_.get(), ready.kernel.get(), 3, nullptr, ready.global.data(),
                                     ready.local.data(), 0, nullptr, &event);
       last = owned(event, cl_->release_event);
@@ -257,6 +260,7 @@ private:
   struct Ready {
     Owned kernel;
     std::vector<Owned> parts;
+    std::vector<std::pair<void*, Size>> zeroed; // of those, and their bytes
     std::array<Size, 3> global{};
     std::array<Size, 3> local{};
   };
@@ -345,6 +349,7 @@ private:
     if (code != 0) refuse("cannot be bound: OpenCL error " + std::to_string(code));
     void* const part = ready.parts.back().get();
     if (!parameter_type(ready, index).ends_with('*')) return "the parameter is not a pointer";
+    if (argument.zeroed) ready.zeroed.emplace_back(part, region[1]);
     code = cl_->argument(ready.kernel.get(), index, sizeof(part), &part);
     return code == 0 ? std::string{} : "refused with OpenCL error " + std::to_string(code);
   }

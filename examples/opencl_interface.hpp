@@ -68,6 +68,8 @@ struct OpenCl {
   Code (*write)(void*, void*, Word, Size, Size, const void*, Word, void*,
                 void*) = named("clEnqueueWriteBuffer");
   Code (*read)(void*, void*, Word, Size, Size, void*, Word, void*, void*) = named("clEnqueueReadBuffer");
+  Code (*fill)(void*, void*, const void*, Size, Size, Size, Word, void*,
+               void*) = named("clEnqueueFillBuffer");
   Code (*launch)(void*, void*, Word, const Size*, const Size*, const Size*, Word, void*,
                  void**) = named("clEnqueueNDRangeKernel");
   Code (*when_done)(void*, Code, Callback*, void*) = named("clSetEventCallback");

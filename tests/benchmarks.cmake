@@ -1,6 +1,7 @@
 # How to add a benchmark: write tests/bench/<name>_bench.cpp, for Google Benchmark or with a `main` of its own that ends
 # with 1 where a bound is broken, with 77 where the machine lacks what it measures. It becomes the executable
 # bench_<name>; `tests/run bench` builds them all and runs each without options, which should take no more than a minute.
+# What benchmarks share is a header of the folder; bench/headers_test.cpp, one of the tests, includes all of them.
 find_package(benchmark REQUIRED)
 mtmc_find_or_fetch_cli11()
 add_custom_target(benchmarks)

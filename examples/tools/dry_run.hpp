@@ -31,7 +31,8 @@ inline mtmc::CodingRequest first_request(const mtmc::Task& task, Evaluators& eva
   // The prompt tells the start kernel's speed.
   if (arguments.show_prompt && !arguments.models.options.prompt.plain && arguments.device.empty())
     request.seen.evaluation = evaluators.of(task).evaluate({.task = task, .candidate = task.kernel}, {});
-  auto actions = parts.space.legal_actions(request.seen.structure, device);
+  auto actions =
+      mtmc::offered_actions(parts.space, request.seen.structure, device, parts.coder, task.kernel.language);
   if (parts.policy.proposes_actions()) {
     actions = parts.policy.propose(request.seen, actions, {});
     actions.push_back(mtmc::Action::stop());

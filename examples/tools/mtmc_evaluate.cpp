@@ -38,6 +38,8 @@ void print_json(const std::string& path, const mtmc::Evaluation& evaluation) {
   object["schema"] = mtmc::json_schema_version;
   if (!object.contains("sizes")) object["sizes"] = nlohmann::json::array();
   if (!object.contains("seconds")) object["seconds"] = 0;
+  for (const char* hash : {"binary_hash", "incumbent_binary_hash"})
+    if (!object.contains(hash)) object[hash] = nullptr;
   std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
@@ -60,6 +62,7 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
                 static_cast<long long>(size.checked_elements),
                 size.seconds > 0 ? (", " + mtmc::seconds_text(size.seconds)).c_str() : "",
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
+  if (!evaluation.binary_hash.empty()) std::printf("  binary: SHA-256 %s\n", evaluation.binary_hash.c_str());
 }
 
 /// What bounds a correct candidate, by the best evidence there is.

@@ -67,7 +67,8 @@ int run(const Arguments& arguments) {
   }
 
   // With --json, standard output belongs to the objects alone.
-  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout, {.errors = false}};
+  mtmc::TerminalReport terminal{arguments.json ? stderr : stdout,
+                                {.explain = arguments.explain, .errors = false}};
   auto options = arguments.loop;
   options.action_space = std::move(parts.space);
   if (!arguments.quiet) options.observer = terminal.observer();

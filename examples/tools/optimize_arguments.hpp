@@ -32,6 +32,7 @@ struct Arguments {
   bool dry_run = false;
   bool check = false;
   bool quiet = false;
+  bool explain = false;
   LanguageModelArguments models;
 
   [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
@@ -125,6 +126,8 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
                  "--show-prompt (without the kernel's speed), --dry-run and --check")
       ->check(known_device());
   app.add_flag("--quiet", arguments.quiet, "no progress");
+  app.add_flag("--explain", arguments.explain,
+               "before each step where the time goes, and why the policy chose as it did");
   add_language_model_options(app, arguments.models);
 }
 

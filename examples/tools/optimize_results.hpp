@@ -47,6 +47,11 @@ inline nlohmann::json interval_of(const mtmc::SpeedUp& speed_up) {
   return {speed_up.low, speed_up.high};
 }
 
+/// Of the binary that was judged; null where the backend does not tell.
+inline nlohmann::json hash_of(const mtmc::Evaluation& evaluation) {
+  return evaluation.binary_hash.empty() ? nlohmann::json() : nlohmann::json(evaluation.binary_hash);
+}
+
 inline nlohmann::json summarize(const mtmc::Result& result) {
   auto sizes = nlohmann::json::array();
   for (const auto& size : result.verified_sizes()) sizes.push_back(mtmc::to_string(size));
@@ -57,6 +62,8 @@ inline nlohmann::json summarize(const mtmc::Result& result) {
           {"best", result.best.id()},
           {"best_id", result.best.id()},
           {"source", result.best.source},
+          {"binary_hash", hash_of(result.evaluation)},
+          {"start_binary_hash", hash_of(result.start)},
           {"stop_reason", to_string(result.stop_reason)},
           {"steps", result.steps},
           {"seconds", result.seconds},

@@ -68,6 +68,7 @@
 #include <mtmc/evaluator/protocol/correctness_stage_inl.hpp>
 #include <mtmc/evaluator/protocol/evaluator_state_inl.hpp>
 #include <mtmc/evaluator/protocol/judge_inl.hpp>
+#include <mtmc/evaluator/protocol/secret_sizes_inl.hpp>
 #include <mtmc/evaluator/protocol/stages_inl.hpp>
 #include <mtmc/evaluator/protocol/timed_stages_inl.hpp>
 #include <mtmc/evaluator/protocol/trust_protocol_inl.hpp>

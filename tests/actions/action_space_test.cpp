@@ -97,3 +97,56 @@ TEST_CASE("nothing is offered across threads that wait for each other or exchang
   structure.regions = {region};
   CHECK(ActionSpace::extended().legal_actions(structure, sample::device()).size() == 1);
 }
+
+TEST_CASE("rewriting is of all that a call does: the only launch, or all of them") {
+  const auto rewritten = [](const Structure& structure) {
+    std::vector<std::string> paths;
+    for (const auto& action : ActionSpace::extended().legal_actions(structure, sample::device()))
+      if (action.optimization == "rewriting") paths.push_back(action.region);
+    return paths;
+  };
+  const auto region = [](RegionKind kind, const std::string& path, int first, int last) {
+    Region result;
+    result.kind = kind;
+    result.path = path;
+    result.first_line = first;
+    result.last_line = last;
+    return result;
+  };
+  Structure structure;
+  structure.regions = {region(RegionKind::launch, "launch:f", 1, 1), region(RegionKind::loop, "f/i", 3, 5)};
+  CHECK(rewritten(structure) == std::vector<std::string>{"launch:f"});
+  structure.regions.push_back(region(RegionKind::launch, "launch:g", 2, 2));
+  CHECK(rewritten(structure).empty());
+  structure.regions.push_back(region(RegionKind::launch_sequence, "launch:f+launch:g", 1, 2));
+  CHECK(rewritten(structure) == std::vector<std::string>{"launch:f+launch:g"});
+  structure.regions.push_back(region(RegionKind::launch, "launch:h", 7, 7));
+  CHECK(rewritten(structure).empty());
+}
+
+TEST_CASE("what a coder does not write is not offered, stop always is") {
+  struct Fuser {
+    static Draft implement(const CodingRequest&, std::stop_token) { return {}; }
+    [[nodiscard]] static bool writes(std::string_view optimization, const Language& language) {
+      return optimization == "fusion" && language == languages::cuda;
+    }
+  };
+  static_assert(Coder<Fuser> && KnowsWhatItWrites<Fuser>);
+  auto region = sample::region();
+  region.kind = RegionKind::loop_sequence;
+  region.facts.fusable = true;
+  region.facts.opaque = false;
+  Structure structure;
+  structure.regions = {region, sample::region()};
+  structure.regions.back().facts.opaque = false;
+  const auto types = [&](const Language& language) {
+    std::vector<std::string> ids;
+    for (const auto& action :
+         offered_actions(ActionSpace::extended(), structure, sample::device(), Fuser{}, language))
+      ids.push_back(action.key());
+    return ids;
+  };
+  CHECK(ActionSpace::extended().legal_actions(structure, sample::device()).size() > 2);
+  CHECK(types(languages::cuda) == std::vector<std::string>{"fusion|f/i", "stop"});
+  CHECK(types(languages::cpp) == std::vector<std::string>{"stop"});
+}

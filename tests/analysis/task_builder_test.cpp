@@ -44,6 +44,7 @@ TEST_CASE("task builder: whatever is said is in the task") {
                         .data("x", "captured/x.npy")
                         .size({{"N", 999}}, 0.5)
                         .atomics()
+                        .special_values(true)
                         .tolerance(1e-3)
                         .flops("N")
                         .bytes("8*N")
@@ -57,6 +58,8 @@ TEST_CASE("task builder: whatever is said is in the task") {
   CHECK(task.arguments[0].data == "captured/x.npy");
   CHECK(task.sizes[2].weight == 0.5);
   CHECK(task.atomics);
+  CHECK(task.special_values);
+  CHECK_FALSE(scale().build().special_values);
   CHECK(task.tolerance == 1e-3);
   CHECK(task.flops == "N");
   CHECK(task.bytes == "8*N");

@@ -81,7 +81,8 @@ int main() {
   }
   if (direct.program->runs != 51 * 2 * 10000) return 2;
 
-  mtmc::Task task{.name = "nothing"};
+  mtmc::Task task;
+  task.name = "nothing";
   task.kernel = {mtmc::languages::cpp, "//@ launch nothing(y)\nvoid nothing(float*) {}\n", {}};
   task.arguments = {
       {.name = "y", .role = mtmc::ArgumentRole::output, .type = mtmc::DataType::f32, .shape = {"n"}}};

@@ -7,10 +7,15 @@
 //   bench_interval                                                       about half a minute
 //   bench_interval --evaluations 300 --planted 100                       the long form, and the same with
 //   bench_interval --evaluations 300 --planted 100 --load one-core
+//   bench_interval --evaluations 0 --planted 0 --identical 300 --load all-cores
 //
 // Of the evaluations against itself three in five are explored with a text that differs in a comment, one is
 // promoted, and one is explored with the very same text, which runs in the very same process. One planted
 // difference in five is promoted.
+//
+// `--identical` judges one text against the very same text, each time explored and then promoted, and counts
+// how often the lower bound lies above 1: a gain that is not there. A 95 % interval may do so 25 times in
+// 1000, which is judged by the same kind of bound. A loop believes what both say.
 
 #include <mtmc/analysis/task_builder.hpp>
 #include <mtmc/backend/cpu.hpp>
@@ -33,6 +38,7 @@
 #include <string>
 #include <string_view>
 #include <sys/prctl.h>
+#include <thread>
 #include <vector>
 
 #include "evaluations.hpp"
@@ -111,6 +117,8 @@ struct Tally {
   int slower = 0;
   int undecided = 0;
   int wrong = 0;
+  /// Intervals that lie above 1.
+  int above = 0;
   /// Intervals that say themselves that they cover less than 95 %.
   int modest = 0;
   double pairs = 0;
@@ -122,6 +130,7 @@ struct Tally {
     ++count;
     const auto& ratio = answer.speed_up.value();
     covered += ratio.low <= truth && truth <= ratio.high ? 1 : 0;
+    above += ratio.low > 1 ? 1 : 0;
     modest += ratio.confidence < 0.95 - 1e-9 ? 1 : 0;
     const bool is_faster = answer.comparison == mtmc::Comparison::faster;
     const bool is_slower = answer.comparison == mtmc::Comparison::slower;
@@ -202,23 +211,69 @@ std::vector<double> measure_ratios(const mtmc::Task& task, const mtmc::Kernel& l
 struct Arguments {
   int evaluations = 60;
   int planted = 40;
+  int identical = 0;
   int processes = 20;
   std::string load = "none";
   bool each = false;
   bool spin = false;
 };
 
-/// What the child does that loads a core, until its parent ends it or is gone.
+/// What a child does that loads a core, until its parent ends it or is gone.
 [[noreturn]] void spin() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (volatile unsigned turns = 0;;) turns = turns + 1;
 }
+
+/// Children that keep as many cores busy as `load` says, as long as they are held.
+std::vector<mtmc::ChildProcess> start_load(const std::string& load) {
+  const unsigned cores = load == "all-cores"  ? std::max(1u, std::thread::hardware_concurrency())
+                         : load == "one-core" ? 1
+                                              : 0;
+  std::vector<mtmc::ChildProcess> children;
+  for (unsigned i = 0; i < cores; ++i)
+    children.emplace_back(mtmc::ChildOptions{
+        .arguments = {std::filesystem::read_symlink("/proc/self/exe").string(), "--spin"}});
+  return children;
+}
+
+/// Judgements of one text against itself.
+struct Identical {
+  Tally explored;
+  Tally promoted;
+  /// Explored and promoted above 1, one after the other.
+  int both = 0;
+  /// Verdicts other than `correct`, by their names.
+  std::map<std::string, int> otherwise;
+
+  /// Whether so many above 1, or more, happen at least once in 100 times if a bound is too high 25 times in
+  /// 1000.
+  [[nodiscard]] static bool keeps(const Tally& tally) {
+    constexpr double allowed = 0.025;
+    return tally.above == 0 || 1 - at_most(tally.above - 1, tally.count, allowed) >= rare;
+  }
+  [[nodiscard]] bool kept() const { return keeps(explored) && keeps(promoted) && otherwise.empty(); }
+
+  void print() const {
+    for (const auto& [name, tally] : {std::pair("explored", &explored), std::pair("promoted", &promoted)}) {
+      const auto bounds = clopper_pearson(tally->above, tally->count);
+      std::printf(
+          "one text against itself, %s: lower bound above 1 in %d of %d (95 %% bounds %.1f to %.1f %%): "
+          "%s\n",
+          name, tally->above, tally->count, 100 * bounds.low, 100 * bounds.high,
+          keeps(*tally) ? "kept" : "BROKEN");
+    }
+    std::printf("above 1 when explored and again when promoted: %d of %d\n", both, promoted.count);
+    for (const auto& [verdict, count] : otherwise)
+      std::printf("judged %s: %d, BROKEN\n", verdict.c_str(), count);
+  }
+};
 
 class Study {
 public:
   explicit Study(const Arguments& arguments) : arguments_(arguments) {
     evaluator_.prepare(task_, {});
     (void)evaluator_.device();
+    if (arguments.planted == 0) return;
     double seconds = 0;
     auto ratios =
         measure_ratios(task_, chain(repetitions), chain(more_repetitions), arguments.processes, seconds);
@@ -232,10 +287,7 @@ public:
   }
 
   [[nodiscard]] bool run() {
-    std::optional<mtmc::ChildProcess> load;
-    if (arguments_.load == "one-core")
-      load.emplace(mtmc::ChildOptions{
-          .arguments = {std::filesystem::read_symlink("/proc/self/exe").string(), "--spin"}});
+    const auto load = start_load(arguments_.load);
     const int total = arguments_.evaluations + arguments_.planted;
     int equal = 0;
     int planted = 0;
@@ -246,6 +298,10 @@ public:
       plant || equal == arguments_.evaluations ? judge_planted(planted++) : judge_equal(equal++);
       if ((i + 1) % 50 == 0) std::fprintf(stderr, "%d of %d\n", i + 1, total);
     }
+    for (int i = 0; i < arguments_.identical; ++i) {
+      judge_identical();
+      if ((i + 1) % 50 == 0) std::fprintf(stderr, "identical: %d of %d\n", i + 1, arguments_.identical);
+    }
     return report();
   }
 
@@ -255,13 +311,31 @@ private:
     if (!answer.correct() || !answer.speed_up)
       throw std::runtime_error("a right kernel was judged " + std::string(to_string(answer.verdict)) + " (" +
                                (answer.diagnostics.empty() ? "" : answer.diagnostics.front().message) + ")");
+    show(answer, purpose);
+    return answer;
+  }
+  void show(const mtmc::Evaluation& answer, mtmc::Purpose purpose) const {
     if (arguments_.each)
       std::printf("%-8s candidate %.4f ms, incumbent %.4f ms, %.4f (%.4f to %.4f) after %d pairs, drift %s\n",
                   std::string(to_string(purpose)).c_str(), 1e3 * answer.seconds,
                   1e3 * answer.sizes.front().incumbent_seconds, answer.speed_up->value, answer.speed_up->low,
                   answer.speed_up->high, answer.sizes.front().samples,
                   answer.environment.at("drift").c_str());
-    return answer;
+  }
+
+  void judge_identical() {
+    int above = 0;
+    for (const auto purpose : {mtmc::Purpose::explore, mtmc::Purpose::promote}) {
+      const auto answer = evaluator_.evaluate({task_, task_.kernel, task_.kernel, purpose}, {});
+      if (!answer.correct() || !answer.speed_up) {
+        ++identical_.otherwise[std::string(to_string(answer.verdict))];
+        continue;
+      }
+      show(answer, purpose);
+      (purpose == mtmc::Purpose::explore ? identical_.explored : identical_.promoted).add(answer);
+      above += answer.speed_up->low > 1 ? 1 : 0;
+    }
+    identical_.both += above == 2 ? 1 : 0;
   }
 
   void judge_equal(int number) {
@@ -290,6 +364,8 @@ private:
     equal_explored_.print("itself, explored");
     equal_promoted_.print("itself, promoted");
     equal_identical_.print("the same text, explored");
+    identical_.explored.print("one text, explored");
+    identical_.promoted.print("one text, promoted");
     planted_faster_[0].print("3 % faster, explored");
     planted_faster_[1].print("3 % faster, promoted");
     planted_slower_[0].print("3 % slower, explored");
@@ -300,11 +376,12 @@ private:
     Tally planted;
     for (const auto* parts : {&planted_faster_, &planted_slower_})
       for (const auto& part : *parts) planted.add(part);
-    bool kept = true;
+    bool kept = identical_.kept();
+    if (arguments_.identical > 0) identical_.print();
     if (equal.count > 0) {
       const auto bounds = clopper_pearson(equal.covered, equal.count);
       const double chance = at_most(equal.covered, equal.count, 0.95);
-      kept = chance >= rare;
+      kept = kept && chance >= rare;
       std::printf("coverage of 1.0: %d of %d = %.1f %% (95 %% bounds %.1f to %.1f %%); so few or fewer with "
                   "probability %.3f if it is 95 %%: %s\n",
                   equal.covered, equal.count, 100.0 * equal.covered / equal.count, 100 * bounds.low,
@@ -331,6 +408,7 @@ private:
   Tally equal_explored_;
   Tally equal_promoted_;
   Tally equal_identical_;
+  Identical identical_;
   Tally planted_faster_[2];
   Tally planted_slower_[2];
 };
@@ -344,10 +422,13 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--planted", arguments.planted, "Evaluations with a planted difference of 3 %")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--identical", arguments.identical,
+                 "Judgements of one text against the very same, each explored and promoted")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--processes", arguments.processes, "Processes that the planted difference is measured in")
       ->check(CLI::PositiveNumber);
   app.add_option("--load", arguments.load, "What else the machine does")
-      ->check(CLI::IsMember({"none", "one-core"}));
+      ->check(CLI::IsMember({"none", "one-core", "all-cores"}));
   app.add_flag("--each", arguments.each, "One line for each evaluation");
   app.add_flag("--spin", arguments.spin)->group("");
   CLI11_PARSE(app, argc, argv);

@@ -71,9 +71,16 @@ public:
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return timed(meter_->compile, [&] { return backend_.compile(kernel, options, std::move(stop)); });
   }
+  [[nodiscard]] std::optional<mtmc::DividedKernel> divided(const mtmc::Kernel& kernel) const {
+    return backend_.divided(kernel);
+  }
   [[nodiscard]] std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel& kernel) const {
     return backend_.in_double_precision(kernel);
   }
+  [[nodiscard]] static std::string binary_hash(const Program& program) {
+    return mtmc::CpuBackend::binary_hash(program);
+  }
+  void keep_state(Program& program, bool keep) { backend_.keep_state(program, keep); }
   [[nodiscard]] std::size_t guard_page_bytes() const { return backend_.guard_page_bytes(); }
   [[nodiscard]] mtmc::Conditions conditions() { return backend_.conditions(); }
   void choose_place() { backend_.choose_place(); }

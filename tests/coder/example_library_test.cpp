@@ -97,8 +97,9 @@ TEST_CASE("every optimisation type has an example in C++ and in CUDA, the paper'
   CHECK(types_without(ActionSpace::paper(), languages::triton) == "");
   // Nobody has written these yet.
   CHECK(types_without(ActionSpace::extended(), languages::triton) ==
-        "unrolling vectorization parallelization ");
-  CHECK(types_without(ActionSpace::extended(), languages::opencl) == "fusion pipeline reordering unrolling ");
+        "unrolling vectorization parallelization rewriting ");
+  CHECK(types_without(ActionSpace::extended(), languages::opencl) ==
+        "fusion pipeline reordering unrolling rewriting ");
 }
 
 TEST_CASE("a built-in example is short, and says what it shows") {

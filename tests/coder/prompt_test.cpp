@@ -177,3 +177,17 @@ TEST_CASE("free text is asked for as it is") {
   CHECK(prompt.text().find("Use two accumulators.") != std::string::npos);
   CHECK(prompt.text().find("# The region") == std::string::npos);
 }
+
+TEST_CASE("a whole kernel is asked for as such, with its own bound beside what it takes") {
+  auto asked = request();
+  asked.action.optimization = "rewriting";
+  asked.action.verb = "rewriting";
+  asked.seen.task.arguments = {{.name = "x", .role = ArgumentRole::input, .shape = {"N"}},
+                               {.name = "y", .role = ArgumentRole::output, .shape = {"N"}}};
+  asked.seen.task.sizes = {{.symbols = {{"N", 4'000'000}}}};
+  asked.seen.device.memory_bandwidth = 3.2e12;
+  const auto text = build_prompt(asked, {}).text();
+  CHECK(text.find("as fast as you can make it") != std::string::npos);
+  CHECK(text.find("nothing else changed") == std::string::npos);
+  CHECK(text.find("moves at least 32 MB: 10 us, 1 % of what the device can") != std::string::npos);
+}

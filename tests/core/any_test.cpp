@@ -64,6 +64,7 @@ struct PlainProgram {
 struct RetiringProgram {
   int number = 7;
   void retire() { number = 0; }
+  void reload() { number = 8; }
 };
 
 /// Memory is host memory; a program writes its number into the first byte of the first buffer.
@@ -128,8 +129,16 @@ struct AbleBackend : HostBackendOf<RetiringProgram> {
   std::map<std::string, double> resources(Program& program) const {
     return {{"number", static_cast<double>(program.number)}};
   }
+  void overwrite_residue(Program&) const { log->push_back("overwrite_residue"); }
   static std::string changed_state(Program& program) { return program.number == 7 ? "" : "number"; }
+  void keep_state(Program&, bool keep) const { log->push_back(keep ? "keeps state" : "forgets state"); }
+  static std::string binary_hash(const Program& program) { return program.number == 7 ? "seven" : "zero"; }
   [[nodiscard]] std::size_t guard_page_bytes() const { return 4096; }
+  [[nodiscard]] static GuardedAllocation guarded_allocation() { return {128, {}}; }
+  [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) {
+    log->push_back("allocate_guarded");
+    return allocate(bytes);
+  }
   std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) const {
     return std::span<const std::byte>(*buffer.memory).subspan(offset, bytes);
   }
@@ -155,6 +164,9 @@ struct AbleBackend : HostBackendOf<RetiringProgram> {
   }
   [[nodiscard]] static std::optional<Kernel> in_double_precision(const Kernel& kernel) {
     return Kernel{kernel.language, kernel.source + " in double", {}};
+  }
+  [[nodiscard]] static std::optional<DividedKernel> divided(const Kernel& kernel) {
+    return DividedKernel{kernel, {{"f", 2, 3}}};
   }
   void measure_ceilings() { log->push_back("measure_ceilings"); }
   static double measure_read_bandwidth() { return 1e9; }
@@ -195,6 +207,17 @@ TEST_CASE("optional abilities are forwarded where the part has them, harmless wh
   CHECK(plain.start_seconds() == 0);
   CHECK(AnyEvaluator{PreparingEvaluator{prepared}}.start_seconds() == 30);
   CHECK(plain.concurrency_limit() == unlimited_concurrency);
+
+  struct Tiler {
+    static Draft implement(const CodingRequest&, std::stop_token) { return {}; }
+    [[nodiscard]] static bool writes(std::string_view optimization, const Language&) {
+      return optimization == "tiling";
+    }
+  };
+  const AnyCoder tiler{Tiler{}};
+  CHECK(tiler.writes("tiling", languages::cpp));
+  CHECK_FALSE(tiler.writes("fusion", languages::cpp));
+  CHECK(AnyCoder{SerialCoder{}}.writes("fusion", languages::cpp));
 
   CHECK(AnyPolicy{CountingPolicy{}}.identity() == "counting policy");
   CHECK(AnyCoder{SerialCoder{}}.concurrency_limit() == 1);
@@ -246,7 +269,10 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   CHECK(runs_judge_kernels(backend));
   CHECK(backend.screen(sample::kernel()).at(0).message == sample::kernel().source);
   CHECK(guard_page_bytes_of(backend) == 4096);
+  CHECK(guarded_allocation_of(backend) == GuardedAllocation{128, {}});
+  CHECK(guards_buffers(backend));
   CHECK(conditions_of(backend).processors == 2);
+  CHECK(divided_by(backend, sample::kernel())->parts.size() == 1);
   CHECK(double_twin_by(backend, sample::kernel())->source == sample::kernel().source + " in double");
   CHECK(read_bandwidth_again(backend) == 1e9);
   CHECK(is_spent(backend));
@@ -261,7 +287,9 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   REQUIRE(shown.size() == 2);
   CHECK(shown[0] == std::byte{5});
   CHECK(shown[1] == std::byte{9});
-  CHECK(log == std::vector<std::string>{"choose_place", "measure_ceilings", "upload of somebody's", "fill"});
+  (void)allocate_guarded_by(backend, 128);
+  CHECK(log == std::vector<std::string>{"choose_place", "measure_ceilings", "upload of somebody's", "fill",
+                                        "allocate_guarded"});
 
   const auto compiled = backend.compile(sample::kernel(), {}, {});
   REQUIRE(compiled.program);
@@ -269,9 +297,16 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   CHECK(profile_by(backend, *compiled.program, sample::plan())->reason == sample::plan().launches[0].entry);
   CHECK(resources_of(backend, *compiled.program).at("number") == 7);
   CHECK(changed_state_of(backend, *compiled.program).empty());
+  CHECK(binary_hash_of(backend, *compiled.program) == "seven");
+  overwrite_residue_by(backend, *compiled.program);
+  CHECK(log.back() == "overwrite_residue");
+  reload_program(*compiled.program);
+  CHECK(resources_of(backend, *compiled.program).at("number") == 8);
   retire_program(*compiled.program);
   CHECK(resources_of(backend, *compiled.program).at("number") == 0);
   CHECK(changed_state_of(backend, *compiled.program) == "number");
+  keep_state_of(backend, *compiled.program, true);
+  CHECK(able.log->back() == "keeps state");
 }
 
 TEST_CASE("the compiler's whole answer goes through a backend's twin") {
@@ -290,6 +325,9 @@ TEST_CASE("a backend's twin lacks what the backend lacks, and does what is right
   CHECK(backend.abilities() == BackendAbilities{});
   CHECK(backend.screen(sample::kernel()).empty());
   CHECK(guard_page_bytes_of(backend) == 0);
+  CHECK(guarded_allocation_of(backend) == GuardedAllocation{});
+  CHECK_FALSE(guards_buffers(backend));
+  CHECK(allocate_guarded_by(backend, 64).handle() != 0);
   CHECK_FALSE(double_twin_by(backend, sample::kernel()));
   CHECK_FALSE(read_bandwidth_again(backend));
   CHECK_FALSE(is_spent(backend));
@@ -307,6 +345,9 @@ TEST_CASE("a backend's twin lacks what the backend lacks, and does what is right
   const auto compiled = backend.compile(sample::kernel(), {}, {});
   CHECK_FALSE(profile_by(backend, *compiled.program, sample::plan()));
   CHECK(resources_of(backend, *compiled.program).empty());
+  CHECK(binary_hash_of(backend, *compiled.program).empty());
+  overwrite_residue_by(backend, *compiled.program);
+  reload_program(*compiled.program);
   retire_program(*compiled.program);
 
   SUBCASE("also where a twin holds a twin") {

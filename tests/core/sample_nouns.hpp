@@ -113,6 +113,9 @@ inline Evaluation evaluation() {
   evaluation.seconds = 0.5;
   evaluation.speed_up = speed_up();
   evaluation.comparison = Comparison::faster;
+  evaluation.launches = {{"f", 3, 0.25, {{4, 5, 0.125, unknown()}}, unknown()}};
+  evaluation.binary_hash = std::string(64, 'a');
+  evaluation.incumbent_binary_hash = std::string(64, 'b');
   evaluation.resources = {{"registers", 32}};
   evaluation.profile = Profile{
       Evidence::counters, BoundBy::memory, "why", {{"duration", 0.5, "s", unknown()}}, "nothing", unknown()};

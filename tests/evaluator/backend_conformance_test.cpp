@@ -5,6 +5,7 @@
 #include <mtmc/evaluator/backend_conformance.hpp>
 #include <mtmc/support/philox.hpp>
 #include <mtmc/support/process/forked_call.hpp>
+#include <mtmc/support/sha256.hpp>
 
 #include <doctest/doctest.h>
 
@@ -26,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,6 +62,7 @@ enum class Fault {
   unconverted_scalars,
   ignores_offset,
   reversed_launches,
+  ignores_zeros,
   unbound_is_launch_failed,
   unbound_is_a_crash,
   unbound_never_returns,
@@ -87,6 +90,8 @@ test::BackendProbe fake_probe() {
   probe.writes_nothing = "//@ launch writes_nothing(C, n)\n";
   probe.several_launches = "//@ scratch T: f32[n]\n//@ launch vector_add(A, B, T, n)\n"
                            "//@ launch vector_add(T, A, C, n)\n//@ launch vector_add(C, T, C, n)\n";
+  probe.zeroed = "//@ scratch T: f32[n] zero\n//@ launch vector_add(T, A, C, n)\n"
+                 "//@ launch vector_add(A, B, T, n)\n";
   probe.does_not_compile = "// nobody defines this\n//@ launch undefined(C, n)\n";
   probe.wrong_line = 2;
   probe.largest_buffer = 100'000;
@@ -228,6 +233,9 @@ public:
         if (fault_ == Fault::narrow_scalars) argument.integer = static_cast<std::int32_t>(argument.integer);
       }
     if (fault_ == Fault::reversed_launches) std::reverse(changed.launches.begin(), changed.launches.end());
+    if (fault_ == Fault::ignores_zeros)
+      for (auto& launch : changed.launches)
+        for (auto& argument : launch.arguments) argument.zeroed = false;
     if (fault_ == Fault::ignores_missing_entry)
       std::erase_if(changed.launches, [&](const auto& l) { return !world_->kernels.contains(l.entry); });
     if ((fault_ == Fault::retires_equal_programs && program.serial != newest_[program.id]) ||
@@ -316,6 +324,8 @@ TEST_CASE("CpuBackend keeps every promise") {
   CHECK(report.device == CpuBackend{}.device().name);
   REQUIRE(report.find_ability("in_double_precision") != nullptr);
   CHECK(report.find_ability("in_double_precision")->presence == test::ConformanceAbility::Presence::found);
+  REQUIRE(report.find("compile.binary_hash") != nullptr);
+  CHECK(report.find("compile.binary_hash")->outcome == test::ConformanceOutcome::passed);
 }
 
 TEST_CASE("guard pages that are none are found") {
@@ -330,6 +340,27 @@ TEST_CASE("guard pages that are none are found") {
   CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
 }
 
+TEST_CASE("guarded memory that has memory beside it is found, and none without a reason") {
+  struct Unguarded : CpuBackend {
+    GuardedAllocation answer{1 << 16, {}};
+    [[nodiscard]] GuardedAllocation guarded_allocation() const { return answer; }
+    // Of twice the size, so that what lies behind the part that was asked for is memory.
+    [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) { return allocate(2 * bytes); }
+  } backend;
+  auto report = test::check_conformance(backend, test::cpp_probe(), silent);
+  REQUIRE(report.find("run.guarded_end") != nullptr);
+  CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
+  CHECK(report.find("run.guarded_end")->message.find("behind guarded memory") != std::string::npos);
+  CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
+  CHECK(report.find_ability("guarded_allocation")->presence == test::ConformanceAbility::Presence::found);
+  backend.answer = {0, "not on Sundays"};
+  report = test::check_conformance(backend, test::cpp_probe(), silent);
+  CHECK(report.find("run.guarded_end")->message == "there is nothing to try: not on Sundays");
+  backend.answer = {};
+  report = test::check_conformance(backend, test::cpp_probe(), silent);
+  CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
+}
+
 TEST_CASE("a state that changes where there is none is found") {
   struct Alarmed : CpuBackend {
     [[nodiscard]] static std::string changed_state(Program&) { return "ghost"; }
@@ -339,6 +370,43 @@ TEST_CASE("a state that changes where there is none is found") {
   CHECK(report.find("run.state")->outcome == test::ConformanceOutcome::failed);
   CHECK(report.find("run.state")->message.find("`ghost`") != std::string::npos);
   CHECK(report.find_ability("changed_state")->presence == test::ConformanceAbility::Presence::found);
+}
+
+TEST_CASE("a hash that is none, changes, or is that of every kernel is found") {
+  struct Wordy : CpuBackend {
+    [[nodiscard]] static std::string binary_hash(const Program&) { return "SHA-256"; }
+  };
+  struct Counting : CpuBackend {
+    int asked = 0;
+    [[nodiscard]] std::string binary_hash(const Program&) { return sha256_hex(std::to_string(++asked)); }
+  };
+  struct Timed : CpuBackend {
+    std::map<const Program*, std::string> known;
+    int programs = 0;
+    [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
+                                                 std::stop_token stop) {
+      auto result = CpuBackend::compile(kernel, options, std::move(stop));
+      if (result.program) known[result.program.get()] = sha256_hex(std::to_string(++programs));
+      return result;
+    }
+    [[nodiscard]] std::string binary_hash(const Program& program) { return known.at(&program); }
+  };
+  struct Constant : CpuBackend {
+    [[nodiscard]] static std::string binary_hash(const Program&) { return sha256_hex("program"); }
+  };
+  const auto message = []<class B>(std::type_identity<B>) {
+    B backend;
+    const auto report = test::check_conformance(backend, test::cpp_probe(), silent);
+    const auto* const check = report.find("compile.binary_hash");
+    REQUIRE(check != nullptr);
+    CHECK(check->outcome == test::ConformanceOutcome::failed);
+    CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
+    return check->message;
+  };
+  CHECK(message(std::type_identity<Wordy>{}).find("got `SHA-256`") != std::string::npos);
+  CHECK(message(std::type_identity<Counting>{}).find("the same hash after a run") != std::string::npos);
+  CHECK(message(std::type_identity<Timed>{}).find("the same text compiled again") != std::string::npos);
+  CHECK(message(std::type_identity<Constant>{}).find("another hash of another kernel") != std::string::npos);
 }
 
 TEST_CASE("each broken promise fails the check that is about it, and no other") {
@@ -365,13 +433,14 @@ TEST_CASE("each broken promise fails the check that is about it, and no other") 
       {Fault::unconverted_scalars, {{"run.converted_scalars", "got 3000"}}},
       {Fault::ignores_offset, {{"run.offsets", "BoundBuffer::offset"}}},
       {Fault::reversed_launches, {{"run.several_launches", "each after the one before"}}},
+      {Fault::ignores_zeros, {{"run.zeroed", "whose argument is `zeroed`, in every call"}}},
       {Fault::unbound_is_launch_failed, {{"run.unbound", "got launch_failed (not bound)"}}},
       {Fault::retires_equal_programs, {{"compile.twice", "broken on purpose"}}},
       {Fault::belongs_to_one_thread, {{"run.concurrent", "broken on purpose"}}},
       {Fault::no_warm_seconds, {{"time.warm", "positive seconds"}}},
       {Fault::no_cold_seconds, {{"time.cold", "positive seconds"}}},
       {Fault::ignores_cold, {{"time.evicts", "a cold call to take longer"}}},
-      {Fault::first_plan_only, {{"time.group", "every plan of the group"}}},
+      {Fault::first_plan_only, {{"time.group", "every plan of the group"}, {"evaluator.right", ""}}},
       {Fault::same_seconds, {{"time.more_work", "one call with ten times the work"}}},
       {Fault::seconds_of_one_plan, {{"time.more_work", "a group of ten calls"}}},
       {Fault::seconds_of_any_kernel, {{"evaluator.faster", "correct, undecided"}}},

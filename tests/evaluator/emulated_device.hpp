@@ -238,6 +238,10 @@ public:
                          folder.path() + "/kernel.cpp",
                          "-o",
                          folder.path() + "/kernel.so"};
+#ifdef __SANITIZE_ADDRESS__
+    // What kernels do to buffers; its checks of the stack cannot follow fibers.
+    process.arguments.insert(process.arguments.end(), {"-fsanitize=address", "--param=asan-stack=0"});
+#endif
     const auto built = mtmc::run_process(process);
     mtmc::CompileResult<Program> result;
     result.seconds = built.seconds;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -62,9 +63,23 @@ public:
     note("guard_page_bytes");
     return 0;
   }
+  [[nodiscard]] GuardedAllocation guarded_allocation() const {
+    note("guarded_allocation");
+    return {512, {}};
+  }
+  [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) {
+    note("allocate_guarded");
+    return Base::allocate(bytes);
+  }
+  void overwrite_residue(Program&) { note("overwrite_residue"); }
   [[nodiscard]] std::string changed_state(Program&) {
     note("changed_state");
     return {};
+  }
+  void keep_state(Program&, bool) const { note("keep_state"); }
+  [[nodiscard]] std::string binary_hash(const Program&) {
+    note("binary_hash");
+    return "hash";
   }
   using Base::upload;
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content,
@@ -94,6 +109,10 @@ public:
     note("in_double_precision");
     return Base::in_double_precision(kernel);
   }
+  [[nodiscard]] std::optional<DividedKernel> divided(const Kernel&) const {
+    note("divided");
+    return std::nullopt;
+  }
   void measure_ceilings() { note("measure_ceilings"); }
   [[nodiscard]] double measure_read_bandwidth() const {
     note("measure_read_bandwidth");
@@ -101,7 +120,12 @@ public:
   }
 
 private:
-  void note(const char* what) const { asked_->insert(what); }
+  // Abilities are asked for by several threads at once.
+  void note(const char* what) const {
+    static std::mutex lock;
+    const std::scoped_lock alone(lock);
+    asked_->insert(what);
+  }
   Asked asked_;
 };
 
@@ -169,6 +193,8 @@ struct Answer {
   std::string rule;
   std::vector<Diagnostic> diagnostics;
   Comparison comparison;
+  std::string binary_hash;
+  std::string incumbent_binary_hash;
   std::map<std::string, double> resources;
   std::optional<Profile> profile;
   std::string truth;
@@ -199,8 +225,8 @@ template <class B> Outcome judge_all(B backend, const Asked& asked) {
         return answer.environment.contains(key) ? answer.environment.at(key) : "nothing";
       };
       outcome.answers.push_back({answer.verdict, answer.rule, answer.diagnostics, answer.comparison,
-                                 answer.resources, answer.profile, said("truth"),
-                                 said("temperature_celsius")});
+                                 answer.binary_hash, answer.incumbent_binary_hash, answer.resources,
+                                 answer.profile, said("truth"), said("temperature_celsius")});
     }
   outcome.asked = *asked;
   return outcome;
@@ -237,13 +263,16 @@ TEST_CASE_TEMPLATE("a backend with every ability is asked for all of them in eit
   CHECK(direct.answers[0].temperature == "61");
   CHECK(direct.answers[0].resources.at("spills") == 3);
   CHECK(direct.answers[0].profile);
+  CHECK(direct.answers[0].binary_hash == "hash");
+  CHECK(direct.answers[0].incumbent_binary_hash == "hash");
   CHECK(direct.answers[2].verdict == Verdict::wrong_result);
   CHECK(direct.answers[6].verdict == Verdict::refused);
   CHECK(direct.answers[8].verdict == Verdict::refused);
   CHECK(direct.answers[10].verdict == Verdict::implausible);
   for (const auto* what :
-       {"screen", "resources", "changed_state", "guard_page_bytes", "choose_place", "conditions", "profile",
-        "in_double_precision", "measure_ceilings", "measure_read_bandwidth"}) {
+       {"screen", "resources", "changed_state", "keep_state", "binary_hash", "guarded_allocation",
+        "allocate_guarded", "overwrite_residue", "choose_place", "conditions", "profile",
+        "in_double_precision", "divided", "measure_ceilings", "measure_read_bandwidth"}) {
     CAPTURE(what);
     CHECK(direct.asked.contains(what));
   }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +51,12 @@ struct Call {
   }
   [[nodiscard]] std::int64_t scalar(const std::string& name) const { return argument(name).integer; }
 };
+
+/// True for about half of a program's calls, in a sequence without a period, so that the two runs of some
+/// check differ whatever is called between them.
+inline bool is_odd_one(const Call& call) {
+  return std::popcount(static_cast<unsigned>(call.earlier)) % 2 == 1;
+}
 
 /// A program: what it computes, and how long it pretends to take.
 struct Kernel {
@@ -228,7 +235,11 @@ private:
         program.dead = kernel.outcome != mtmc::RunOutcome::launch_failed;
         return {kernel.outcome, "as planned"};
       }
-      kernel.body({launch, plan, calls});
+      const Call call{launch, plan, calls};
+      for (const auto& argument : launch.arguments)
+        if (argument.zeroed)
+          std::memset(call.address(argument.name), 0, static_cast<std::size_t>(argument.bound.bytes));
+      kernel.body(call);
       ++calls;
       // A long tail to one side, as real machines have.
       const double noise = 1 + kernel.noise * (random_.uniform() + 5 * std::pow(random_.uniform(), 20.0));

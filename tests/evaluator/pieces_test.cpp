@@ -142,7 +142,13 @@ TEST_CASE("a check plan covers every size with two distributions and uses each d
   // Its timed runs are on normal inputs.
   for (const auto& check : plan_checks(std::vector{slow_and_timed, tiny}))
     CHECK((check.size == 1 || check.distribution != Distribution::normal));
-  CHECK(plan_checks(std::vector{slow_and_timed}).size() == 5);
+  CHECK(plan_checks(std::vector{slow_and_timed}).size() == all_distributions.size() - 1);
+  // Which two of them a large size sees changes from one evaluation to the next.
+  std::set<Distribution> shown;
+  for (std::uint64_t turn = 0; turn < all_distributions.size(); ++turn)
+    for (const auto& check : plan_checks(std::vector{slow, tiny}, {}, turn))
+      if (check.size == 0) shown.insert(check.distribution);
+  CHECK(shown.size() == all_distributions.size());
   covers({tiny});
   covers({tiny, tiny, tiny, tiny, tiny});
   CHECK(plan_checks({}).empty());
@@ -161,6 +167,9 @@ TEST_CASE("a check plan puts second runs next to missing pages and one of them i
   CHECK(guards[0].empty());
   CHECK(guards[1] == std::vector{BufferGuard::page_behind});
   CHECK(guards[2] == std::vector{BufferGuard::page_behind, BufferGuard::page_before});
+  for (const auto& check : plan)
+    CHECK(check.after_another ==
+          (check.size == 2 || (check.size == 1 && check.guard == BufferGuard::page_behind)));
   CHECK(std::count_if(plan.begin(), plan.end(), [](const auto& check) { return check.fresh_process; }) == 1);
   const auto last = std::find_if(plan.rbegin(), plan.rend(), [](const auto& check) { return check.twice; });
   CHECK(last->fresh_process);
@@ -171,7 +180,14 @@ TEST_CASE("a check plan leaves out what it is told to") {
   SizeCost other = tiny;
   other.checked = false;
   for (const auto& check : plan_checks(std::vector{other, tiny})) CHECK(check.size == 1);
-  const auto normal = plan_checks(std::vector{tiny, tiny}, {.distributions = false});
+  for (const auto& check : plan_checks(std::vector{tiny, tiny}, {.far_distributions = false}))
+    CHECK_FALSE(is_far(check.distribution));
+  const auto far = plan_checks(std::vector{tiny, tiny}, {.distributions = false});
+  CHECK(far.size() == 2 * 7);
+  for (const auto& check : far)
+    CHECK((check.distribution == Distribution::normal || is_far(check.distribution)));
+  const auto normal =
+      plan_checks(std::vector{tiny, tiny}, {.distributions = false, .far_distributions = false});
   CHECK(normal.size() == 2);
   for (const auto& check : normal) CHECK(check.distribution == Distribution::normal);
 }

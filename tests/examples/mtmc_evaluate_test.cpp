@@ -54,6 +54,17 @@ TEST_CASE("mtmc-evaluate: every candidate gets its verdict and its reason") {
   }
   CHECK(lines[0]["sizes"].size() == 2);
   CHECK(lines[0]["seconds"] > 0);
+  // Across the process of the judge; of what did not compile there is none.
+  const std::string hash = lines[0]["binary_hash"];
+  CHECK(hash.size() == 64);
+  CHECK(hash.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(lines[0]["incumbent_binary_hash"].get<std::string>().size() == 64);
+  CHECK(lines[0]["environment"]["binary"] == "observed");
+  CHECK(lines[4]["binary_hash"].is_null());
+  CHECK(lines[5]["verdict"] == "wrong_result");
+  CHECK(lines[5]["binary_hash"] != hash);
+  const auto again = programs::run("mtmc-evaluate", {task, "--json", expected[0].first});
+  CHECK(json_lines(again.output).at(0)["binary_hash"] == hash);
 }
 
 TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
@@ -70,6 +81,7 @@ TEST_CASE("mtmc-evaluate: a person reads verdict, place and remedy") {
   const auto judged = programs::run("mtmc-evaluate", {task, tasks.path("columns.cpp")});
   CHECK(shown(judged.output) == Contains("columns.cpp: correct"));
   CHECK(shown(judged.output) == Contains(" % interval), "));
+  CHECK(shown(judged.output) == Contains("  binary: SHA-256 "));
 }
 
 TEST_CASE("mtmc-evaluate: a missing file is found before anything is judged") {

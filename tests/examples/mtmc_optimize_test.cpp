@@ -52,6 +52,18 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   const std::string best = lines[0]["best"];
   CHECK(shown(mtmc::read_file(best)) == Contains("//@ launch"));
   CHECK(lines[0]["source"] == mtmc::read_file(best));
+  const std::string hash = lines[0]["binary_hash"];
+  CHECK(hash.size() == 64);
+  CHECK(lines[0]["start_binary_hash"].get<std::string>().size() == 64);
+  CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) ==
+        Contains(("// Judged:      binary of SHA-256 " + hash + "\n").c_str()));
+  // The last judgement of the best kernel is on record, with its binary and that of the start kernel.
+  const auto journal = json_lines(mtmc::read_file(tasks.path("runs/columns/journal.jsonl")));
+  for (const auto& record : journal)
+    if (record["record"] == "evaluation" && record["evaluation"]["verdict"] == "correct") {
+      CHECK(record["evaluation"]["binary_hash"].get<std::string>().size() == 64);
+      CHECK(record["evaluation"].contains("incumbent_binary_hash") == (record["role"] != "start"));
+    }
   CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.cpp"))) == Contains("// Compile:     /"));
   CHECK(shown(mtmc::read_file(tasks.path("runs/columns/launcher.hpp"))) == Contains("void launch_columns("));
   CHECK(nlohmann::json::parse(mtmc::read_file(tasks.path("runs/columns/result.json")))["task"] == "columns");
@@ -62,6 +74,7 @@ TEST_CASE("mtmc-optimize: --json ends with one object a task, and the folder has
   const auto second = json_lines(again.output).back();
   CHECK(second["best"] == best);
   CHECK(second["interval"] == lines[0]["interval"]);
+  CHECK(second["binary_hash"] == hash);
 
   const auto refused = optimize({task, "--output", tasks.path("runs")});
   CHECK(refused.code == 2);

@@ -1,6 +1,7 @@
 // Launchers of CUDA kernels, compiled as an engine would: with the host's compiler against the toolkit's
 // headers, the kernel with NVRTC, and run where there is a GPU.
 
+#include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/driver.hpp>
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/launcher/cuda_launcher.hpp>
@@ -8,6 +9,7 @@
 #include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "arguments.hpp"
 
@@ -118,6 +121,24 @@ mtmc::ProcessResult compile(const mtmc::TemporaryFolder& folder, const char* sta
   return mtmc::run_process({.arguments = command, .working_folder = folder.path()});
 }
 
+/// What the judge's own compiler makes of a task's kernel; nothing where there is none.
+std::optional<mtmc::ProgramBinary> judged_binary(const mtmc::Task& task) {
+  std::optional<mtmc::detail::CudaCompiler> compiler;
+  try {
+    compiler.emplace(mtmc::CudaBackendOptions{}, "sm_90a");
+  } catch (const mtmc::Error& error) {
+    std::printf("Not compiled: %s\n", error.what());
+    return std::nullopt;
+  }
+  const auto plan = mtmc::plan_launches(mtmc::parse_launch_lines(task.kernel), task,
+                                        mtmc::ProblemSize{.symbols = {{"M", 3}, {"N", 2}}}, 132);
+  const auto compiled = compiler->compile(task.kernel, plan, mtmc::Deadline::max(), {});
+  REQUIRE_MESSAGE(!compiled.cubin.empty(), compiled.diagnostics.front().message);
+  mtmc::ProgramBinary binary{compiled.cubin, {}};
+  for (const auto& entry : compiled.entries) binary.entries.push_back(entry.name);
+  return binary;
+}
+
 bool has_headers() {
   return std::filesystem::exists(toolkit + "/include/cuda.h") &&
          std::filesystem::exists(toolkit + "/include/nvrtc.h");
@@ -197,6 +218,95 @@ TEST_CASE("the head says what was proved, and the options of the measurement go 
   CHECK(text.find(
             "measured_options() { return {R\"mtmc(--std=c++20)mtmc\", R\"mtmc(--use_fast_math)mtmc\"}; }") !=
         std::string::npos);
+}
+
+TEST_CASE("a launcher with the binary that was judged loads it and needs no compiler") {
+  const auto task = odd_task();
+  const auto binary = judged_binary(task);
+  if (!binary) return;
+  mtmc::LauncherEvidence evidence{.compile_command = "nvrtc --std=c++17 --gpu-architecture=sm_90a",
+                                  .binary_hash = mtmc::sha256_hex(binary->bytes),
+                                  .binary = *binary,
+                                  .arch = "sm_90a"};
+  const auto text = mtmc::launcher_source(task.kernel, task, 132, evidence);
+  CHECK(text.find("// Link:        -lcuda, of CUDA's driver API, with any C++17 compiler\n") !=
+        std::string::npos);
+  CHECK(text.find("// Runs:        the binary that was judged, which is in here\n") != std::string::npos);
+  CHECK(text.find("// Judged:      binary of SHA-256 " + evidence.binary_hash + "\n") != std::string::npos);
+  // Launchers of one kernel with binaries for several architectures are different classes.
+  CHECK(text.find("inline namespace mtmc_" + task.kernel.id().substr(0, 16) + '_' +
+                  evidence.binary_hash.substr(0, 16) + " {") != std::string::npos);
+  CHECK(text.find("nvrtcCompileProgram") == std::string::npos);
+  CHECK(text.find("__global__") == std::string::npos);
+  // What the parameters take, as the judge's compiler saw them: pointers, a short, 64 bits, a double, an
+  // unsigned number.
+  CHECK(text.find("{1, 1, 7, 11, 3, 8}") != std::string::npos);
+  CHECK(text.find("{1, 1, 9, 9, 2}") != std::string::npos);
+  CHECK(text.find("{1, 1, 9, 11}") != std::string::npos);
+
+  SUBCASE("its bytes are those of the binary") {
+    const mtmc::TemporaryFolder folder;
+    const auto begin = text.find("words[] = {");
+    REQUIRE(begin != std::string::npos);
+    const auto words = text.substr(begin, text.find("};", begin) - begin);
+    mtmc::write_file_atomic(folder.path() + "/main.cpp",
+                            "#include <cstdint>\n#include <cstdio>\nalignas(64) static const std::uint64_t " +
+                                words + "};\nint main() { std::fwrite(words, 1, sizeof words, stdout); }\n");
+    REQUIRE(mtmc::run_process(
+                {.arguments = {"c++", "main.cpp", "-o", "program"}, .working_folder = folder.path()})
+                .succeeded());
+    const auto ran = mtmc::run_process(
+        {.arguments = {folder.path() + "/program"}, .output_limit = binary->bytes.size() + 64});
+    REQUIRE(ran.succeeded());
+    CHECK(ran.output.substr(0, binary->bytes.size()) == binary->bytes);
+    CHECK(ran.output.size() - binary->bytes.size() < 8);
+  }
+  SUBCASE("an engine compiles it without NVRTC and without a warning, and it computes the same") {
+    if (!has_headers()) {
+      std::printf("Not compiled: there is no cuda.h in %s\n", toolkit.c_str());
+      return;
+    }
+    const mtmc::TemporaryFolder folder;
+    mtmc::write_file_atomic(folder.path() + "/launcher.hpp", text);
+    mtmc::write_file_atomic(folder.path() + "/main.cpp", "#include \"launcher.hpp\"\n" + std::string(use));
+    for (const char* standard : {"-std=c++17", "-std=c++20"}) {
+      const auto compiled = compile(folder, standard, {"-c", "-o", "main.o"});
+      CHECK_MESSAGE(compiled.succeeded(), compiled.error);
+    }
+    if (const auto why = missing_device(); !why.empty()) {
+      std::printf("Not run: %s\n", why.c_str());
+      return;
+    }
+    const auto linked =
+        compile(folder, "-std=c++17", {"-o", "program", "-L" + toolkit + "/lib64/stubs", "-lcuda"});
+    REQUIRE_MESSAGE(linked.succeeded(), linked.error);
+    const auto ran = mtmc::run_process({.arguments = {folder.path() + "/program"}});
+    CHECK_MESSAGE(ran.succeeded(), ran.message << ran.error);
+    CHECK(ran.output == "512 19.25\n40000 does not fit the kernel's parameter\n");
+  }
+  const auto refused = [&] {
+    try {
+      (void)mtmc::launcher_source(task.kernel, task, 132, evidence);
+    } catch (const mtmc::Error& error) {
+      CHECK(error.id() == mtmc::error_id::report_write);
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  SUBCASE("another binary than the one that was judged is refused") {
+    evidence.binary->bytes += '\0';
+    CHECK(refused().find("is not the one that was judged: its SHA-256 is " +
+                         mtmc::sha256_hex(evidence.binary->bytes)) != std::string::npos);
+    evidence.binary_hash.clear();
+    CHECK(refused() == "it is not known which binary of the kernel was judged");
+  }
+  SUBCASE("so is one that does not hold the kernel's launches") {
+    evidence.binary->entries.pop_back();
+    CHECK(refused() == "the binary to be embedded does not hold the kernel's launches");
+    evidence.binary = mtmc::ProgramBinary{"no CUBIN", {"a", "b", "c"}};
+    evidence.binary_hash = mtmc::sha256_hex("no CUBIN");
+    CHECK(refused() == "the binary to be embedded does not hold the kernel's launches");
+  }
 }
 
 TEST_CASE("launchers of two kernels of one task are two classes") {

@@ -6,6 +6,7 @@
 #include <mtmc/support/elf.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
@@ -85,6 +86,27 @@ void scaled_sum(const float* T, float* S, int M, int N) {
             "float A[6] = {1, 2, 3, 4, 5, 6}, S[2];\n"
             "launch_scaled_sum(A, S, 2, 3, 2.5f);\n"
             "std::printf(\"%g %g\", S[0], S[1]);") == "15 37.5");
+}
+
+TEST_CASE("a launcher fills scratch memory of zeros in every call, before it is used") {
+  const auto counted = task(
+      "counted", R"(
+//@ scratch tickets: i32[N] zero
+//@ launch copy(A, S, N)
+//@ launch count(tickets, S, N)
+void copy(const float* A, float* S, int N) {
+  for (int i = 0; i < N; ++i) S[i] = A[i];
+}
+void count(int* tickets, float* S, int N) {
+  for (int i = 0; i < N; ++i) S[i] += static_cast<float>(++tickets[i]);
+}
+)",
+      {argument("A", input, f32, {"N"}), argument("S", output, f32, {"N"}), argument("N", scalar, i32, {})});
+  const auto text = mtmc::launcher_source(counted.kernel, counted, 4);
+  CHECK(run(text, "void launch_counted(const float*, float*, std::int32_t)",
+            "float A[2] = {1, 2}, S[2];\n"
+            "for (int i = 0; i < 3; ++i) launch_counted(A, S, 2);\n"
+            "std::printf(\"%g %g\", S[0], S[1]);") == "2 3");
 }
 
 TEST_CASE(
@@ -284,6 +306,20 @@ TEST_CASE("the head says what was proved, with what, and how to compile") {
   CHECK(mtmc::launcher_source(made.kernel, made, 1, evidence).find("// Device:      CPU int clash;\n") !=
         std::string::npos);
   CHECK(mtmc::launcher_source(made.kernel, made, 1).find("Speed-up") == std::string::npos);
+}
+
+TEST_CASE("the head names the binary that was judged, and no binary goes into a C++ kernel's launcher") {
+  const auto made =
+      task("t", "//@ launch k(A)\nvoid k(float* A) { A[0] = 1; }\n", {argument("A", output, f32, {"1"})});
+  mtmc::LauncherEvidence evidence{.binary_hash = mtmc::sha256_hex("a shared object")};
+  const auto line = "// Judged:      binary of SHA-256 " + evidence.binary_hash + "\n";
+  CHECK(mtmc::launcher_source(made.kernel, made, 1, evidence).find(line) != std::string::npos);
+  CHECK(mtmc::launcher_header(made.kernel, made, evidence).find(line) != std::string::npos);
+  CHECK(mtmc::launcher_source(made.kernel, made, 1).find("Judged") == std::string::npos);
+  evidence.binary = mtmc::ProgramBinary{"a shared object", {"k"}};
+  CHECK_THROWS_WITH_AS((void)mtmc::launcher_source(made.kernel, made, 1, evidence),
+                       doctest::Contains("only the launcher of a CUDA kernel can hold a binary"),
+                       mtmc::Error);
 }
 
 TEST_CASE("a launcher of threads does not compile without them") {

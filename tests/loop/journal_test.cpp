@@ -1,11 +1,13 @@
 #include <mtmc/loop/journal.hpp>
 #include <mtmc/loop/journal_merge.hpp>
 #include <mtmc/loop/journal_writer.hpp>
+#include <mtmc/support/sha256.hpp>
 
 #include <doctest/doctest.h>
 
 #include <set>
 
+#include "scripted_parts.hpp"
 #include "toy_game.hpp"
 
 using toy::count;
@@ -121,6 +123,55 @@ TEST_CASE("fields and kinds of records that this version does not know are no tr
   CHECK(run.decisions[0].unknown.json.at("mood") == "\"hopeful\"");
   CHECK(run.finish->unknown.json.at("carbon") == "{\"grams\":12}");
   CHECK(nlohmann::json(*run.finish)["carbon"]["grams"] == 12);
+}
+
+TEST_CASE("a journal names the binaries that were judged, and one from before they were named is read") {
+  const mtmc::TemporaryFolder folder;
+  scripted::Stage stage;
+  stage.evaluator.speed["alpha#0"] = 2;
+  stage.evaluator.twist = [](const mtmc::EvaluationRequest& request, mtmc::Evaluation& evaluation) {
+    evaluation.binary_hash = mtmc::sha256_hex("binary of " + request.candidate.source);
+    if (request.incumbent)
+      evaluation.incumbent_binary_hash = mtmc::sha256_hex("binary of " + request.incumbent->source);
+  };
+  stage.options.output = folder.path();
+  stage.wants({"alpha", "stop"});
+  const auto result = stage.run();
+  REQUIRE(result.improved());
+  const auto of_best = mtmc::sha256_hex("binary of " + result.best.source);
+  const auto of_start = mtmc::sha256_hex("binary of " + result.task.kernel.source);
+  CHECK(result.evaluation.binary_hash == of_best);
+  CHECK(result.evaluation.incumbent_binary_hash == of_start);
+  CHECK(result.evidence().binary_hash == of_best);
+
+  const auto path = mtmc::journal_path(result.folder);
+  int closing = 0;
+  const auto written = mtmc::read_journal(path);
+  for (const auto& [key, record] : written[0].evaluations) {
+    CHECK(record.evaluation.binary_hash.size() == 64);
+    if (record.role != mtmc::EvaluationRole::closing) continue;
+    ++closing;
+    CHECK(record.evaluation.binary_hash == of_best);
+    CHECK(record.evaluation.incumbent_binary_hash == of_start);
+  }
+  CHECK(closing == 1);
+
+  std::string text;
+  for (auto line : lines_of(path)) {
+    if (line["record"] == "evaluation") {
+      line["evaluation"].erase("binary_hash");
+      line["evaluation"].erase("incumbent_binary_hash");
+    }
+    text += line.dump() + '\n';
+  }
+  REQUIRE(text.find("binary_hash") == std::string::npos);
+  write(path, text);
+  const auto old = mtmc::read_journal(path);
+  REQUIRE(old.at(0).evaluations.size() == written[0].evaluations.size());
+  for (const auto& [key, record] : old[0].evaluations) {
+    CHECK(record.evaluation.binary_hash.empty());
+    CHECK(record.evaluation.incumbent_binary_hash.empty());
+  }
 }
 
 TEST_CASE("a newer schema is not guessed at") {

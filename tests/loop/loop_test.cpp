@@ -316,6 +316,38 @@ TEST_CASE("a failure is judged once, whatever it is compared with later") {
   CHECK(result.history.back().verdict == Verdict::wrong_result);
 }
 
+TEST_CASE("a kernel that the search has been at is not judged again, and the history says so") {
+  Stage stage;
+  stage.wants({"alpha", "beta"});
+  stage.evaluator.speed = {{"alpha#0", 2}};
+  stage.coder.answer = [](const mtmc::CodingRequest& request, std::stop_token) {
+    if (request.action.optimization == "alpha") return scripted::Coder::did(request, "alpha#0");
+    mtmc::Draft draft;
+    draft.kernel = toy::task().kernel;
+    return draft;
+  };
+  const auto result = stage.run();
+  REQUIRE(result.history.size() >= 2);
+  CHECK(result.history[1].verdict == Verdict::correct);
+  CHECK(result.history[1].message == "the search has already been at this kernel");
+  CHECK_FALSE(result.history[1].kept);
+  CHECK(toy::deeds(result.best) == Deeds{"alpha#0"});
+  CHECK(stage.evaluator.asked({}) == 1);
+}
+
+TEST_CASE("an optimisation type may ask for more drafts than the loop's options do") {
+  Stage stage;
+  stage.wants({"alpha", "beta"});
+  for (auto& type : stage.options.action_space.types)
+    if (type.id == "alpha") type.samples = 3;
+  (void)stage.run();
+  std::map<std::string, int> drafts;
+  for (const auto& request : stage.coder.requests)
+    if (!request.repair) ++drafts[request.action.optimization];
+  CHECK(drafts["alpha"] == 3);
+  CHECK(drafts["beta"] == 1);
+}
+
 TEST_CASE("a failed draft is repaired with what was wrong before the coder's eyes") {
   Stage stage;
   stage.wants({"alpha"});

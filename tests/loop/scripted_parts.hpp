@@ -17,6 +17,7 @@ struct Policy {
   bool once = true;
   std::vector<std::vector<std::string>> offered{};
   std::vector<mtmc::Observation> seen{};
+  std::string rationale{};
 
   [[nodiscard]] static bool was_kept(const mtmc::Observation& observation, const std::string& key) {
     for (const auto& entry : observation.history)
@@ -39,6 +40,7 @@ struct Policy {
       answer.probabilities.push_back(wish);
     }
     for (auto& probability : answer.probabilities) probability /= sum;
+    answer.rationale = rationale;
     return answer;
   }
 };

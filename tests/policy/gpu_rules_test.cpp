@@ -233,3 +233,127 @@ TEST_CASE("GPU rules: a host's own table serves GPUs too, unless it gives one fo
   CHECK(RulesPolicy({}, never, default_gpu_rules()).distribution(cpu, legal, {}).probabilities ==
         std::vector<double>{0, 1});
 }
+
+namespace {
+
+/// A row sum of each thread, and one thread that adds the sums up and takes most of the time.
+Observation two_launches() {
+  auto seen = row_of_each_thread();
+  seen.kernel = {languages::cuda,
+                 "//@ scratch t: f32[N]\n//@ launch f<<<4096, 256>>>(x, t)\n//@ launch g<<<1, 1>>>(t, y)\n",
+                 {}};
+  auto& f = seen.structure.regions;
+  f[2].first_line = f[2].last_line = 2;
+  auto rest = f[1];
+  rest.path = "g/i";
+  rest.facts.accesses = {read("t", LanePattern::coalesced, 4)};
+  rest.facts.threads = {{"x", "threadIdx.x", "", 1, 1, true, 1}};
+  auto launch = rest;
+  launch.kind = RegionKind::launch;
+  launch.path = "launch:g";
+  launch.first_line = launch.last_line = 3;
+  f.push_back(rest);
+  f.push_back(launch);
+  Region both;
+  both.kind = RegionKind::launch_sequence;
+  both.path = "launch:f+launch:g";
+  both.first_line = 2;
+  both.last_line = 3;
+  both.facts.intermediates = {"t"};
+  f.push_back(both);
+  seen.evaluation->launches = {{"f", 2, 0.02, {}, {}}, {"g", 3, 0.08, {}, {}}};
+  return seen;
+}
+const std::vector<Action> on_two{action("parallelization", "f/k"),      action("vectorization", "f/k"),
+                                 action("parallelization", "g/i"),      action("unrolling", "g/i"),
+                                 action("fusion", "launch:f+launch:g"), Action::stop()};
+
+HistoryEntry tried(const std::string& key, double speed_up) {
+  HistoryEntry entry;
+  entry.action_key = key;
+  entry.verdict = Verdict::correct;
+  entry.speed_up = SpeedUp::without_interval(speed_up);
+  entry.kept = speed_up > 1;
+  return entry;
+}
+
+} // namespace
+
+TEST_CASE("GPU rules: the launch that takes the time comes first, with its numbers") {
+  const auto seen = two_launches();
+  CHECK(favourite(seen, on_two) == "parallelization|g/i");
+  CHECK(decide(seen, on_two).rationale ==
+        "there are too few threads to fill the device; g takes 80 % of the time; compute-bound, 12 % of the "
+        "bound reached, at most 70 % to gain");
+}
+
+TEST_CASE("GPU rules: what takes next to nothing is left alone, and fusing counts by the bytes it saves") {
+  auto seen = two_launches();
+  seen.evaluation->launches = {{"f", 2, 0.0995, {}, {}}, {"g", 3, 0.0005, {}, {}}};
+  const auto all = decide(seen, on_two).probabilities;
+  CHECK(all[2] == 0);
+  CHECK(all[3] == 0);
+  CHECK(favourite(seen, on_two) == "parallelization|f/k");
+  // 8 MB at 10 GB/s of 100 ms that one call takes.
+  CHECK(possible_gain(seen.structure.regions.back(), launch_shares(seen), seen.device) ==
+        doctest::Approx(0.008).epsilon(0.01));
+}
+
+TEST_CASE("GPU rules: a launch whose last two tries gained nothing is left while there is another") {
+  auto seen = two_launches();
+  seen.evaluation->launches = {{"f", 2, 0.05, {}, {}}, {"g", 3, 0.05, {}, {}}};
+  REQUIRE(favourite(seen, on_two) == "parallelization|f/k");
+  seen.history = {tried("vectorization|f/k", 1.0)};
+  CHECK(favourite(seen, on_two) == "parallelization|f/k");
+  HistoryEntry rewritten;
+  rewritten.action_key = "rewriting|launch:f+launch:g";
+  rewritten.verdict = Verdict::correct;
+  rewritten.kept = true;
+  seen.history.push_back(rewritten);
+  CHECK(favourite(seen, on_two) == "parallelization|g/i");
+  SUBCASE("until one gains again") {
+    seen.history.push_back(tried("pipeline|f/k", 1.3));
+    CHECK(favourite(seen, on_two) == "parallelization|f/k");
+  }
+}
+
+TEST_CASE("GPU rules: the search goes on while a launch is far from its bound and something is untried") {
+  auto seen = two_launches();
+  const std::vector<Action> little{action("unrolling", "g/i"), Action::stop()};
+  CHECK(favourite(seen, little) == "unrolling|g/i");
+  seen.history = {tried("unrolling|g/i", 0.9), tried("pipeline|g/i", 1.0)};
+  CHECK(favourite(seen, little) == "stop");
+  seen.history.clear();
+  // Both near their own bounds: 4 and 8 MB at 10 GB/s.
+  seen.evaluation->launches = {{"f", 2, 0.9e-3, {}, {}}, {"g", 3, 0.9e-3, {}, {}}};
+  seen.evaluation->seconds = 1.8e-3;
+  CHECK(favourite(seen, little) == "stop");
+}
+
+TEST_CASE("rules on a GPU: where much is left the whole is written anew first, and single steps go on") {
+  const auto with_whole = [](double seconds) {
+    auto seen = kernel({read("x", LanePattern::coalesced, 4)}, "1");
+    seen.evaluation = observed::evaluation(seconds);
+    Region whole;
+    whole.kind = RegionKind::launch;
+    whole.path = "launch:f";
+    seen.structure.regions.push_back(whole);
+    return seen;
+  };
+  const std::vector<Action> legal{action("rewriting", "launch:f"), action("vectorization", "f/threads:x"),
+                                  Action::stop()};
+  const auto weights = [&](const Observation& seen) {
+    return RulesPolicy{}.distribution(seen, legal, {}).probabilities;
+  };
+  auto seen = with_whole(0.1);
+  CHECK(weights(seen)[0] > weights(seen)[1]);
+  // Whatever its launches are called afterwards.
+  HistoryEntry rewritten;
+  rewritten.action_key = "rewriting|launch:f+launch:g";
+  rewritten.verdict = Verdict::correct;
+  rewritten.kept = true;
+  seen.history.push_back(rewritten);
+  CHECK(weights(seen)[0] < weights(seen)[1]);
+  const auto near = with_whole(0.0012);
+  CHECK(weights(near)[0] < weights(near)[1]);
+}

@@ -152,6 +152,24 @@ TEST_CASE("without a terminal a run is told in plain lines") {
         "\n");
 }
 
+TEST_CASE("on request each step is explained: where the time goes, and why the policy chose") {
+  auto run = stage();
+  run.policy.rationale = "add_up takes 79 % of the time";
+  CHECK(plain(run).find("because") == std::string::npos);
+  const auto text = plain(run, {.explain = true});
+  CHECK(text.find("     because add_up takes 79 % of the time\n") != std::string::npos);
+}
+
+TEST_CASE("the binary that was judged is named where the evaluator tells of it") {
+  auto played = stage();
+  const std::string hash(64, 'a');
+  played.evaluator.twist = [&](const mtmc::EvaluationRequest&, mtmc::Evaluation& evaluation) {
+    evaluation.binary_hash = hash;
+  };
+  CHECK(plain(played).find("  right at  1 size: N=16\n  binary    SHA-256 " + hash + "\n  ended by") !=
+        std::string::npos);
+}
+
 TEST_CASE("a run without tokens, without success, with an error") {
   auto played = stage();
   played.wants({"delta", "alpha"});

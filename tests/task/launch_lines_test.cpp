@@ -35,6 +35,23 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 } // namespace
 
+TEST_CASE("scratch memory of zeros is filled before the first launch that it is passed to") {
+  const auto result = plan(R"(
+//@ scratch T: f32[M]
+//@ scratch tickets: i32[4]   zero
+//@ scratch unused: i32[4] zero
+//@ launch f(T, M)
+//@ launch f(T, tickets, tickets)
+//@ launch f(tickets, T)
+)");
+  std::vector<std::vector<bool>> zeroed;
+  for (const auto& launch : result.launches) {
+    zeroed.emplace_back();
+    for (const auto& argument : launch.arguments) zeroed.back().push_back(argument.zeroed);
+  }
+  CHECK(zeroed == std::vector<std::vector<bool>>{{false, false}, {false, true, false}, {false, false}});
+}
+
 TEST_CASE("launch lines are read in order, with grid, block, shared memory and scratch") {
   const auto result = plan(R"(
 //@ scratch T: f32[M, K + 2]
@@ -127,6 +144,8 @@ TEST_CASE("what is wrong is said with the line and the remedy") {
   CHECK(contains(plan_error("//@ launch f<<<1, 1, 0 - 4>>>(A)\n"), "negative"));
   CHECK(contains(plan_error("//@ scratch T: float[M]\n"), "is not a data type"));
   CHECK(contains(plan_error("//@ scratch T f32[M]\n"), "colon"));
+  CHECK(contains(plan_error("//@ scratch T: f32[M] zeros\n"), "with ` zero` behind it"));
+  CHECK(contains(plan_error("//@ scratch T: f32[M zero]\n"), "zero"));
   CHECK(contains(plan_error("//@ scratch A: f32[M]\n//@ launch f(A)\n"), "already taken"));
   CHECK(contains(plan_error("//@ scratch T: f32[M - 100]\n//@ launch f(T)\n"), "is 0"));
   CHECK(contains(plan_error("//@ launch f(tensor_map(Q, 4))\n"), "unknown buffer \"Q\""));

@@ -3,6 +3,7 @@
 /// action space).
 
 #include <mtmc/core/action.hpp>
+#include <mtmc/core/concepts.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/structure.hpp>
 
@@ -30,6 +31,9 @@ struct OptimizationType {
   ApplicabilityPredicate applies;
   /// The same for a region that the threads of a launch execute; empty = no different.
   std::string grid_principle{};
+  /// Drafts of one step, where the loop asks for fewer (`LoopOptions::samples`): more where much is to be
+  /// gained and answers differ much.
+  int samples = 1;
 
   /// How it is done on this region.
   [[nodiscard]] const std::string& principle_on(const Region* region) const noexcept;
@@ -53,7 +57,8 @@ struct ActionSpace {
 
   /// The paper's four: tiling, fusion, pipeline, reordering.
   [[nodiscard]] static ActionSpace paper();
-  /// The paper's four and those the library adds: unrolling, vectorization, parallelization.
+  /// The paper's four and those the library adds: unrolling, vectorization, parallelization, and rewriting
+  /// of the whole kernel.
   [[nodiscard]] static ActionSpace extended() { return {detail::all_optimization_types()}; }
 
   /// The type of that id, or null.
@@ -62,6 +67,19 @@ struct ActionSpace {
   /// Every type on every region where its predicate holds, ordered by key, and `stop` last. Never empty.
   [[nodiscard]] std::vector<Action> legal_actions(const Structure& structure, const Device& device) const;
 };
+
+/// The legal actions of a kernel in this language without those whose type the coder does not write
+/// (`KnowsWhatItWrites`). `stop` is always there.
+template <class C>
+[[nodiscard]] std::vector<Action> offered_actions(const ActionSpace& space, const Structure& structure,
+                                                  const Device& device, const C& coder,
+                                                  const Language& language) {
+  auto actions = space.legal_actions(structure, device);
+  std::erase_if(actions, [&](const Action& action) {
+    return action.kind == Action::Kind::optimize && !writes_of(coder, action.optimization, language);
+  });
+  return actions;
+}
 
 } // namespace mtmc
 

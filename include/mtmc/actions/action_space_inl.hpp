@@ -61,6 +61,17 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
   });
 }
 
+/// Whether the region is all that a call does: the only launch, or the sequence of all of them.
+[[nodiscard]] inline bool is_whole_kernel(const Region& region, const Structure& structure) {
+  const auto is_launch = [](const Region& one) { return one.kind == RegionKind::launch; };
+  const auto launches = std::count_if(structure.regions.begin(), structure.regions.end(), is_launch);
+  if (region.kind == RegionKind::launch) return launches == 1;
+  if (region.kind != RegionKind::launch_sequence) return false;
+  return std::all_of(structure.regions.begin(), structure.regions.end(), [&](const Region& one) {
+    return !is_launch(one) || (one.first_line >= region.first_line && one.last_line <= region.last_line);
+  });
+}
+
 MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
   return {
       {"tiling", "tiling", "Partition the iterations so that the data of one tile stays in fast memory.",
@@ -159,6 +170,19 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "Give a warp or a block to what one thread does now: its threads take neighbouring iterations in turn "
        "and "
        "combine partial results by shuffles or shared memory. Adapt the launch line."},
+      {"rewriting", "rewriting",
+       "Write the whole kernel anew, as an expert would for this task and this device.",
+       "Choose the algorithm, the order of the loops, what is kept where and what is computed together by "
+       "what the task needs at least: each input read once where it can be, each result written once, all "
+       "cores and vectors busy. Functions and launch lines may be as many or as few as that takes.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         return is_whole_kernel(region, structure);
+       },
+       "Choose launches, the work of blocks and threads, and what is kept in registers and shared memory by "
+       "what the task needs at least: each input read once where it can be, each result written once, enough "
+       "blocks to fill the device, no launch that one thread or a few blocks hold up. Functions, launch and "
+       "scratch lines may be as many or as few as that takes.",
+       3},
   };
 }
 

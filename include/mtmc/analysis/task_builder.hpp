@@ -77,6 +77,16 @@ public:
   }
   /// A size that is only checked: odd, small and prime ones show tails that were forgotten.
   TaskBuilder& check(Symbols symbols) { return size(std::move(symbols), 0); }
+  /// Candidates are checked at sizes near the listed ones as well (`Task::secret_sizes`).
+  TaskBuilder& secret_sizes(bool wanted) {
+    task_.secret_sizes = wanted;
+    return *this;
+  }
+  /// Infinities, NaN and denormal numbers are inputs at times (`Task::special_values`).
+  TaskBuilder& special_values(bool covered) {
+    task_.special_values = covered;
+    return *this;
+  }
   /// Results may vary between runs (atomics).
   TaskBuilder& atomics(bool allowed = true) {
     task_.atomics = allowed;

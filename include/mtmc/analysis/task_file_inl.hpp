@@ -41,9 +41,9 @@ inline void check_spelling(const Task& task) {
         throw Error(error_id::task_malformed, "unknown field \"" + name + '"',
                     "Did you mean \"" + std::string(near) + "\"?", place);
   };
-  constexpr std::array<std::string_view, 11> of_task{"name",      "summary", "language", "source",
-                                                     "reference", "sizes",   "flops",    "bytes",
-                                                     "tolerance", "atomics", "arguments"};
+  constexpr std::array<std::string_view, 13> of_task{
+      "name",  "summary",   "language", "source",       "reference",      "sizes",    "flops",
+      "bytes", "tolerance", "atomics",  "secret_sizes", "special_values", "arguments"};
   constexpr std::array<std::string_view, 7> of_argument{"name",  "role",   "dtype", "shape",
                                                         "value", "domain", "data"};
   check(task.unknown, of_task, "");

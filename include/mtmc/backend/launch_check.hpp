@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,15 @@ struct LaunchSignature {
   for (const auto& argument : launch.arguments)
     signature.arguments.push_back({argument.kind, argument.type, argument.name});
   return signature;
+}
+
+/// The place, `from` or behind it, of the call that a launch makes among those that a program was compiled
+/// for; their number if it is none of them. A plan may leave calls out.
+[[nodiscard]] inline std::size_t
+place_of_call(const Launch& launch, std::span<const LaunchSignature> signatures, std::size_t from) {
+  const auto wanted = signature_of(launch);
+  while (from < signatures.size() && !signatures[from].same_call(wanted)) ++from;
+  return from;
 }
 
 [[nodiscard]] inline std::vector<LaunchSignature> signatures_of(const LaunchPlan& plan) {

@@ -6,6 +6,7 @@
 #include <mtmc/coder/examples/parallelization.hpp>
 #include <mtmc/coder/examples/pipeline.hpp>
 #include <mtmc/coder/examples/reordering.hpp>
+#include <mtmc/coder/examples/rewriting.hpp>
 #include <mtmc/coder/examples/tiling.hpp>
 #include <mtmc/coder/examples/unrolling.hpp>
 #include <mtmc/coder/examples/vectorization.hpp>
@@ -266,14 +267,14 @@ MTMC_INLINE ExampleLibrary ExampleLibrary::built_in() {
     std::string_view place;
     std::string_view xml;
   };
-  constexpr BuiltIn documents[] = {
-      {"built-in examples of tiling", detail::tiling_examples},
-      {"built-in examples of fusion", detail::fusion_examples},
-      {"built-in examples of pipeline", detail::pipeline_examples},
-      {"built-in examples of reordering", detail::reordering_examples},
-      {"built-in examples of unrolling", detail::unrolling_examples},
-      {"built-in examples of vectorization", detail::vectorization_examples},
-      {"built-in examples of parallelization", detail::parallelization_examples}};
+  constexpr BuiltIn documents[] = {{"built-in examples of tiling", detail::tiling_examples},
+                                   {"built-in examples of fusion", detail::fusion_examples},
+                                   {"built-in examples of pipeline", detail::pipeline_examples},
+                                   {"built-in examples of reordering", detail::reordering_examples},
+                                   {"built-in examples of unrolling", detail::unrolling_examples},
+                                   {"built-in examples of vectorization", detail::vectorization_examples},
+                                   {"built-in examples of parallelization", detail::parallelization_examples},
+                                   {"built-in examples of rewriting", detail::rewriting_examples}};
   ExampleLibrary library;
   for (const auto& document : documents)
     for (auto& example : detail::read_examples(document.xml, document.place))

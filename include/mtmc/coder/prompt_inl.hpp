@@ -50,6 +50,10 @@ namespace detail {
     return role +
            "You get one kernel and what is to be done with it, and you write the kernel with that done, "
            "and nothing else changed.\n";
+  if (request.action.optimization == "rewriting")
+    return role +
+           "You get one kernel, what is known of its speed, and what the device could do, and you write a "
+           "kernel for the same task that is as fast as you can make it.\n";
   return role + "You get one kernel and one optimization, and you write the kernel with exactly that "
                 "optimization applied, and nothing else changed.\n";
 }
@@ -67,7 +71,10 @@ namespace detail {
       (language == languages::cpp ? "(arguments)`, or `"
                                   : "<<<grid, block[, dynamic shared bytes]>>>(arguments)`, or `") +
       marker +
-      " scratch name: type[extents]` for memory between launches. They may use the task's symbols, integers, "
+      " scratch name: type[extents]` for memory between launches, with ` zero` behind the extents if every "
+      "call "
+      "shall find zeros there (counters and sums of blocks that meet). They may use the task's symbols, "
+      "integers, "
       "+ - * / %, ceil_div, min, max, round_up, next_pow2. Change them where your kernel needs it; keep at "
       "least one launch.\n"
       "- The text is judged by a compiler, by many inputs with fresh values, and by a clock. There is no "

@@ -5,8 +5,10 @@
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/support/sha256.hpp>
 
+#include <algorithm>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace mtmc::inline MTMC_ABI {
@@ -46,6 +48,12 @@ public:
             (others.empty() ? "\", nor by any other action" : "\", but by " + others));
   }
 
+  /// Whether some step of the sequence is of that type.
+  [[nodiscard]] bool writes(std::string_view optimization, const Language&) const {
+    return std::any_of(sequence_.steps.begin(), sequence_.steps.end(),
+                       [&](const ReplayStep& step) { return step.optimization == optimization; });
+  }
+
   /// Names the coder and what it holds, for cache keys and reports.
   [[nodiscard]] std::string identity() const {
     std::string text;
@@ -60,6 +68,6 @@ private:
   ReplaySequence sequence_;
 };
 
-static_assert(check_coder<ReplayCoder>());
+static_assert(check_coder<ReplayCoder>() && KnowsWhatItWrites<ReplayCoder>);
 
 } // namespace mtmc

@@ -8,6 +8,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -32,6 +33,9 @@ public:
   /// The kernel after the request's action on its region, or why there is none.
   [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop) const;
 
+  /// Whether its table has an entry for the type, and the language is of the C family.
+  [[nodiscard]] bool writes(std::string_view optimization, const Language& language) const;
+
   /// Names the coder and its table, for cache keys and reports.
   [[nodiscard]] std::string identity() const;
 
@@ -39,7 +43,7 @@ private:
   std::shared_ptr<const std::vector<TransformationEntry>> transformations_;
 };
 
-static_assert(check_coder<TransformCoder>());
+static_assert(check_coder<TransformCoder>() && KnowsWhatItWrites<TransformCoder>);
 
 } // namespace mtmc
 

@@ -9,14 +9,17 @@
 #include <mtmc/coder/transform/table.hpp>
 #include <mtmc/compiled.hpp>
 
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 
 [[nodiscard]] inline const TransformationEntry*
-find_transformation(const std::vector<TransformationEntry>& table, const std::string& optimization) noexcept {
+find_transformation(const std::vector<TransformationEntry>& table, std::string_view optimization) noexcept {
   for (const auto& entry : table)
     if (entry.optimization == optimization) return &entry;
   return nullptr;
@@ -70,6 +73,11 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     if (error.id() != error_id::launch_malformed) throw;
     return detail::declined_draft("the kernel's launch lines cannot be read: " + error.message());
   }
+}
+
+MTMC_INLINE bool TransformCoder::writes(std::string_view optimization, const Language& language) const {
+  return language.syntax == Syntax::c_family &&
+         detail::find_transformation(*transformations_, optimization) != nullptr;
 }
 
 MTMC_INLINE std::string TransformCoder::identity() const {

@@ -12,6 +12,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,6 +93,10 @@ public:
   [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop) {
     return table_->implement(held(), request, std::move(stop));
   }
+  /// Whether what it holds may write steps of this type (`KnowsWhatItWrites`); true if it does not say.
+  [[nodiscard]] bool writes(std::string_view optimization, const Language& language) const {
+    return table_->writes(held(), optimization, language);
+  }
   /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
   /// Most calls that may run at once.
@@ -101,13 +106,19 @@ private:
   struct Table {
     const detail::CommonTable* common;
     Draft (*implement)(void*, const CodingRequest&, std::stop_token);
+    bool (*writes)(const void*, std::string_view, const Language&);
   };
   template <class T>
   static constexpr Table table{
       .common = &detail::common_table<T>,
-      .implement = [](void* held, const CodingRequest& request, std::stop_token stop) {
-        return static_cast<T*>(held)->implement(request, std::move(stop));
-      }};
+      .implement =
+          [](void* held, const CodingRequest& request, std::stop_token stop) {
+            return static_cast<T*>(held)->implement(request, std::move(stop));
+          },
+      .writes =
+          [](const void* held, std::string_view optimization, const Language& language) {
+            return writes_of(*static_cast<const T*>(held), optimization, language);
+          }};
 
   [[nodiscard]] void* held() const { return detail::held_or_throw(held_, "AnyCoder"); }
 

@@ -34,13 +34,18 @@ public:
     void retire() {
       if (retire_ != nullptr) retire_(held_.get());
     }
+    /// Loads the program anew; nothing where that is not known.
+    void reload() {
+      if (reload_ != nullptr) reload_(held_.get());
+    }
 
   private:
     friend class AnyBackend;
-    Program(std::shared_ptr<void> held, void (*retire_held)(void*))
-        : held_(std::move(held)), retire_(retire_held) {}
+    Program(std::shared_ptr<void> held, void (*retire_held)(void*), void (*reload_held)(void*))
+        : held_(std::move(held)), retire_(retire_held), reload_(reload_held) {}
     std::shared_ptr<void> held_;
     void (*retire_)(void*) = nullptr;
+    void (*reload_)(void*) = nullptr;
   };
   /// A buffer of the backend that is held.
   class Buffer {
@@ -118,6 +123,10 @@ public:
   }
   /// `BackendAbility::guard_page_bytes`; without it 0.
   [[nodiscard]] std::size_t guard_page_bytes() const { return table_->guard_page_bytes(held()); }
+  /// `BackendAbility::guarded_allocation`; without it none.
+  [[nodiscard]] GuardedAllocation guarded_allocation() const { return table_->guarded_allocation(held()); }
+  /// `BackendAbility::guarded_allocation`; without it what `allocate` gives.
+  [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) { return table_->allocate_guarded(held(), bytes); }
   /// `BackendAbility::view`; without it empty.
   [[nodiscard]] std::span<const std::byte> view(Buffer& buffer, std::size_t offset, std::size_t bytes) {
     return table_->view(held(), buffer, offset, bytes);
@@ -129,6 +138,12 @@ public:
   }
   /// `BackendAbility::changed_state`; without it empty.
   [[nodiscard]] std::string changed_state(Program& program) { return table_->changed_state(held(), program); }
+  /// `BackendAbility::keep_state`; without it nothing.
+  void keep_state(Program& program, bool keep) { table_->keep_state(held(), program, keep); }
+  /// `BackendAbility::overwrite_residue`; without it nothing happens.
+  void overwrite_residue(Program& program) { table_->overwrite_residue(held(), program); }
+  /// `BackendAbility::binary_hash`; without it empty.
+  [[nodiscard]] std::string binary_hash(Program& program) { return table_->binary_hash(held(), program); }
   /// `BackendAbility::fill`; without it an upload.
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value) {
     table_->fill(held(), buffer, offset, bytes, value);
@@ -144,6 +159,10 @@ public:
   /// `BackendAbility::in_double_precision`; without it nothing.
   [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const {
     return table_->in_double_precision(held(), kernel);
+  }
+  /// `BackendAbility::divided`; without it nothing.
+  [[nodiscard]] std::optional<DividedKernel> divided(const Kernel& kernel) const {
+    return table_->divided(held(), kernel);
   }
   /// `BackendAbility::measure_ceilings`; without it nothing happens.
   void measure_ceilings() { table_->measure_ceilings(held()); }
@@ -166,15 +185,21 @@ private:
     std::vector<Diagnostic> (*screen)(void*, const Kernel&);
     std::map<std::string, double> (*resources)(void*, Program&);
     std::size_t (*guard_page_bytes)(const void*);
+    GuardedAllocation (*guarded_allocation)(const void*);
+    Buffer (*allocate_guarded)(void*, std::size_t);
     std::span<const std::byte> (*view)(void*, Buffer&, std::size_t, std::size_t);
     void (*upload_shared)(void*, Buffer&, std::size_t, std::span<const std::byte>,
                           const std::shared_ptr<const void>&);
     std::string (*changed_state)(void*, Program&);
+    void (*keep_state)(void*, Program&, bool);
+    void (*overwrite_residue)(void*, Program&);
+    std::string (*binary_hash)(void*, Program&);
     void (*fill)(void*, Buffer&, std::size_t, std::size_t, std::byte);
     void (*choose_place)(void*);
     Conditions (*conditions)(void*);
     std::optional<Profile> (*profile)(void*, Program&, const LaunchPlan&);
     std::optional<Kernel> (*in_double_precision)(const void*, const Kernel&);
+    std::optional<DividedKernel> (*divided)(const void*, const Kernel&);
     void (*measure_ceilings)(void*);
     std::optional<double> (*read_bandwidth_again)(void*);
     bool (*spent)(const void*);
@@ -193,13 +218,19 @@ private:
   template <class B> [[nodiscard]] static typename B::Buffer& buffer_of(Buffer& buffer) {
     return *static_cast<typename B::Buffer*>(detail::held_or_throw(buffer.held_, "AnyBackend::Buffer"));
   }
+  template <class B> [[nodiscard]] static Buffer erased(typename B::Buffer inner) {
+    return Buffer(detail::make_erased<typename B::Buffer>(std::move(inner)), [](void* buffer) {
+      return static_cast<std::uint64_t>(static_cast<typename B::Buffer*>(buffer)->handle());
+    });
+  }
   template <class B>
   [[nodiscard]] static CompileResult<Program> erased(CompileResult<typename B::Program> inner) {
     CompileResult<Program> result;
     if (inner.program)
-      result.program = std::make_shared<Program>(Program(std::move(inner.program), [](void* program) {
-        retire_program(*static_cast<typename B::Program*>(program));
-      }));
+      result.program = std::make_shared<Program>(Program(
+          std::move(inner.program),
+          [](void* program) { retire_program(*static_cast<typename B::Program*>(program)); },
+          [](void* program) { reload_program(*static_cast<typename B::Program*>(program)); }));
     result.timed_out = inner.timed_out;
     result.refused = inner.refused;
     result.diagnostics = std::move(inner.diagnostics);
@@ -216,13 +247,7 @@ private:
             [](void* held, const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
               return erased<B>(as<B>(held).compile(kernel, options, std::move(stop)));
             },
-        .allocate =
-            [](void* held, std::size_t bytes) {
-              return Buffer(
-                  detail::make_erased<typename B::Buffer>(as<B>(held).allocate(bytes)), [](void* buffer) {
-                    return static_cast<std::uint64_t>(static_cast<typename B::Buffer*>(buffer)->handle());
-                  });
-            },
+        .allocate = [](void* held, std::size_t bytes) { return erased<B>(as<B>(held).allocate(bytes)); },
         .upload =
             [](void* held, Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
               as<B>(held).upload(buffer_of<B>(buffer), offset, content);
@@ -240,6 +265,9 @@ private:
         .resources = [](void* held,
                         Program& program) { return resources_of(as<B>(held), program_of<B>(program)); },
         .guard_page_bytes = [](const void* held) { return guard_page_bytes_of(as<B>(held)); },
+        .guarded_allocation = [](const void* held) { return guarded_allocation_of(as<B>(held)); },
+        .allocate_guarded =
+            [](void* held, std::size_t bytes) { return erased<B>(allocate_guarded_by(as<B>(held), bytes)); },
         .view = [](void* held, Buffer& buffer, std::size_t offset,
                    std::size_t bytes) { return view_of(as<B>(held), buffer_of<B>(buffer), offset, bytes); },
         .upload_shared =
@@ -251,6 +279,12 @@ private:
             [](void* held, Program& program) {
               return changed_state_of(as<B>(held), program_of<B>(program));
             },
+        .keep_state = [](void* held, Program& program,
+                         bool keep) { keep_state_of(as<B>(held), program_of<B>(program), keep); },
+        .overwrite_residue =
+            [](void* held, Program& program) { overwrite_residue_by(as<B>(held), program_of<B>(program)); },
+        .binary_hash = [](void* held,
+                          Program& program) { return binary_hash_of(as<B>(held), program_of<B>(program)); },
         .fill = [](void* held, Buffer& buffer, std::size_t offset, std::size_t bytes,
                    std::byte value) { fill_buffer(as<B>(held), buffer_of<B>(buffer), offset, bytes, value); },
         .choose_place = [](void* held) { choose_place_of(as<B>(held)); },
@@ -261,6 +295,7 @@ private:
             },
         .in_double_precision = [](const void* held,
                                   const Kernel& kernel) { return double_twin_by(as<B>(held), kernel); },
+        .divided = [](const void* held, const Kernel& kernel) { return divided_by(as<B>(held), kernel); },
         .measure_ceilings = [](void* held) { measure_ceilings_of(as<B>(held)); },
         .read_bandwidth_again = [](void* held) { return mtmc::read_bandwidth_again(as<B>(held)); },
         .spent = [](const void* held) { return is_spent(as<B>(held)); }};

@@ -40,6 +40,26 @@ concept HasGuardPages = requires(const B& backend) {
   { backend.guard_page_bytes() } -> std::convertible_to<std::size_t>;
 };
 
+/// Memory that a backend can map with nothing beside it.
+struct GuardedAllocation {
+  /// Sizes of such memory are multiples of this. Bytes; 0 = there is none.
+  std::size_t granularity = 0;
+  /// Why there is none; empty if there is.
+  std::string missing{};
+
+  friend bool operator==(const GuardedAllocation&, const GuardedAllocation&) = default; ///< member by member
+};
+
+/// A backend that can map memory with nothing beside it: `allocate_guarded(bytes)`, for a multiple of
+/// `guarded_allocation().granularity`, gives a buffer before whose first byte and behind whose last nothing
+/// lies. A program that touches a byte there ends its run `faulted`, and may leave the backend spent. The
+/// evaluator then lets some checks take place where a buffer ends (or begins) with such memory.
+template <class B>
+concept AllocatesGuarded = requires(B& backend, const B& constant, std::size_t bytes) {
+  { constant.guarded_allocation() } -> std::same_as<GuardedAllocation>;
+  { backend.allocate_guarded(bytes) } -> std::same_as<typename B::Buffer>;
+};
+
 /// A backend whose buffers the evaluator can look into without copying: `view(buffer, offset, bytes)` gives
 /// what `download` would, or nothing where it must be copied. The bytes may change only while a program runs
 /// to which the buffer is bound, and in the next call that is given the buffer. Throws std::out_of_range as
@@ -64,6 +84,28 @@ concept TakesSharedUploads =
 template <class B>
 concept ObservesState = requires(B& backend, typename B::Program& program) {
   { backend.changed_state(program) } -> std::same_as<std::string>;
+};
+
+/// A backend that makes every run and every timed group in a process of its own, so that nothing that a
+/// program leaves in its memory goes from one to the next. From `keep_state(program, true)` to
+/// `keep_state(program, false)` runs of the same plan follow each other in one process instead: where state
+/// does change what a program computes, that shows.
+template <class B>
+concept KeepsState =
+    requires(B& backend, typename B::Program& program, bool keep) { backend.keep_state(program, keep); };
+/// A backend that overwrites what earlier calls left in memory that programs are given uncleared, shared and
+/// local memory of a GPU for instance: `overwrite_residue(program)`, called before a run or a timed group of
+/// the program, has it begin with random bytes there, outside of the time that is taken.
+template <class B>
+concept OverwritesResidue =
+    requires(B& backend, typename B::Program& program) { backend.overwrite_residue(program); };
+
+/// A backend that says which binary a program is: `binary_hash(program)` is the SHA-256, in 64 lower-case
+/// hexadecimal digits, of exactly the bytes that are loaded and run (a shared object, a CUBIN). It stays what
+/// it is as long as the program lives, and the same text compiled again by the same compiler gives the same.
+template <class B>
+concept HashesBinaries = requires(B& backend, typename B::Program& program) {
+  { backend.binary_hash(program) } -> std::same_as<std::string>;
 };
 
 /// A backend that writes one byte to a part of a buffer, and to no other byte, faster than uploads would.
@@ -105,6 +147,14 @@ concept GivesDoubleTwin = requires(const B& backend, const Kernel& kernel) {
   { backend.in_double_precision(kernel) } -> std::same_as<std::optional<Kernel>>;
 };
 
+/// A backend that can write a kernel anew so that it may be stopped behind each of its parts, from which the
+/// evaluator tells what each takes, by timing it stopped earlier and later. Lines stay where they are.
+/// Nothing where there are no two parts to tell apart. What is written is timed, never judged.
+template <class B>
+concept DividesKernels = requires(const B& backend, const Kernel& kernel) {
+  { backend.divided(kernel) } -> std::same_as<std::optional<DividedKernel>>;
+};
+
 /// A backend that can find out what its device reaches at best; the results stand in `Device::measured` from
 /// then on. Asked once, before the device is first looked at.
 template <class B>
@@ -122,6 +172,11 @@ concept MeasuresBandwidthAgain = requires(B& backend) {
 template <class B>
 concept RetiresPrograms = requires(typename B::Program& program) { program.retire(); };
 
+/// A backend whose programs can be loaded anew where they are, from the binary that there is, in a
+/// millisecond or less: `Program::reload()` leaves nothing of what runs have changed of the program.
+template <class B>
+concept ReloadsPrograms = requires(typename B::Program& program) { program.reload(); };
+
 /// A backend that can say that it is of no more use, so that the process it lives in must be replaced.
 template <class B>
 concept SaysWhenSpent = requires(const B& backend) {
@@ -136,8 +191,11 @@ enum class BackendAbility {
   max_concurrency,
   /// `ReportsResources`. Without it there is what `CompileResult::resources` has.
   resources,
-  /// `HasGuardPages`. Without it only red zones show accesses beside a buffer.
+  /// `HasGuardPages`. Without it and without `guarded_allocation` only red zones show accesses beside a
+  /// buffer ("guarded_allocation: not observed" in the environment record).
   guard_page_bytes,
+  /// `AllocatesGuarded`. The same.
+  guarded_allocation,
   /// `ShowsBuffers`. Without it contents are downloaded.
   view,
   /// `TakesSharedUploads`. Without it contents are copied at once.
@@ -145,6 +203,15 @@ enum class BackendAbility {
   /// `ObservesState`. Without it only wrong or different results show that a program keeps state ("state: not
   /// observed" in the environment record).
   changed_state,
+  /// `KeepsState`. Without it runs are taken to follow each other in one process.
+  keep_state,
+  /// `OverwritesResidue`. Without it what a call leaves in such memory lasts until others write there
+  /// ("residue: not
+  /// overwritten" in the environment record).
+  overwrite_residue,
+  /// `HashesBinaries`. Without it `Evaluation::binary_hash` is empty ("binary: not observed" in the
+  /// environment record).
+  binary_hash,
   /// `FillsBuffers`. Without it bytes are uploaded.
   fill,
   /// `ChoosesPlace`. Without it places are taken for equal.
@@ -155,6 +222,8 @@ enum class BackendAbility {
   profile,
   /// `GivesDoubleTwin`. Without it results are compared with those of the reference in its own precision.
   in_double_precision,
+  /// `DividesKernels`. Without it no launch is divided.
+  divided,
   /// `MeasuresCeilings`. Without it `Device::measured` is what the backend filled in.
   measure_ceilings,
   /// `MeasuresBandwidthAgain`. Without it the plausibility rule leaves more room to a ceiling that may be
@@ -162,6 +231,10 @@ enum class BackendAbility {
   measure_read_bandwidth,
   /// `RetiresPrograms`. Without it a new compilation is a new program.
   retire,
+  /// `ReloadsPrograms`. Without it a program that has been loaded to be timed stays loaded ("reload: not
+  /// between
+  /// pairs" in the environment record).
+  reload,
   /// `SaysWhenSpent`. Without it a worker goes on with its backend.
   spent,
   /// `static constexpr bool isolates_programs = true`: every program runs in an address space of its own, in
@@ -181,17 +254,23 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     {BackendAbility::max_concurrency, "max_concurrency"},
     {BackendAbility::resources, "resources"},
     {BackendAbility::guard_page_bytes, "guard_page_bytes"},
+    {BackendAbility::guarded_allocation, "guarded_allocation"},
     {BackendAbility::view, "view"},
     {BackendAbility::shared_upload, "shared_upload"},
     {BackendAbility::changed_state, "changed_state"},
+    {BackendAbility::keep_state, "keep_state"},
+    {BackendAbility::overwrite_residue, "overwrite_residue"},
+    {BackendAbility::binary_hash, "binary_hash"},
     {BackendAbility::fill, "fill"},
     {BackendAbility::choose_place, "choose_place"},
     {BackendAbility::conditions, "conditions"},
     {BackendAbility::profile, "profile"},
     {BackendAbility::in_double_precision, "in_double_precision"},
+    {BackendAbility::divided, "divided"},
     {BackendAbility::measure_ceilings, "measure_ceilings"},
     {BackendAbility::measure_read_bandwidth, "measure_read_bandwidth"},
     {BackendAbility::retire, "retire"},
+    {BackendAbility::reload, "reload"},
     {BackendAbility::spent, "spent"},
     {BackendAbility::isolates_programs, "isolates_programs"},
     {BackendAbility::runs_judge_kernels, "runs_judge_kernels"},
@@ -213,6 +292,8 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     return "std::map<std::string, double> resources(Program&)";
   case BackendAbility::guard_page_bytes:
     return "std::size_t guard_page_bytes() const";
+  case BackendAbility::guarded_allocation:
+    return "mtmc::GuardedAllocation guarded_allocation() const; Buffer allocate_guarded(std::size_t bytes)";
   case BackendAbility::view:
     return "std::span<const std::byte> view(Buffer&, std::size_t offset, std::size_t bytes)";
   case BackendAbility::shared_upload:
@@ -220,6 +301,12 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
            "void>)";
   case BackendAbility::changed_state:
     return "std::string changed_state(Program&)";
+  case BackendAbility::keep_state:
+    return "void keep_state(Program&, bool)";
+  case BackendAbility::overwrite_residue:
+    return "void overwrite_residue(Program&)";
+  case BackendAbility::binary_hash:
+    return "std::string binary_hash(const Program&)";
   case BackendAbility::fill:
     return "void fill(Buffer&, std::size_t offset, std::size_t bytes, std::byte)";
   case BackendAbility::choose_place:
@@ -230,12 +317,16 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     return "mtmc::Profile profile(Program&, const mtmc::LaunchPlan&)";
   case BackendAbility::in_double_precision:
     return "std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel&) const";
+  case BackendAbility::divided:
+    return "std::optional<mtmc::DividedKernel> divided(const mtmc::Kernel&) const";
   case BackendAbility::measure_ceilings:
     return "mtmc::MeasuredCeilings measure_ceilings()";
   case BackendAbility::measure_read_bandwidth:
     return "double measure_read_bandwidth()";
   case BackendAbility::retire:
     return "void Program::retire()";
+  case BackendAbility::reload:
+    return "void Program::reload()";
   case BackendAbility::spent:
     return "bool spent() const";
   case BackendAbility::isolates_programs:
@@ -282,17 +373,23 @@ template <class B> [[nodiscard]] consteval BackendAbilities declared_abilities()
   all.set(BackendAbility::max_concurrency, HasMaxConcurrency<B> || HasConcurrencyLimit<B>);
   all.set(BackendAbility::resources, ReportsResources<B>);
   all.set(BackendAbility::guard_page_bytes, HasGuardPages<B>);
+  all.set(BackendAbility::guarded_allocation, AllocatesGuarded<B>);
   all.set(BackendAbility::view, ShowsBuffers<B>);
   all.set(BackendAbility::shared_upload, TakesSharedUploads<B>);
   all.set(BackendAbility::changed_state, ObservesState<B>);
+  all.set(BackendAbility::keep_state, KeepsState<B>);
+  all.set(BackendAbility::overwrite_residue, OverwritesResidue<B>);
+  all.set(BackendAbility::binary_hash, HashesBinaries<B>);
   all.set(BackendAbility::fill, FillsBuffers<B>);
   all.set(BackendAbility::choose_place, ChoosesPlace<B>);
   all.set(BackendAbility::conditions, ReportsConditions<B>);
   all.set(BackendAbility::profile, Profiles<B>);
   all.set(BackendAbility::in_double_precision, GivesDoubleTwin<B>);
+  all.set(BackendAbility::divided, DividesKernels<B>);
   all.set(BackendAbility::measure_ceilings, MeasuresCeilings<B>);
   all.set(BackendAbility::measure_read_bandwidth, MeasuresBandwidthAgain<B>);
   all.set(BackendAbility::retire, RetiresPrograms<B>);
+  all.set(BackendAbility::reload, ReloadsPrograms<B>);
   all.set(BackendAbility::spent, SaysWhenSpent<B>);
   if constexpr (requires { static_cast<bool>(B::isolates_programs); })
     all.set(BackendAbility::isolates_programs, static_cast<bool>(B::isolates_programs));
@@ -341,6 +438,24 @@ template <class B> [[nodiscard]] std::size_t guard_page_bytes_of([[maybe_unused]
     return 0;
 }
 
+/// The memory that a backend can map with nothing beside it; none if it has no such ability.
+template <class B> [[nodiscard]] GuardedAllocation guarded_allocation_of([[maybe_unused]] const B& backend) {
+  if constexpr (AllocatesGuarded<B>)
+    return backend.guarded_allocation();
+  else
+    return {};
+}
+/// Whether a check can take place with no memory next to its buffers.
+template <class B> [[nodiscard]] bool guards_buffers(const B& backend) {
+  return guarded_allocation_of(backend).granularity > 0 || guard_page_bytes_of(backend) > 0;
+}
+/// Such memory, or the backend's usual where it has none.
+template <class B> [[nodiscard]] typename B::Buffer allocate_guarded_by(B& backend, std::size_t bytes) {
+  if constexpr (AllocatesGuarded<B>)
+    if (backend.guarded_allocation().granularity > 0) return backend.allocate_guarded(bytes);
+  return backend.allocate(bytes);
+}
+
 /// What a program has changed of its own memory since it was loaded; empty if nothing, or if the backend does
 /// not see it.
 template <class B>
@@ -348,6 +463,30 @@ template <class B>
                                            [[maybe_unused]] typename B::Program& program) {
   if constexpr (ObservesState<B>)
     return backend.changed_state(program);
+  else
+    return {};
+}
+
+/// Whether runs of a program follow each other in one process from now on, where that is not so anyway.
+template <class B>
+void keep_state_of([[maybe_unused]] B& backend, [[maybe_unused]] typename B::Program& program,
+                   [[maybe_unused]] bool keep) {
+  if constexpr (KeepsState<B>) backend.keep_state(program, keep);
+}
+
+/// Has a program's next run or timed group find random bytes in memory that it is given uncleared, if the
+/// backend can.
+template <class B>
+void overwrite_residue_by([[maybe_unused]] B& backend, [[maybe_unused]] typename B::Program& program) {
+  if constexpr (OverwritesResidue<B>) backend.overwrite_residue(program);
+}
+
+/// SHA-256 of the binary that a program is, in hexadecimal digits; empty if the backend does not say.
+template <class B>
+[[nodiscard]] std::string binary_hash_of([[maybe_unused]] B& backend,
+                                         [[maybe_unused]] typename B::Program& program) {
+  if constexpr (HashesBinaries<B>)
+    return backend.binary_hash(program);
   else
     return {};
 }
@@ -435,6 +574,16 @@ template <class B>
     return std::nullopt;
 }
 
+/// A kernel that can be stopped behind each of its parts; nothing where the backend cannot write it.
+template <class B>
+[[nodiscard]] std::optional<DividedKernel> divided_by([[maybe_unused]] const B& backend,
+                                                      [[maybe_unused]] const Kernel& kernel) {
+  if constexpr (DividesKernels<B>)
+    return backend.divided(kernel);
+  else
+    return std::nullopt;
+}
+
 /// Has a backend measure what its device reaches at best, if it can.
 template <class B> void measure_ceilings_of([[maybe_unused]] B& backend) {
   if constexpr (MeasuresCeilings<B>) (void)backend.measure_ceilings();
@@ -452,6 +601,11 @@ template <class B> [[nodiscard]] std::optional<double> read_bandwidth_again([[ma
 /// Ends what a program keeps from run to run, if it keeps anything.
 template <class Program> void retire_program([[maybe_unused]] Program& program) {
   if constexpr (requires { program.retire(); }) program.retire();
+}
+
+/// Loads a program anew, if it can be.
+template <class Program> void reload_program([[maybe_unused]] Program& program) {
+  if constexpr (requires { program.reload(); }) program.reload();
 }
 
 /// Whether a backend says that its process must be replaced.

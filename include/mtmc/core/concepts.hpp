@@ -50,6 +50,14 @@ concept Coder = requires(C& coder, const CodingRequest& request, std::stop_token
   { coder.implement(request, stop) } -> std::same_as<Draft>;
 };
 
+/// An optional ability of a coder: it knows which optimisation types it writes, of kernels in which language.
+/// Those it does not write are not offered to the policy, so that no step is lost on them.
+template <class C>
+concept KnowsWhatItWrites =
+    requires(const C& coder, std::string_view optimization, const Language& language) {
+      { coder.writes(optimization, language) } -> std::same_as<bool>;
+    };
+
 /// Says where something could be done.
 template <class F>
 concept RegionFinder = requires(const F& finder, const Task& task, const Kernel& kernel) {
@@ -79,6 +87,7 @@ concept GivesDevice = requires(T& part) {
 /// - `sizes`: their `size`s are those that the result calls verified, their `incumbent_seconds` the times of
 ///   the start kernel beside the best one's.
 /// - `resources` and `environment`: read by some policies and by the report (`environment_key`).
+/// - `binary_hash`: shown by the report, and named in the launcher's head.
 /// All else is kept in the journal as it is. Each answer stands alone: the same request may be asked again
 /// with `Purpose::promote`, and only what is faster then, too, becomes the new best.
 template <class E>
@@ -201,6 +210,8 @@ struct TimedRun {
 /// it has ended, and waits for the last (run.result, run.several_launches). One program runs with the plan of
 /// any size. Kernels get the buffers themselves, neither cleared nor copied (run.writes_nothing), from
 /// `BoundBuffer::offset` bytes behind the begin on; several arguments may lie in one buffer (run.offsets).
+/// Only where an argument is `zeroed` its bytes are filled with zeros first, before that launch and after
+/// those before it, in every call, as a part of what is timed (run.zeroed).
 /// Scalars arrive in the parameter's own type and width: `LaunchArgument::real` of floating ones, `integer`
 /// of others (run.scalars), also where a launch line has an expression, which is an i64
 /// (run.converted_scalars). A buffer with handle 0 is not bound: `run` and `time` throw `Error`
@@ -416,6 +427,16 @@ template <class T> [[nodiscard]] int concurrency_limit_of([[maybe_unused]] const
     return T::max_concurrency;
   else
     return unlimited_concurrency;
+}
+
+/// Whether a coder may write steps of this type; true if it does not say.
+template <class C>
+[[nodiscard]] bool writes_of([[maybe_unused]] const C& coder, [[maybe_unused]] std::string_view optimization,
+                             [[maybe_unused]] const Language& language) {
+  if constexpr (KnowsWhatItWrites<C>)
+    return coder.writes(optimization, language);
+  else
+    return true;
 }
 
 /// The evaluator's limit for one call of a task's own kernel, in seconds; 0 if it does not say.

@@ -153,6 +153,34 @@ struct SizeEvaluation {
   friend bool operator==(const SizeEvaluation&, const SizeEvaluation&) = default; ///< member by member
 };
 
+/// A part of a launch's function, an outermost loop as a rule, and how long it takes.
+struct PartTime {
+  /// 1-based first and last line in the kernel's text, both included.
+  int first_line = 0;
+  int last_line = 0;       ///< 1-based last line
+  double seconds = 0;      ///< median, with what comes behind the part before the next one begins
+  UnknownFields unknown{}; ///< fields of a newer form
+
+  friend bool operator==(const PartTime&, const PartTime&) = default; ///< member by member
+};
+
+/// One launch of a call, and how long it takes by itself.
+struct LaunchTime {
+  /// Name of the function.
+  std::string entry;
+  /// 1-based line of its launch line in the kernel's text.
+  int line = 0;
+  /// Median seconds of this launch at the task's main size, after those before it and without anything
+  /// between them.
+  double seconds = 0;
+  /// Where its function has several parts and the backend can tell them apart (`DividesKernels`): those of a
+  /// kernel that was promoted, or timed without an incumbent. Else empty.
+  std::vector<PartTime> parts{};
+  UnknownFields unknown{}; ///< fields of a newer form
+
+  friend bool operator==(const LaunchTime&, const LaunchTime&) = default; ///< member by member
+};
+
 /// Wall-clock seconds an evaluation took, by phase.
 struct EvaluationCost {
   double compile = 0;      ///< in the compiler
@@ -181,6 +209,17 @@ struct Evaluation {
   std::optional<SpeedUp> speed_up{};
   /// The answer of the timing.
   Comparison comparison = Comparison::not_timed;
+  /// The launches of one call, in their order, each timed alone; their sum may be less than a call takes
+  /// (gaps between launches) or more (what each timing costs). One entry where a call is one launch; empty
+  /// where that was not measured: for candidates that are slower than the incumbent, above all, and on
+  /// backends that run whole plans only.
+  std::vector<LaunchTime> launches{};
+  /// SHA-256 of the binary that was judged, in 64 lower-case hexadecimal digits: of exactly the bytes that
+  /// the device loaded and ran (a shared object, a CUBIN). Empty where nothing was built, where a worker
+  /// was lost with it, or where the backend does not tell (`BackendAbility::binary_hash`): not observed.
+  std::string binary_hash{};
+  /// The same of the incumbent that the candidate was timed against; empty, too, where there was none.
+  std::string incumbent_binary_hash{};
   /// Registers, spills, shared memory, ... as the backend reports them.
   std::map<std::string, double> resources{};
   /// Where its time goes, where that was asked for and the backend can tell; `profile_of` makes the best of
@@ -198,6 +237,6 @@ struct Evaluation {
 };
 
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
-inline constexpr int protocol_version = 3;
+inline constexpr int protocol_version = 4;
 
 } // namespace mtmc

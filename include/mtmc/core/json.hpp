@@ -51,6 +51,8 @@ void visit_fields(JsonFields& visit, Action& noun);
 void visit_fields(JsonFields& visit, EvaluationRequest& noun);
 void visit_fields(JsonFields& visit, SpeedUp& noun);
 void visit_fields(JsonFields& visit, SizeEvaluation& noun);
+void visit_fields(JsonFields& visit, PartTime& noun);
+void visit_fields(JsonFields& visit, LaunchTime& noun);
 void visit_fields(JsonFields& visit, EvaluationCost& noun);
 void visit_fields(JsonFields& visit, ProfileMetric& noun);
 void visit_fields(JsonFields& visit, Profile& noun);

@@ -79,6 +79,8 @@ MTMC_INLINE void visit_fields(JsonFields& visit, Task& noun) {
   visit.optional("sizes", noun.sizes);
   visit.optional("reference", noun.reference);
   visit.optional("atomics", noun.atomics);
+  visit.optional("secret_sizes", noun.secret_sizes, true);
+  visit.optional("special_values", noun.special_values, false);
   visit.optional("tolerance", noun.tolerance);
   visit.expression("flops", noun.flops);
   visit.expression("bytes", noun.bytes);
@@ -144,6 +146,7 @@ MTMC_INLINE void visit_fields(JsonFields& visit, LaunchArgument& noun) {
   visit.optional("extents", noun.extents);
   visit.optional("operands", noun.operands);
   visit.optional("bound", noun.bound);
+  visit.optional("zeroed", noun.zeroed);
   visit.optional("options", noun.options);
   visit.unknown(noun.unknown);
 }
@@ -326,6 +329,21 @@ MTMC_INLINE void visit_fields(JsonFields& visit, SizeEvaluation& noun) {
   visit.unknown(noun.unknown);
 }
 
+MTMC_INLINE void visit_fields(JsonFields& visit, PartTime& noun) {
+  visit.required("first_line", noun.first_line);
+  visit.required("last_line", noun.last_line);
+  visit.required("seconds", noun.seconds);
+  visit.unknown(noun.unknown);
+}
+
+MTMC_INLINE void visit_fields(JsonFields& visit, LaunchTime& noun) {
+  visit.required("entry", noun.entry);
+  visit.optional("line", noun.line);
+  visit.required("seconds", noun.seconds);
+  visit.optional("parts", noun.parts);
+  visit.unknown(noun.unknown);
+}
+
 MTMC_INLINE void visit_fields(JsonFields& visit, EvaluationCost& noun) {
   visit.optional("compile", noun.compile);
   visit.optional("check", noun.check);
@@ -358,6 +376,9 @@ MTMC_INLINE void visit_fields(JsonFields& visit, Evaluation& noun) {
   visit.optional("seconds", noun.seconds);
   visit.optional("speed_up", noun.speed_up);
   visit.optional("comparison", noun.comparison, Comparison::not_timed);
+  visit.optional("launches", noun.launches);
+  visit.optional("binary_hash", noun.binary_hash);
+  visit.optional("incumbent_binary_hash", noun.incumbent_binary_hash);
   visit.optional("resources", noun.resources);
   visit.optional("profile", noun.profile);
   visit.optional("environment", noun.environment);

@@ -5,8 +5,10 @@
 #include <mtmc/core/unknown_fields.hpp>
 #include <mtmc/support/sha256.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 
@@ -84,6 +86,26 @@ struct Kernel {
   [[nodiscard]] std::string id() const { return sha256_hex(language.name + '\n' + normalize_text(source)); }
 
   friend bool operator==(const Kernel&, const Kernel&) = default; ///< member by member
+};
+
+/// A part of a kernel's text that is executed as a whole: an outermost loop, or a statement with loops in it.
+struct KernelPart {
+  /// Name of the function.
+  std::string entry;
+  int first_line = 0; ///< 1-based first line in the kernel's text
+  int last_line = 0;  ///< 1-based last line, included
+
+  friend bool operator==(const KernelPart&, const KernelPart&) = default; ///< member by member
+};
+
+/// A kernel that can be stopped early.
+struct DividedKernel {
+  /// What its launch lines pass, which is more than any kernel has parts: everything is executed.
+  static constexpr std::int64_t all_parts = 1000000;
+  /// The kernel; each launch has one more argument behind all others, how many of its parts are executed.
+  Kernel kernel{};
+  /// The parts of all entries, by entry in the order of execution; the last one of an entry goes to its end.
+  std::vector<KernelPart> parts{};
 };
 
 } // namespace mtmc

@@ -15,7 +15,8 @@
 namespace mtmc::inline MTMC_ABI {
 
 /// Memory that only the kernel itself uses, shared by the launches of one call. Its content is poisoned
-/// before every call.
+/// before every call; where its line says `zero`, the first launch that it is passed to finds zeros
+/// (`LaunchArgument::zeroed`).
 struct ScratchBuffer {
   /// As its scratch line names it.
   std::string name;
@@ -74,6 +75,9 @@ struct LaunchArgument {
   std::vector<std::int64_t> operands{};
   /// The memory of a buffer, once it has been allocated.
   BoundBuffer bound{};
+  /// Whether the backend fills the buffer with zero bytes before this launch, in every call, as a part of
+  /// what it times.
+  bool zeroed = false;
   /// Named options of a tensor map, evaluated; see task/launch_lines.hpp.
   std::map<std::string, std::int64_t> options{};
   UnknownFields unknown{}; ///< fields of a newer form

@@ -128,6 +128,12 @@ struct Task {
   std::optional<Kernel> reference{};
   /// Whether results may vary between runs (atomics): bounded spread instead of equal bits.
   bool atomics = false;
+  /// Whether candidates are checked at a few sizes near the listed ones as well, which nobody is told. Switch
+  /// it off for kernels that are meant for the listed sizes alone.
+  bool secret_sizes = true;
+  /// Whether the task's meaning covers infinities, NaN and denormal numbers: then inputs without a domain
+  /// hold some at times, and results must have them where the reference has.
+  bool special_values = false;
   /// Largest allowed error relative to the scale of an output; without one it follows the data type.
   std::optional<double> tolerance{};
   /// Floating-point operations of one call, an expression over the symbols; empty = unknown.
@@ -162,6 +168,7 @@ struct Task {
 [[nodiscard]] inline bool operator==(const Task& a, const Task& b) {
   return a.name == b.name && a.summary == b.summary && a.kernel == b.kernel && a.arguments == b.arguments &&
          a.sizes == b.sizes && a.reference == b.reference && a.atomics == b.atomics &&
+         a.secret_sizes == b.secret_sizes && a.special_values == b.special_values &&
          a.tolerance == b.tolerance && a.flops == b.flops && a.bytes == b.bytes && a.unknown == b.unknown;
 }
 

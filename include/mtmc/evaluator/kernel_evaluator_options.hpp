@@ -16,11 +16,15 @@ struct EvaluatorDefences {
   /// After each checked run and each timed group, a program's own memory is what it was when it was loaded,
   /// on backends that see it.
   bool state = true;
+  /// What earlier calls left in memory that programs are given uncleared is overwritten before each checked
+  /// run and each timed group, on backends that can do so.
+  bool residue = true;
   /// Outputs and scratch buffers hold other values before each run.
   bool poison = true;
   /// Writes next to a buffer are found.
   bool red_zones = true;
-  /// Some runs take place where there is no memory next to the buffers, on backends that can do so.
+  /// Some runs take place where there is no memory next to the buffers, on backends that have guard pages or
+  /// map guarded memory.
   bool guard_pages = true;
   /// Writes to inputs are found.
   bool inputs_unchanged = true;
@@ -28,8 +32,17 @@ struct EvaluatorDefences {
   bool same_bits = true;
   /// One of the second runs, all of a promotion, and all timing of a candidate take place in a fresh process.
   bool fresh_process = true;
-  /// Inputs of all distributions; else normal ones only.
+  /// Candidate and incumbent are loaded anew between checks and times and between two timed pairs, and called
+  /// once without a clock then, on backends that can do so.
+  bool reload = true;
+  /// Sizes that nobody was told, beside the listed ones.
+  bool secret_sizes = true;
+  /// Inputs of other distributions than the normal one, with heavy tails, offsets, spikes, zeros or integers.
   bool distributions = true;
+  /// Inputs of far scales, and of slices (rows, say) that are unlike each other.
+  bool far_distributions = true;
+  /// At cheap sizes, results of many calls in a row are compared, each on inputs of its own.
+  bool calls_in_a_row = true;
   /// All sizes are checked; else the main one only.
   bool sizes = true;
   /// Each case has contents of its own; else all cases of a size and distribution have the same.
@@ -38,6 +51,9 @@ struct EvaluatorDefences {
   bool timed_results = true;
   /// Errors may be as large as honest rounding makes them; else 1 % of the output's scale.
   bool precision = true;
+  /// What is right is computed in double precision where that can be done, and the tolerance is measured by
+  /// it; else results are compared with those of the reference in its own precision.
+  bool truth = true;
   /// No call may be faster than its inputs can be read.
   bool plausibility = true;
 
@@ -108,6 +124,9 @@ struct KernelEvaluatorOptions {
   /// Compiled incumbents that are kept for each task, the ones used last.
   std::size_t kept_incumbents = 2;
 
+  /// Whether the launches of correct candidates that are not slower than the incumbent are timed one by one
+  /// (`Evaluation::launches`). Costs a twentieth of an evaluation at most, and at least one call.
+  bool launch_times = true;
   /// Whether the profile of each correct candidate is taken, at the main size, where the backend can
   /// (`Profiles`). Costs seconds.
   bool profile = false;

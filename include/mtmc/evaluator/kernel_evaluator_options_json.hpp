@@ -34,6 +34,7 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   visit.optional("scratch_bytes", noun.scratch_bytes, defaults.scratch_bytes);
   visit.optional("prepared_tasks", noun.prepared_tasks, defaults.prepared_tasks);
   visit.optional("kept_incumbents", noun.kept_incumbents, defaults.kept_incumbents);
+  visit.optional("launch_times", noun.launch_times, defaults.launch_times);
   visit.optional("profile", noun.profile, defaults.profile);
   visit.optional("seed", noun.seed);
   visit.no_others();

@@ -2,6 +2,7 @@
 /// A CUDA kernel as plain C++ for the driver API.
 
 #include <mtmc/backend/cuda/nvrtc_headers.hpp>
+#include <mtmc/launcher/cuda_launcher_binary.hpp>
 #include <mtmc/launcher/launcher_evidence.hpp>
 #include <mtmc/launcher/launcher_head.hpp>
 #include <mtmc/launcher/launcher_text.hpp>
@@ -51,7 +52,7 @@ template <class... Parameters> struct Kinds<void (*)(Parameters...)> {
   return text;
 }
 
-/// The launcher's members, behind those that depend on the kernel.
+/// The launcher's members, behind those that depend on the kernel: what the driver gives.
 inline constexpr std::string_view cuda_launcher_members = R"(
   struct Module {
     CUmodule handle = nullptr;
@@ -62,6 +63,23 @@ inline constexpr std::string_view cuda_launcher_members = R"(
       if (handle != nullptr) cuModuleUnload(handle);
     }
   };
+  struct Function {
+    CUfunction handle = nullptr;
+    int shared_bytes = 0;
+    // What each parameter takes, as numbered in the text of the kernel.
+    std::vector<unsigned char> kinds;
+  };
+
+  static void check(CUresult code, const char* call) {
+    if (code == CUDA_SUCCESS) return;
+    const char* name = nullptr;
+    if (cuGetErrorName(code, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+    throw std::runtime_error(std::string(call) + " gave " + name);
+  }
+)";
+
+/// Those that compile the kernel.
+inline constexpr std::string_view cuda_launcher_compiling = R"(
   struct Program {
     nvrtcProgram handle = nullptr;
     Program() = default;
@@ -78,19 +96,7 @@ inline constexpr std::string_view cuda_launcher_members = R"(
       return text;
     }
   };
-  struct Function {
-    CUfunction handle = nullptr;
-    int shared_bytes = 0;
-    // What each parameter takes, as numbered in the text of the kernel.
-    std::vector<unsigned char> kinds;
-  };
 
-  static void check(CUresult code, const char* call) {
-    if (code == CUDA_SUCCESS) return;
-    const char* name = nullptr;
-    if (cuGetErrorName(code, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
-    throw std::runtime_error(std::string(call) + " gave " + name);
-  }
   static void check(nvrtcResult code, const char* call) {
     if (code != NVRTC_SUCCESS) throw std::runtime_error(std::string(call) + " gave " + nvrtcGetErrorString(code));
   }
@@ -141,7 +147,10 @@ inline constexpr std::string_view cuda_launcher_members = R"(
       functions_.push_back(std::move(function));
     }
   }
+)";
 
+/// Those that launch it, and what they keep.
+inline constexpr std::string_view cuda_launcher_launching = R"(
   template <class T, class Value> static std::uint64_t bits(Value value) {
     const T converted = static_cast<T>(value);
     if constexpr (std::is_integral_v<T> && std::is_integral_v<Value>) {
@@ -240,9 +249,49 @@ inline constexpr std::string_view cuda_launcher_members = R"(
   return options;
 }
 
-/// The namespace of a kernel's launcher: launchers of different kernels of one task are different classes.
-[[nodiscard]] inline std::string cuda_launcher_namespace(const Kernel& kernel) {
-  return "mtmc_" + kernel.id().substr(0, 16);
+/// The namespace of a kernel's launcher: launchers of different kernels of one task are different classes,
+/// and so are those that hold different binaries, of several architectures for instance.
+[[nodiscard]] inline std::string cuda_launcher_namespace(const Kernel& kernel,
+                                                         const LauncherEvidence& evidence) {
+  constexpr std::size_t digits = 16;
+  return "mtmc_" + kernel.id().substr(0, digits) +
+         (evidence.binary ? '_' + evidence.binary_hash.substr(0, digits) : "");
+}
+
+/// The constructor of a launcher that compiles the kernel.
+[[nodiscard]] inline std::string cuda_launcher_compiles(const std::string& name) {
+  return "  // Compiles the kernel for the device of the current context and loads it into that. `options` "
+         "go to\n"
+         "  // NVRTC: \"--include-path=...\" for kernels that include headers of the toolkit. Throws\n"
+         "  // std::runtime_error with what the compiler or the driver says.\n"
+         "  explicit " +
+         name + "(const std::vector<std::string>& options = {}) { compile(options); }\n\n";
+}
+
+/// The constructor of one that has the binary.
+[[nodiscard]] inline std::string cuda_launcher_loads(const std::string& name, const std::string& arch) {
+  return "  // Loads the binary that was judged into the current context. It runs on devices of the judge's\n"
+         "  // architecture" +
+         (arch.empty() ? "" : ", " + comment_text(arch) + ',') +
+         " and no others. Throws std::runtime_error with what the driver says.\n  " + name +
+         "() { load(); }\n\n";
+}
+
+/// The members that hold the kernel's text and compile it.
+[[nodiscard]] inline std::string cuda_launcher_text_members(const Kernel& kernel, const LaunchLines& lines,
+                                                            const LauncherEvidence& evidence) {
+  std::string headers, options, entries;
+  if (kernel.source.find("include") != std::string::npos)
+    for (const auto& [header, text] : cuda_own_headers())
+      headers += std::string(headers.empty() ? "" : ", ") + "{\"" + header + "\", " + raw_string(text) + '}';
+  for (const auto& option : cuda_launcher_options(evidence))
+    options += (options.empty() ? "" : ", ") + raw_string(option);
+  for (const auto& launch : lines.launches) entries += (entries.empty() ? "\"" : ", \"") + launch.entry + '"';
+  return "  static std::vector<std::array<const char*, 2>> headers() { return {" + headers + "}; }\n" +
+         "  static std::vector<std::string> measured_options() { return {" + options + "}; }\n" +
+         "  static std::vector<const char*> entries() { return {" + entries + "}; }\n" +
+         "  static const char* text() {\n    return " + raw_string(cuda_launcher_kernel(kernel, lines)) +
+         ";\n  }\n" + std::string(cuda_launcher_compiling);
 }
 
 /// The launcher of a CUDA kernel with at least one launch; see `launcher_source`.
@@ -263,6 +312,7 @@ inline constexpr std::string_view cuda_launcher_members = R"(
                     "Use the launch plan (`Result::plan`) with the engine's own launches",
                     "task " + task.name);
   }
+  if (evidence.binary) check_launcher_binary(*evidence.binary, evidence, task);
   const auto name = "launcher_" + launcher_suffix(task);
   const auto sizes = launcher_sizes(lines, task, compute_units);
   const auto stream = launcher_name("stream", task);
@@ -289,32 +339,28 @@ inline constexpr std::string_view cuda_launcher_members = R"(
               " + static_cast<CUdeviceptr>(mtmc_used);\n    mtmc_used += " + size + ";\n";
   }
   std::string launches;
-  std::vector<std::string> entries;
   for (std::size_t i = 0; i < lines.launches.size(); ++i) {
     const auto& launch = lines.launches[i];
-    entries.push_back('"' + launch.entry + '"');
     std::vector<std::string> arguments;
     for (std::size_t k = 0; k < launch.arguments.size(); ++k)
       arguments.push_back(cuda_launcher_argument(launch.arguments[k], i, k, lines, task));
+    for (const auto* filled : filled_before(lines, i))
+      launches += "    check(cuMemsetD8Async(mtmc_scratch_" + filled->name +
+                  ", 0, static_cast<std::size_t>(" + launcher_bytes(*filled) + "), " + stream +
+                  "), \"cuMemsetD8Async\");\n";
     launches += "    queue(functions_[" + std::to_string(i) + "], " + stream + ", " +
                 cuda_launcher_extents(launch.grid) + ", " + cuda_launcher_extents(launch.block) + ", " +
                 (launch.shared_bytes.empty() ? "0" : launcher_expression(launch.shared_bytes)) +
                 ",\n          std::array<std::uint64_t, " + std::to_string(arguments.size()) + ">{" +
                 joined(arguments) + "});\n";
   }
-  std::string headers;
-  if (kernel.source.find("include") != std::string::npos)
-    for (const auto& [header, text] : cuda_own_headers())
-      headers += std::string(headers.empty() ? "" : ", ") + "{\"" + header + "\", " + raw_string(text) + '}';
-
-  std::string options;
-  for (const auto& option : cuda_launcher_options(evidence))
-    options += (options.empty() ? "" : ", ") + raw_string(option);
-
   auto text = launcher_head(
       kernel, task, evidence,
-      comment_line("Link", "-lcuda -lnvrtc, of CUDA's driver API and NVRTC, with any C++17 compiler") +
-          (evidence.compile_command.empty() ? "" : comment_line("Compiled by", evidence.compile_command)));
+      comment_line("Link", evidence.binary
+                               ? "-lcuda, of CUDA's driver API, with any C++17 compiler"
+                               : "-lcuda -lnvrtc, of CUDA's driver API and NVRTC, with any C++17 compiler") +
+          (evidence.compile_command.empty() ? "" : comment_line("Compiled by", evidence.compile_command)) +
+          (evidence.binary ? comment_line("Runs", "the binary that was judged, which is in here") : ""));
   text += R"(#pragma once
 #include <array>
 #include <cstddef>
@@ -328,19 +374,13 @@ inline constexpr std::string_view cuda_launcher_members = R"(
 #include <vector>
 
 #include <cuda.h>
-#include <nvrtc.h>
-
 )";
-  text += "inline namespace " + cuda_launcher_namespace(kernel) + " {\n\nclass " + name +
-          " {\n  struct mtmc_launcher {\n";
+  text += evidence.binary ? "\n" : "#include <nvrtc.h>\n\n";
+  const auto own_namespace = cuda_launcher_namespace(kernel, evidence);
+  text += "inline namespace " + own_namespace + " {\n\nclass " + name + " {\n  struct mtmc_launcher {\n";
   text.append(launcher_functions);
-  text += "  };\n\npublic:\n"
-          "  // Compiles the kernel for the device of the current context and loads it into that. `options` "
-          "go to\n"
-          "  // NVRTC: \"--include-path=...\" for kernels that include headers of the toolkit. Throws\n"
-          "  // std::runtime_error with what the compiler or the driver says.\n"
-          "  explicit " +
-          name + "(const std::vector<std::string>& options = {}) { compile(options); }\n\n";
+  text += "  };\n\npublic:\n" +
+          (evidence.binary ? cuda_launcher_loads(name, evidence.arch) : cuda_launcher_compiles(name));
   text += "  // Bytes of the device's memory that a call needs for itself.\n"
           "  static std::size_t scratch_bytes(" +
           joined(numbers) + ") {\n  " + sizes.statement + "    " + bytes +
@@ -355,13 +395,11 @@ inline constexpr std::string_view cuda_launcher_members = R"(
           joined(parameters) + ") const {\n  " + sizes.statement;
   if (!lines.scratch.empty()) text += "    mtmc_launcher::Number mtmc_used = 0;\n" + places;
   text += launches + "  }\n\nprivate:\n";
-  text += "  static std::vector<std::array<const char*, 2>> headers() { return {" + headers + "}; }\n";
-  text += "  static std::vector<std::string> measured_options() { return {" + options + "}; }\n";
-  text += "  static std::vector<const char*> entries() { return {" + joined(entries) + "}; }\n";
-  text += "  static const char* text() {\n    return " + raw_string(cuda_launcher_kernel(kernel, lines)) +
-          ";\n  }\n";
   text.append(cuda_launcher_members);
-  return text + "\n} // namespace " + cuda_launcher_namespace(kernel) + '\n';
+  text += evidence.binary ? cuda_launcher_binary_members(*evidence.binary, lines, task)
+                          : cuda_launcher_text_members(kernel, lines, evidence);
+  text.append(cuda_launcher_launching);
+  return text + "\n} // namespace " + own_namespace + '\n';
 }
 
 } // namespace mtmc::detail

@@ -69,8 +69,17 @@ inline constexpr std::string_view cpp_launcher_support = R"(
 /// then called with a stream, memory for the scratch buffers and the arguments, buffers as device addresses;
 /// `scratch_bytes(...)` says how much memory.
 ///
-/// Throws `Error`: `mtmc.report.001` for kernels of another language and for tensor maps, `mtmc.launch.001`
-/// for malformed lines.
+/// Where the evidence has a `binary_hash`, the head says of which binary verdict and times are. That is a
+/// record, no promise: the text is compiled anew, by the engine's compiler or the engine's NVRTC, beside code
+/// of the launcher's own, and what comes of it is another binary. Only a CUDA launcher with
+/// `LauncherEvidence::binary` runs what was judged: it holds that CUBIN, whose SHA-256 was compared with
+/// `binary_hash` here, and hands it to the driver as it is; it needs no NVRTC, runs on devices of the judge's
+/// architecture alone, and takes no options. It does not look at its own bytes again when it runs, and
+/// drivers, clocks and neighbours are the engine's: the binary is the same, times need not be. A C++ kernel's
+/// binary cannot be held, because the engine's linker takes none from a text.
+///
+/// Throws `Error`: `mtmc.report.001` for kernels of another language, for tensor maps, and for a binary that
+/// is not the one that was judged or not a CUDA kernel's; `mtmc.launch.001` for malformed lines.
 [[nodiscard]] std::string launcher_source(const Kernel& kernel, const Task& task, int compute_units,
                                           const LauncherEvidence& evidence = {});
 

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/conditions.hpp>
 #include <mtmc/core/evaluation.hpp>
+#include <mtmc/core/program_binary.hpp>
 #include <mtmc/core/task.hpp>
 
 #include <optional>
@@ -19,6 +20,11 @@ struct LauncherEvidence {
   std::string compile_command{};
   /// As `environment_key::kernel_environment` has it: with which variables its threads ran.
   std::string kernel_environment{};
+  /// `Evaluation::binary_hash` of the kernel: which binary was judged.
+  std::string binary_hash{};
+  /// That binary, for the launcher of a CUDA kernel to hold and load in place of compiling the text anew:
+  /// `CudaBackend::binary`. `Result::evidence` leaves it out.
+  std::optional<ProgramBinary> binary{};
   /// Seconds of one call, on average of the sizes that were timed; 0 = not known.
   double seconds = 0;
   /// Version of the compiler.

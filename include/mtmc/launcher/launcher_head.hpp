@@ -48,6 +48,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   for (const auto& size : evidence.verified_sizes) sizes += (sizes.empty() ? "" : "; ") + to_string(size);
   if (!sizes.empty()) text += comment_line("Verified at", sizes);
   text += comment_line("Kernel", kernel.id());
+  if (!evidence.binary_hash.empty())
+    text += comment_line("Judged", "binary of SHA-256 " + evidence.binary_hash);
   return text + comment_line("Written by", std::string("mtmc ") + version_string);
 }
 

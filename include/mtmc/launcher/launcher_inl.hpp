@@ -76,7 +76,8 @@ namespace mtmc::inline MTMC_ABI::detail {
     if (!evidence.kernel_environment.empty()) how += comment_line("Run with", evidence.kernel_environment);
   }
   auto text = launcher_head(kernel, task, evidence, how);
-  text += "#include <cstddef>\n#include <cstdint>\n#include <initializer_list>\n#include <new>\n";
+  text += "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <initializer_list>\n#include "
+          "<new>\n";
   text += own.includes();
   if (own.uses_openmp())
     text += "\n#ifndef _OPENMP\n#error \"This kernel was measured with the threads of OpenMP: compile it as "
@@ -95,7 +96,12 @@ namespace mtmc::inline MTMC_ABI::detail {
   for (std::size_t i = 0; i < lines.scratch.size(); ++i)
     text += "  void* const mtmc_scratch_" + lines.scratch[i].name + " = mtmc_launcher::scratch<" +
             std::to_string(i) + ">(" + launcher_bytes(lines.scratch[i]) + ");\n";
-  for (const auto& launch : lines.launches) text += cpp_launcher_call(launch, lines, task);
+  for (std::size_t i = 0; i < lines.launches.size(); ++i) {
+    for (const auto* scratch : filled_before(lines, i))
+      text += "  std::memset(mtmc_scratch_" + scratch->name + ", 0, static_cast<std::size_t>(" +
+              launcher_bytes(*scratch) + "));\n";
+    text += cpp_launcher_call(lines.launches[i], lines, task);
+  }
   return text + "}\n";
 }
 
@@ -109,12 +115,16 @@ namespace mtmc::inline MTMC_ABI::detail {
 }
 
 /// Throws where a kernel has no launcher.
-inline void check_launcher(const Kernel& kernel, const Task& task) {
+inline void check_launcher(const Kernel& kernel, const Task& task, const LauncherEvidence& evidence) {
   if (kernel.language.name != languages::cuda.name && kernel.language.name != languages::cpp.name)
     throw Error(error_id::report_write,
                 "a launcher can be written for C++ and CUDA kernels only, and this one is " +
                     kernel.language.name,
                 "Use the launch plan (`Result::plan`) with the engine's own launches", "task " + task.name);
+  if (evidence.binary && kernel.language.name != languages::cuda.name)
+    throw Error(error_id::report_write, "only the launcher of a CUDA kernel can hold a binary",
+                "Leave LauncherEvidence::binary out; the head names the hash of the binary that was judged",
+                "task " + task.name);
   if (parse_launch_lines(kernel).launches.empty())
     throw Error(error_id::launch_malformed, "the kernel has no launch line",
                 "Add a comment line `//@ launch ENTRY(ARGUMENTS)`", "kernel of task " + task.name);
@@ -126,7 +136,7 @@ namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::string launcher_source(const Kernel& kernel, const Task& task, int compute_units,
                                         const LauncherEvidence& evidence) {
-  detail::check_launcher(kernel, task);
+  detail::check_launcher(kernel, task, evidence);
   return kernel.language.name == languages::cuda.name
              ? detail::cuda_launcher_source(kernel, task, compute_units, evidence)
              : detail::cpp_launcher_source(kernel, task, compute_units, evidence);
@@ -134,7 +144,7 @@ MTMC_INLINE std::string launcher_source(const Kernel& kernel, const Task& task, 
 
 MTMC_INLINE std::string launcher_header(const Kernel& kernel, const Task& task,
                                         const LauncherEvidence& evidence) {
-  detail::check_launcher(kernel, task);
+  detail::check_launcher(kernel, task, evidence);
   if (kernel.language.name == languages::cuda.name) return {};
   return detail::cpp_launcher_header(kernel, task, evidence);
 }

@@ -130,6 +130,21 @@ struct LauncherSizes {
   return sizes;
 }
 
+/// The scratch line whose zeros are due before a launch: the first one that the buffer is passed to.
+[[nodiscard]] inline std::vector<const ScratchLine*> filled_before(const LaunchLines& lines,
+                                                                   std::size_t launch) {
+  std::vector<const ScratchLine*> filled;
+  const auto takes = [](const LaunchLine& line, const std::string& name) {
+    return std::find(line.arguments.begin(), line.arguments.end(), name) != line.arguments.end();
+  };
+  for (const auto& scratch : lines.scratch) {
+    std::size_t first = 0;
+    while (first < lines.launches.size() && !takes(lines.launches[first], scratch.name)) ++first;
+    if (scratch.zero && first == launch) filled.push_back(&scratch);
+  }
+  return filled;
+}
+
 /// Bytes of a scratch buffer as C++.
 [[nodiscard]] inline std::string launcher_bytes(const ScratchLine& scratch) {
   std::string bytes = std::to_string(size_of(scratch.type)) + "LL";

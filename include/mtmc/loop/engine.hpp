@@ -92,7 +92,8 @@ private:
   /// Finds out what can be done with a kernel.
   void look_at(SearchNode& node) {
     node.structure = calls_.structure(node.kernel, node.id);
-    node.legal = options_.action_space.legal_actions(node.structure, calls_.device());
+    node.legal = offered_actions(options_.action_space, node.structure, calls_.device(), parts_.coder,
+                                 node.kernel.language);
   }
 
   // ---- the steps
@@ -212,7 +213,8 @@ private:
     for (const auto& action : chosen) {
       const auto* type = options_.action_space.find(action.optimization);
       int& used = node.samples[action.key()];
-      for (int sample = 0; sample < options_.samples; ++sample) {
+      const int samples = std::max(options_.samples, type != nullptr ? type->samples : 1);
+      for (int sample = 0; sample < samples; ++sample) {
         auto& chain = chains_.emplace_back();
         chain.parent = &node;
         chain.parent_index = parent_index;
@@ -287,9 +289,12 @@ private:
     progress(Phase::evaluating, 0, total);
     for_each_parallel(groups.size(), concurrency(parts_.evaluator.concurrency_limit()), [&](std::size_t i) {
       const auto& kernel = *groups[i].front()->last()->draft.kernel;
-      // A failure does not depend on what the candidate was to be compared with.
+      // A failure does not depend on what the candidate was to be compared with, and nothing comes of a
+      // kernel that the search has been at.
       if (const auto failed = failed_.find(ids[i]); failed != failed_.end())
         answers[i] = failed->second;
+      else if (const auto node = nodes_.find(ids[i]); node != nodes_.end())
+        answers[i] = Judged{node->second->evaluation, node->second->evaluation_key, true};
       else
         answers[i] = calls_.judge(EvaluationRole::candidate, kernel, ids[i], &best_->kernel, best_->id);
       if (!answers[i]) return;

@@ -43,6 +43,11 @@
 /// `parent_index`, its decision with the legal actions and their probabilities. `steps_of` puts them together
 /// as `Step` values, `observation_of` as what the policy saw.
 ///
+/// The `evaluation` of an `evaluation` record names the binary that was judged, and the incumbent's beside it
+/// (`binary_hash`, `incumbent_binary_hash`: SHA-256 of the bytes that the device ran), where the backend
+/// tells them; of the final kernel and the start kernel it is the record of role `closing`. Journals of
+/// earlier versions do not have these fields, and are read as if nothing had been observed.
+///
 /// **Cache.** A draft is found by request id, sample and repair; an evaluation by `evaluation_key`: role,
 /// kernel, incumbent, task, device with its compiler and driver, evaluator and protocol version.
 

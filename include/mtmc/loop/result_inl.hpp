@@ -34,6 +34,7 @@ MTMC_INLINE LauncherEvidence Result::evidence() const {
   };
   evidence.compile_command = recorded(environment_key::compile_command);
   evidence.kernel_environment = recorded(environment_key::kernel_environment);
+  evidence.binary_hash = evaluation.binary_hash;
   evidence.seconds = improved() ? evaluation.seconds : start.seconds;
   evidence.compiler = recorded("compiler");
   evidence.device = device.name;

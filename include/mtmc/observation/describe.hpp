@@ -56,6 +56,11 @@ struct DescribeOptions {
 /// timed.
 [[nodiscard]] std::string describe_speed(const Observation& seen);
 
+/// The launches of the present kernel, a line each: time, share of a call, what the device could do at best,
+/// and whether the launch can fill it; below it the parts of its function, where those were timed. Empty
+/// where there are no two to tell apart.
+[[nodiscard]] std::string describe_launches(const Observation& seen);
+
 /// All a policy or coder may know, as text with headings. Deterministic: equal observations give equal text.
 [[nodiscard]] std::string describe(const Observation& seen, const DescribeOptions& options = {});
 

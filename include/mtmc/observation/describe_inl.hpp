@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/step.hpp>
 #include <mtmc/observation/describe.hpp>
+#include <mtmc/observation/launch_shares.hpp>
 #include <mtmc/observation/profile_grading.hpp>
 #include <mtmc/support/text.hpp>
 #include <mtmc/task/launch_lines.hpp>
@@ -124,6 +125,40 @@ MTMC_INLINE std::string describe(const Profile& profile) {
 } // namespace mtmc
 
 namespace mtmc::inline MTMC_ABI::detail {
+
+/// "79 % of the time".
+[[nodiscard]] inline std::string share_text(double share) {
+  char text[48];
+  std::snprintf(text, sizeof text, share < 0.0095 ? "%.1f %% of the time" : "%.0f %% of the time",
+                100 * share);
+  return text;
+}
+
+/// "; moves at least 32 MB: 10 us, 5 % of what the device can"; empty where no bound is known.
+[[nodiscard]] inline std::string bound_text(const Roofline& roofline, double bytes) {
+  if (!(roofline.bound() > 0)) return {};
+  const bool memory = roofline.memory_seconds >= roofline.compute_seconds;
+  char reached[64];
+  const double percent = 100 * roofline.reached();
+  std::snprintf(reached, sizeof reached,
+                percent < 9.95 ? ", %.2g %% of what the device can" : ", %.0f %% of what the device can",
+                percent);
+  return (memory ? "; moves at least " + with_prefix(bytes) + "B: " : "; its arithmetic takes ") +
+         seconds_text(roofline.bound()) + reached;
+}
+
+/// "; 1 block of 1 thread for 132 units"; empty where the launch fills most of the device.
+[[nodiscard]] inline std::string filling_text(const LaunchShare& launch, const Device& device) {
+  constexpr double mostly = 0.8;
+  if (launch.filled >= mostly) return {};
+  const auto counted = [](std::int64_t count, const char* noun) {
+    return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+  };
+  char part[64];
+  std::snprintf(part, sizeof part, " fill %.2g %% of the device", 100 * launch.filled);
+  return "; " + counted(launch.blocks, "block") + " of " + counted(launch.threads, "thread") + " for " +
+         counted(device.compute_units, "unit") + part;
+}
 
 /// How the threads of a warp make an access: "reads A[K*i + k]: 2 sectors a warp (1 needed), the same for 16
 /// threads along x".
@@ -257,6 +292,22 @@ MTMC_INLINE std::string with_line_numbers(std::string_view source) {
   return text;
 }
 
+MTMC_INLINE std::string describe_launches(const Observation& seen) {
+  const auto shares = launch_shares(seen);
+  if (!tells_apart(shares)) return {};
+  std::string text;
+  for (const auto& launch : shares) {
+    text += "  " + launch.entry + " (line " + std::to_string(launch.line) +
+            "): " + seconds_text(launch.roofline.seconds) + ", " + detail::share_text(launch.share) +
+            detail::bound_text(launch.roofline, launch.bytes) + detail::filling_text(launch, seen.device) +
+            '\n';
+    for (const auto& part : launch.parts)
+      text += "    line " + std::to_string(part.first_line) + " to " + std::to_string(part.last_line) + ": " +
+              detail::share_text(launch.share_of(part)) + '\n';
+  }
+  return text;
+}
+
 MTMC_INLINE std::string describe_speed(const Observation& seen) {
   if (!seen.evaluation || !(seen.evaluation->seconds > 0)) return {};
   const double seconds = seen.evaluation->seconds;
@@ -267,8 +318,9 @@ MTMC_INLINE std::string describe_speed(const Observation& seen) {
     text += "; at " + to_string(*size) + " that is " +
             detail::with_prefix(least_bytes(seen.task, *size) / seconds) + "B/s";
     if (flops > 0) text += " and " + detail::with_prefix(flops / seconds) + "FLOP/s";
+    text += detail::bound_text(roofline_of(seen), least_bytes(seen.task, *size));
   }
-  text += '\n';
+  text += '\n' + describe_launches(seen);
   // What the roofline alone says can be read off the line above.
   if (const auto profile = profile_of(seen); profile.evidence >= Evidence::compiler)
     text += describe(profile);
@@ -284,7 +336,13 @@ MTMC_INLINE std::string describe(const Observation& seen, const DescribeOptions&
   if (const auto speed = describe_speed(seen); !speed.empty()) text += "\n## Speed\n" + speed;
   if (options.regions && !seen.structure.regions.empty()) {
     text += "\n## Regions\n";
-    for (const auto& region : seen.structure.regions) text += "- " + describe(region) + '\n';
+    const auto shares = launch_shares(seen);
+    for (const auto& region : seen.structure.regions) {
+      text += "- " + describe(region);
+      const auto share = share_of_time(region, shares);
+      if (share && tells_apart(shares)) text += "; " + detail::share_text(*share);
+      text += '\n';
+    }
   }
   text += "\n## History\nstep " + std::to_string(seen.step + 1) + " of at most " +
           std::to_string(seen.step_limit) + '\n' + describe_history(seen, options.history);

@@ -8,7 +8,7 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// The roofline of a task's main size, and the time its kernel takes there. Seconds; 0 = not known.
+/// The roofline of a task's main size, or of one launch there, and the time it takes. Seconds; 0 = not known.
 struct Roofline {
   /// For the compulsory traffic, at the bandwidth of the memory.
   double memory_seconds = 0;
@@ -19,6 +19,10 @@ struct Roofline {
 
   /// The least time of a call: the longer of the two.
   [[nodiscard]] double bound() const noexcept { return std::max(memory_seconds, compute_seconds); }
+  /// Part of that bound that is reached, in [0, 1]; 0 where it is not known.
+  [[nodiscard]] double reached() const noexcept {
+    return seconds > 0 && bound() > 0 ? std::min(1.0, bound() / seconds) : 0;
+  }
 };
 
 namespace detail {
@@ -31,6 +35,20 @@ namespace detail {
     wide = true;
   }
   return wide;
+}
+
+/// Bytes a second that memory moves: measured, else of the data sheet; 0 = not known.
+[[nodiscard]] inline double memory_ceiling(const Device& device) noexcept {
+  return device.measured.read_bandwidth > 0 ? device.measured.read_bandwidth : device.memory_bandwidth;
+}
+
+/// Operations a second of the ordinary units, in the precision of the task; 0 = not known.
+[[nodiscard]] inline double compute_ceiling(const Device& device, const Task& task) {
+  const bool in_f64 = computes_in_f64(task);
+  const double measured = in_f64 ? device.measured.f64_rate : device.measured.f32_rate;
+  if (measured > 0) return measured;
+  const auto peak = device.peak_rates.find(in_f64 ? "f64" : "f32");
+  return peak == device.peak_rates.end() ? 0 : peak->second;
 }
 } // namespace detail
 
@@ -46,14 +64,8 @@ namespace detail {
   for (const auto& evaluated : seen.evaluation->sizes)
     if (evaluated.size == *size && evaluated.seconds > 0) roofline.seconds = evaluated.seconds;
 
-  const auto& device = seen.device;
-  const double bandwidth =
-      device.measured.read_bandwidth > 0 ? device.measured.read_bandwidth : device.memory_bandwidth;
-  const bool in_f64 = detail::computes_in_f64(seen.task);
-  double rate = in_f64 ? device.measured.f64_rate : device.measured.f32_rate;
-  if (const auto peak = device.peak_rates.find(in_f64 ? "f64" : "f32");
-      rate <= 0 && peak != device.peak_rates.end())
-    rate = peak->second;
+  const double bandwidth = detail::memory_ceiling(seen.device);
+  const double rate = detail::compute_ceiling(seen.device, seen.task);
   const double flops = seen.task.flops.empty() ? seen.structure.flops : stated_flops(seen.task, *size);
   if (bandwidth > 0) roofline.memory_seconds = least_bytes(seen.task, *size) / bandwidth;
   if (rate > 0) roofline.compute_seconds = flops / rate;

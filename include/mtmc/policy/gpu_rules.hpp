@@ -60,6 +60,19 @@ namespace detail {
   using detail::leaves_units_idle;
   using detail::reads_are_shared;
   static const std::vector<Rule> rules{
+      // the first step, where much is left
+      {"rewriting",
+       [](const Region& r, const Situation& s) {
+         return s.headroom == Headroom::high && r.kind == RegionKind::launch_sequence;
+       },
+       0.99, "several launches, and the call is far from what the task needs at least"},
+      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::high; }, 0.98,
+       "the call is far from what the task needs at least"},
+      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::middle; }, 0.20,
+       "some is left, and single steps may find it"},
+      {"rewriting", [](const Region&, const Situation&) { return true; }, 0.01,
+       "little is left of which a new text could take a part"},
+
       // what is never written need not be read
       {"fusion",
        [](const Region& r, const Situation& s) {

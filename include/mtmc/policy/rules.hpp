@@ -35,18 +35,28 @@ struct RulesPolicyOptions {
   double stop_weight = 0.03;
   /// Part of the bound from which on `stop` is wanted most.
   double good_enough = 0.92;
+  /// Part of a launch's own bound up to which the search goes on as long as there is something that was not
+  /// tried on it, where the times of launches are known.
+  double launch_good_enough = 0.85;
   /// Weight of actions whose optimisation the table does not speak of (a host's own types).
   double unknown_weight = 0.30;
-  /// Regions that do less than this part of the kernel's work are left alone: remainder tiles above all.
+  /// Regions that do less than this part of the kernel's work are left alone, remainder tiles above all; and
+  /// launches that take less than this part of its time.
   double least_share = 0.02;
+  /// A launch is left, while there are others to work on, when its last two tries gained less than this.
+  double least_gain = 0.02;
   /// Factor on an action that was tried before: on a type and region that failed, and on one that was already
   /// kept.
   double tried_factor = 0.5;
   double repeated_factor = 0.3; ///< on a type and region that was already kept
+  /// Factor on a variation: a type that gained nothing on another region of the same launch.
+  double variation_factor = 0.7;
 };
 
 /// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own)
-/// from the roofline's bottleneck, the headroom and the structure of each region. Deterministic; no state.
+/// from the roofline's bottleneck, the headroom and the structure of each region. On a GPU, where the times
+/// of several launches are known, each is seen by its own roofline, and its actions count by what can be
+/// saved there. Deterministic; no state.
 class RulesPolicy {
 public:
   /// With the default tables.
@@ -67,20 +77,6 @@ public:
   [[nodiscard]] std::string identity() const;
 
 private:
-  struct Judgement {
-    double weight;
-    std::string_view reason;
-  };
-
-  [[nodiscard]] Judgement judge(const Action& action, const Observation& seen,
-                                const Situation& situation) const;
-
-  /// Part of the kernel's operations or bytes that the region accounts for, in [0, 1]; 1 where neither is
-  /// known.
-  [[nodiscard]] static double share_of_work(const Region& region, const Structure& structure);
-
-  [[nodiscard]] static std::string describe_choice(const Situation& situation, std::string_view reason);
-
   RulesPolicyOptions options_;
   std::vector<Rule> rules_;
   std::vector<Rule> gpu_rules_;

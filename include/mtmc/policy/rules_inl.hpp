@@ -4,13 +4,18 @@
 #include <mtmc/actions/action_space.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
+#include <mtmc/observation/launch_shares.hpp>
 #include <mtmc/policy/gpu_rules.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/policy/situation.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +91,19 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
   using detail::shares_loads;
   using detail::sum_is_innermost;
   static const std::vector<Rule> rules{
+      // the first step, where much is left
+      {"rewriting",
+       [](const Region& r, const Situation& s) {
+         return s.headroom == Headroom::high && r.kind == RegionKind::launch_sequence;
+       },
+       0.99, "several launches, and the call is far from what the task needs at least"},
+      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::high; }, 0.98,
+       "the call is far from what the task needs at least"},
+      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::middle; }, 0.20,
+       "some is left, and single steps may find it"},
+      {"rewriting", [](const Region&, const Situation&) { return true; }, 0.01,
+       "little is left of which a new text could take a part"},
+
       // whole-kernel traffic first: what is never written need not be read
       {"fusion",
        [](const Region& r, const Situation&) {
@@ -166,60 +184,13 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
   return rules;
 }
 
-MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen,
-                                                         std::span<const Action> legal, std::stop_token) {
-  const auto situation = assess(seen);
-  ActionDistribution answer;
-  double best = -1, sum = 0;
-  std::string_view best_reason;
-  for (const auto& action : legal) {
-    const auto [weight, reason] = judge(action, seen, situation);
-    answer.probabilities.push_back(weight);
-    sum += weight;
-    if (weight > best) {
-      best = weight;
-      best_reason = reason;
-    }
-  }
-  const double share = 1.0 / static_cast<double>(legal.size()); // where everything is forbidden, `stop` too
-  for (auto& probability : answer.probabilities) probability = sum > 0 ? probability / sum : share;
-  answer.rationale = describe_choice(situation, best_reason);
-  return answer;
-}
+} // namespace mtmc
 
-MTMC_INLINE std::string RulesPolicy::identity() const {
-  return "rules, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
-         " for GPUs";
-}
+namespace mtmc::inline MTMC_ABI::detail {
 
-MTMC_INLINE RulesPolicy::Judgement RulesPolicy::judge(const Action& action, const Observation& seen,
-                                                      const Situation& situation) const {
-  if (action.kind == Action::Kind::stop)
-    return situation.reached >= options_.good_enough
-               ? Judgement{10.0, "the bound of the device is nearly reached"}
-               : Judgement{options_.stop_weight, "nothing promising is left"};
-  if (action.kind == Action::Kind::free_text) return {options_.unknown_weight, "free text"};
-  Judgement judgement{options_.unknown_weight, "no rule speaks of it"};
-  if (const auto* region = seen.structure.find_region(action.region)) {
-    if (share_of_work(*region, seen.structure) < options_.least_share)
-      return {0, "the region does next to none of the work"};
-    for (const auto& rule : situation.gpu ? gpu_rules_ : rules_) {
-      if (rule.optimization != action.optimization || !rule.holds(*region, situation)) continue;
-      judgement = {rule.weight, rule.reason};
-      break;
-    }
-  }
-  bool tried = false, kept = false;
-  for (const auto& entry : seen.history) {
-    if (entry.action_key != action.key()) continue;
-    (entry.kept ? kept : tried) = true;
-  }
-  if (kept) judgement.weight *= options_.repeated_factor;
-  if (tried) judgement.weight *= options_.tried_factor;
-  return judgement;
-}
-
-MTMC_INLINE double RulesPolicy::share_of_work(const Region& region, const Structure& structure) {
+/// Part of the kernel's operations or bytes that the region accounts for, in [0, 1]; 1 where neither is
+/// known.
+[[nodiscard]] inline double share_of_work(const Region& region, const Structure& structure) {
   if (region.kind == RegionKind::launch || region.kind == RegionKind::launch_sequence) return 1;
   double share = -1;
   if (structure.flops > 0) share = std::max(share, region.facts.flops / structure.flops);
@@ -227,23 +198,221 @@ MTMC_INLINE double RulesPolicy::share_of_work(const Region& region, const Struct
   return share < 0 ? 1 : std::min(share, 1.0);
 }
 
-MTMC_INLINE std::string RulesPolicy::describe_choice(const Situation& situation, std::string_view reason) {
-  std::string text(reason);
-  if (situation.bottleneck != Bottleneck::unknown) {
-    char part[80];
-    std::snprintf(part, sizeof part, "; %s-bound, %.0f %% of the bound reached",
-                  std::string(to_string(situation.bottleneck)).c_str(), situation.reached * 100);
-    text += part;
+/// How much an action is wanted, and why.
+struct ActionJudgement {
+  double weight = 0;
+  std::string_view reason{};
+  /// What the action can save at most, as a part of a call's time, where that is known.
+  std::optional<double> gain{};
+  /// The launch it is about, with the largest share; null where launches are not told apart.
+  const LaunchShare* launch = nullptr;
+  /// It was tried before, on this very region.
+  bool tried = false;
+  /// It is about a sequence of launches.
+  bool merges = false;
+};
+
+/// Weighs the actions of one observation.
+class ActionJudge {
+public:
+  ActionJudge(const RulesPolicyOptions& options, const std::vector<Rule>& rules,
+              const std::vector<Rule>& gpu_rules, const Observation& seen)
+      : options_(options), seen_(seen), situation_(assess(seen)), rules_(situation_.gpu ? gpu_rules : rules) {
+    // Tried on a CPU, too, and worse: gemm_bias_relu ended at 27x to 37x, by the table alone at 41x to 47x.
+    if (situation_.gpu) shares_ = launch_shares(seen);
   }
+
+  [[nodiscard]] std::vector<ActionJudgement> judge(std::span<const Action> legal) const {
+    std::vector<ActionJudgement> all;
+    for (const auto& action : legal) all.push_back(judge(action));
+    weigh_gains(all);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (legal[i].kind == Action::Kind::stop) all[i] = judge_stop(all);
+    return all;
+  }
+
+  /// Why, in words and numbers.
+  [[nodiscard]] std::string words(const ActionJudgement& best) const;
+
+private:
+  [[nodiscard]] ActionJudgement judge(const Action& action) const {
+    if (action.kind == Action::Kind::stop) return {};
+    ActionJudgement judgement{options_.unknown_weight, "no rule speaks of it"};
+    if (action.kind == Action::Kind::free_text) judgement.reason = "free text";
+    const auto* region =
+        action.kind == Action::Kind::optimize ? seen_.structure.find_region(action.region) : nullptr;
+    if (region != nullptr) judge_region(action, *region, judgement);
+    weigh_history(action, region, judgement);
+    return judgement;
+  }
+
+  void judge_region(const Action& action, const Region& region, ActionJudgement& judgement) const {
+    auto situation = situation_;
+    for (const auto place : launches_of(region, shares_))
+      if (judgement.launch == nullptr || shares_[place].share > judgement.launch->share)
+        judgement.launch = &shares_[place];
+    const bool sequence = region.kind == RegionKind::launch_sequence;
+    if (is_rewriting(action.key())) {
+      judgement.launch = nullptr;
+      if (!shares_.empty()) judgement.gain = 1 - situation_.reached;
+    } else {
+      if (judgement.launch != nullptr && !sequence) situation = situation_of(*judgement.launch, situation_);
+      judgement.merges = sequence;
+      judgement.gain = possible_gain(region, shares_, seen_.device);
+    }
+    const auto time = share_of_time(region, shares_);
+    if (time && *time < options_.least_share) {
+      judgement.weight = 0;
+      judgement.reason = "the launch takes next to none of the time";
+    } else if (!time && share_of_work(region, seen_.structure) < options_.least_share) {
+      judgement.weight = 0;
+      judgement.reason = "the region does next to none of the work";
+    } else {
+      for (const auto& rule : rules_) {
+        if (rule.optimization != action.optimization || !rule.holds(region, situation)) continue;
+        judgement.weight = rule.weight;
+        judgement.reason = rule.reason;
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] bool gained(const HistoryEntry& entry) const {
+    return entry.verdict == Verdict::correct && entry.speed_up &&
+           entry.speed_up->value >= 1 + options_.least_gain;
+  }
+
+  /// Whether an entry of history is about a region of this launch's function, or about a sequence with it.
+  [[nodiscard]] static bool is_about(const HistoryEntry& entry, const LaunchShare& launch) {
+    const auto region = entry.action_key.substr(entry.action_key.find('|') + 1);
+    const auto function = region.substr(0, region.find('/'));
+    return function == launch.entry || has_word(region, launch.entry);
+  }
+
+  /// Whatever the kernel's launches are called by now.
+  [[nodiscard]] static bool is_rewriting(std::string_view key) { return key.starts_with("rewriting|"); }
+
+  void weigh_history(const Action& action, const Region* region, ActionJudgement& judgement) const {
+    bool tried = false, kept = false, varied = false;
+    int fruitless = 0;
+    const bool alone = shares_.size() > 1 && region != nullptr && region->kind != RegionKind::launch_sequence;
+    for (const auto& entry : seen_.history) {
+      if (entry.action_key == action.key() || (is_rewriting(entry.action_key) && is_rewriting(action.key())))
+        (entry.kept ? kept : tried) = true;
+      if (judgement.launch == nullptr || !alone || !is_about(entry, *judgement.launch)) continue;
+      fruitless = gained(entry) ? 0 : fruitless + 1;
+      varied = varied || (!gained(entry) && entry.action_key != action.key() &&
+                          entry.action_key.starts_with(action.optimization + '|'));
+    }
+    judgement.tried = tried || kept;
+    if (kept) judgement.weight *= options_.repeated_factor;
+    if (tried) judgement.weight *= options_.tried_factor;
+    if (varied) judgement.weight *= options_.variation_factor;
+    constexpr int enough_tries = 2;
+    constexpr double left_alone = 0.1;
+    if (fruitless >= enough_tries && elsewhere(*judgement.launch) >= worthwhile) {
+      judgement.weight *= left_alone;
+      judgement.reason = "the last tries on this launch gained nothing";
+    }
+  }
+
+  /// A part of a call's time that is worth a step of its own.
+  static constexpr double worthwhile = 0.05;
+
+  /// The most that can be saved in one of the other launches.
+  [[nodiscard]] double elsewhere(const LaunchShare& launch) const {
+    double most = 0;
+    for (const auto& other : shares_)
+      if (&other != &launch) most = std::max(most, other.share * (1 - other.roofline.reached()));
+    return most;
+  }
+
+  /// Actions count by what they can save, relative to the best of them. What merging launches saves is
+  /// certain, where all else is a bound: it counts in full if it is worth a step.
+  void weigh_gains(std::vector<ActionJudgement>& all) const {
+    if (shares_.empty()) return;
+    constexpr double least_factor = 0.05;
+    double most = 0;
+    for (const auto& one : all)
+      if (one.weight > 0 && !one.merges) most = std::max(most, one.gain.value_or(0));
+    most = std::max(most, least_factor);
+    for (auto& one : all)
+      if (one.gain) one.weight *= std::clamp(*one.gain / (one.merges ? worthwhile : most), least_factor, 1.0);
+  }
+
+  [[nodiscard]] ActionJudgement judge_stop(const std::vector<ActionJudgement>& all) const {
+    if (situation_.reached >= options_.good_enough)
+      return {10.0, "the bound of the device is nearly reached"};
+    ActionJudgement stop{options_.stop_weight, "nothing promising is left"};
+    bool far = shares_.size() < 2;
+    for (const auto& one : all) {
+      if (one.launch == nullptr || !(one.weight > 0)) continue;
+      const bool open = one.launch->share >= options_.least_share &&
+                        one.launch->roofline.reached() < options_.launch_good_enough;
+      far = far || open || one.gain.value_or(1) >= 1 - options_.launch_good_enough;
+      if (open && !one.tried) stop.weight = std::min(stop.weight, one.weight / 2);
+    }
+    constexpr double near_bounds = 0.5;
+    if (!far) stop = {near_bounds, "each launch is near its own bound"};
+    return stop;
+  }
+
+  const RulesPolicyOptions& options_;
+  const Observation& seen_;
+  Situation situation_;
+  const std::vector<Rule>& rules_;
+  /// Empty where they are not known, and on a CPU.
+  std::vector<LaunchShare> shares_;
+};
+
+inline std::string ActionJudge::words(const ActionJudgement& best) const {
+  std::string text(best.reason);
+  const auto add = [&](const char* format, auto... values) {
+    char part[160];
+    std::snprintf(part, sizeof part, format, values...);
+    text += part;
+  };
+  const auto situation = best.launch != nullptr ? situation_of(*best.launch, situation_) : situation_;
+  if (best.launch != nullptr && shares_.size() > 1)
+    add("; %s takes %.0f %% of the time", best.launch->entry.c_str(), 100 * best.launch->share);
+  if (situation.bottleneck != Bottleneck::unknown)
+    add("; %s-bound, %.0f %% of the bound reached", std::string(to_string(situation.bottleneck)).c_str(),
+        situation.reached * 100);
+  if (best.gain && tells_apart(shares_)) add(", at most %.0f %% to gain", *best.gain * 100);
   if (situation.spilled_bytes > 0) text += "; registers spill";
   if (situation.occupancy) {
-    char part[80];
-    std::snprintf(part, sizeof part, "; %.0f %% occupancy", *situation.occupancy * 100);
-    text += part;
+    add("; %.0f %% occupancy", *situation.occupancy * 100);
     if (situation.limiter != OccupancyLimiter::unknown)
       text += ", limited by " + std::string(to_string(situation.limiter));
   }
   return text;
+}
+
+} // namespace mtmc::detail
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen,
+                                                         std::span<const Action> legal, std::stop_token) {
+  const detail::ActionJudge judge(options_, rules_, gpu_rules_, seen);
+  const auto judgements = judge.judge(legal);
+  ActionDistribution answer;
+  double sum = 0;
+  const detail::ActionJudgement* best = nullptr;
+  for (const auto& judgement : judgements) {
+    answer.probabilities.push_back(judgement.weight);
+    sum += judgement.weight;
+    if (best == nullptr || judgement.weight > best->weight) best = &judgement;
+  }
+  const double share = 1.0 / static_cast<double>(legal.size()); // where everything is forbidden, `stop` too
+  for (auto& probability : answer.probabilities) probability = sum > 0 ? probability / sum : share;
+  if (best != nullptr) answer.rationale = judge.words(*best);
+  return answer;
+}
+
+MTMC_INLINE std::string RulesPolicy::identity() const {
+  return "rules 3, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+         " for GPUs";
 }
 
 } // namespace mtmc

@@ -4,6 +4,7 @@
 
 #include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/step.hpp>
+#include <mtmc/observation/launch_shares.hpp>
 #include <mtmc/observation/occupancy.hpp>
 #include <mtmc/observation/roofline.hpp>
 
@@ -109,13 +110,6 @@ inline void read_resources(const Evaluation& evaluation, Situation& situation) {
   if (limiter == "threads" || limiter == "blocks") situation.limiter = OccupancyLimiter::block_size;
 }
 
-/// Threads that a multiprocessor of this architecture can hold.
-[[nodiscard]] inline int resident_threads(std::string_view arch) {
-  for (const std::string_view small : {"sm_86", "sm_87", "sm_89", "sm_120", "sm_121"})
-    if (arch.starts_with(small)) return 1536;
-  return arch.starts_with("sm_75") ? 1024 : 2048;
-}
-
 /// Occupancy of the launch that does most work, where its threads and the registers of a thread are known.
 /// Without the granularity at which the device hands out registers and shared memory: an upper bound.
 inline void estimate_occupancy(const Observation& seen, Situation& situation) {
@@ -143,6 +137,17 @@ inline void estimate_occupancy(const Observation& seen, Situation& situation) {
                                                                        : OccupancyLimiter::unknown;
 }
 
+/// Fills in bottleneck, headroom and what is reached; leaves them where no bound is known.
+inline void place_under(const Roofline& roofline, Situation& situation) {
+  if (roofline.bound() <= 0) return;
+  situation.bottleneck =
+      roofline.memory_seconds >= roofline.compute_seconds ? Bottleneck::memory : Bottleneck::compute;
+  situation.reached = roofline.reached();
+  situation.headroom = situation.reached < 0.6   ? Headroom::high
+                       : situation.reached < 0.8 ? Headroom::middle
+                                                 : Headroom::low;
+}
+
 } // namespace detail
 
 /// Reads an observation's situation by its roofline (observation/roofline.hpp). Throws `Error` where the
@@ -160,14 +165,17 @@ inline void estimate_occupancy(const Observation& seen, Situation& situation) {
   situation.compute_units = seen.device.compute_units;
   if (seen.evaluation) detail::read_resources(*seen.evaluation, situation);
   if (situation.gpu && !situation.occupancy) detail::estimate_occupancy(seen, situation);
-  const auto roofline = roofline_of(seen);
-  if (roofline.bound() <= 0) return situation;
-  situation.bottleneck =
-      roofline.memory_seconds >= roofline.compute_seconds ? Bottleneck::memory : Bottleneck::compute;
-  situation.reached = std::min(1.0, roofline.bound() / roofline.seconds);
-  situation.headroom = situation.reached < 0.6   ? Headroom::high
-                       : situation.reached < 0.8 ? Headroom::middle
-                                                 : Headroom::low;
+  detail::place_under(roofline_of(seen), situation);
+  return situation;
+}
+
+/// The situation of one launch, of which `whole` is the call's: its own bottleneck and headroom.
+[[nodiscard]] inline Situation situation_of(const LaunchShare& launch, const Situation& whole) {
+  auto situation = whole;
+  situation.bottleneck = Bottleneck::unknown;
+  situation.headroom = Headroom::high;
+  situation.reached = 0;
+  detail::place_under(launch.roofline, situation);
   return situation;
 }
 

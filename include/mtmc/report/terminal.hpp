@@ -22,6 +22,9 @@ struct TerminalReportOptions {
   int width = 0;
   /// Characters beyond ASCII for the bar and for separators.
   bool unicode = true;
+  /// Whether a line before each step says why the policy chose as it did, and lines before it where the time
+  /// of the kernel goes that the step starts from.
+  bool explain = false;
   /// Whether the summary has the error that ended a run; a host that prints it itself says no.
   bool errors = true;
 };

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -85,6 +86,7 @@ public:
     actions_ += event.chosen.size();
     if (!event.chosen.empty())
       action_ = actions_ == 1 ? event.chosen.front().text() : std::to_string(actions_) + " actions";
+    if (options_.explain) say(explanation(event));
   }
 
   void step_finished(const StepFinished& event) {
@@ -109,6 +111,9 @@ public:
           result.measured ? "  against the start kernel, at the end" : "  the product of the steps";
       if (room(0) == 0 || detail::columns_of(text) + how.size() <= room(0)) text += dim(how);
       text += '\n' + label("right at") + sizes_text(result) + '\n';
+      if (const auto& hash = result.evaluation.binary_hash; !hash.empty())
+        text += label("binary") +
+                detail::one_line("SHA-256 " + hash, room(label_width + 2), options_.unicode) + '\n';
     } else {
       text += label("best") + bold("1.00x") + dim("  the start kernel: nothing faster was proven") + '\n';
     }
@@ -141,6 +146,19 @@ private:
   }
 
   // ---- lines
+
+  /// Where the time goes, and why the policy chose what it chose.
+  [[nodiscard]] std::string explanation(const StepStarted& event) const {
+    const std::string indent = "     ";
+    std::string text;
+    std::istringstream launches(describe_launches(event.seen));
+    const auto add = [&](const std::string& line) {
+      text += dim(indent + detail::one_line(line, room(indent.size()), options_.unicode)) + '\n';
+    };
+    for (std::string line; std::getline(launches, line);) add(line.substr(2)); // all are indented
+    if (!event.distribution.rationale.empty()) add("because " + event.distribution.rationale);
+    return text;
+  }
 
   /// One step: number, action, verdict, and figures or the reason. What has no room is left out, the last
   /// first.

@@ -2,12 +2,15 @@
 /// The launch lines of a kernel's text (design, section 4): reading them and evaluating them for a size.
 ///
 ///     line    = marker ( scratch | launch )
-///     scratch = "scratch" name ":" dtype "[" expr {"," expr} "]"
+///     scratch = "scratch" name ":" dtype "[" expr {"," expr} "]" [ "zero" ]
 ///     launch  = "launch" entry [ "<<<" dim "," dim [ "," expr ] [ "," cluster ] ">>>" ]
 ///               "(" [ arg {"," arg} ] ")"
 ///     dim     = expr | "(" expr {"," expr} ")"       arg = name | expr | map
 ///     cluster = "cluster(" expr {"," expr} ")"       map = "tensor_map(" name {"," expr} {"," option} ")"
 ///     option  = ( "swizzle" | "interleave" | "l2" | "nan_fill" ) "=" expr
+///
+/// `zero`: every call finds zeros there, which the device writes as a part of the call: for the counters and
+/// sums of blocks that meet. Without it scratch memory holds anything.
 ///
 /// `<<<grid, block, shared_bytes, cluster(2, 1)>>>` launches blocks in clusters (CUDA, from Hopper on): the
 /// extents are those of the grid's axes, x first, and divide them; at most 8 blocks make a cluster.
@@ -53,6 +56,7 @@ struct ScratchLine {
   DataType type = DataType::f32;    ///< type of an element
   std::vector<std::string> extents; ///< expressions, outermost first
   int line = 0;                     ///< 1-based line in the kernel's text
+  bool zero = false;                ///< every call finds zeros there
 
   friend bool operator==(const ScratchLine&, const ScratchLine&) = default; ///< member by member
 };

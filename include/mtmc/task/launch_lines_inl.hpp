@@ -78,8 +78,19 @@ namespace mtmc::inline MTMC_ABI::detail {
   return *parts;
 }
 
+/// The first launch that a scratch buffer is passed to is the one before which it is filled.
+inline void fill_before_use(LaunchPlan& plan, const std::string& scratch) {
+  for (auto& launch : plan.launches)
+    for (auto& argument : launch.arguments)
+      if (argument.kind != LaunchArgument::Kind::scalar && argument.name == scratch) {
+        argument.zeroed = true;
+        return;
+      }
+}
+
 [[nodiscard]] inline ScratchLine parse_scratch_line(std::string_view text, std::string_view whole, int line) {
-  constexpr std::string_view remedy = "Write it as `scratch NAME: f32[EXTENT, EXTENT]`";
+  constexpr std::string_view remedy = "Write it as `scratch NAME: f32[EXTENT, EXTENT]`, with ` zero` behind "
+                                      "it where every call shall find zeros";
   ScratchLine result;
   result.line = line;
   result.name = take_identifier(text);
@@ -92,6 +103,11 @@ namespace mtmc::inline MTMC_ABI::detail {
     launch_line_error("\"" + type_name + "\" is not a data type", whole, line,
                       "Use one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8");
   result.type = *type;
+  constexpr std::string_view zero = "zero";
+  if (const auto end = text.rfind(']'); text.ends_with(zero) && end != std::string_view::npos) {
+    result.zero = trim(text.substr(end + 1)) == zero;
+    if (result.zero) text = text.substr(0, end + 1);
+  }
   if (text.size() < 2 || text.front() != '[' || text.back() != ']')
     launch_line_error("the extents in brackets are missing", whole, line, remedy);
   const auto extents = split_at_commas(text.substr(1, text.size() - 2));
@@ -340,6 +356,8 @@ MTMC_INLINE LaunchPlan plan_launches(const LaunchLines& lines, const Task& task,
       launch.arguments.push_back(detail::plan_argument(argument, task, plan.scratch, symbols, place));
     plan.launches.push_back(std::move(launch));
   }
+  for (const auto& line : lines.scratch)
+    if (line.zero) detail::fill_before_use(plan, line.name);
   if (plan.launches.empty())
     throw Error(error_id::launch_malformed, "the kernel has no launch line",
                 "Add a comment line `" + std::string(launch_marker(task.kernel.language)) +

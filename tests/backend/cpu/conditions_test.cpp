@@ -115,8 +115,13 @@ TEST_SUITE("conditions") {
     detail::ConditionsWatch watch;
     if (!watch.read(0).use) return;
     const auto begin = watch.read(0);
-    timespec used{};
-    while (used.tv_sec == 0 && used.tv_nsec < 300'000'000) ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    const auto used = [] {
+      timespec now{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+      return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    };
+    for (const double from = used(); used() - from < 0.3;) {
+    }
     const auto end = watch.read(0);
     const double busy = end.use->busy - begin.use->busy;
     watch.add(begin, end);

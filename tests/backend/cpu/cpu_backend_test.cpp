@@ -45,6 +45,23 @@ TEST_SUITE("CpuBackend") {
     CHECK(bench.of<float>("y")[1000] == 501.5f);
   }
 
+  TEST_CASE("scratch memory of zeros is full of them in every call, also of a group") {
+    auto& backend = shared_backend();
+    Bench bench(backend, "//@ scratch t: i32[n, 3] zero\n"
+                         "//@ launch count(t, y, n)\n"
+                         "//@ launch count(t, y, n)\n"
+                         "void count(int (*t)[3], float* y, int n) {\n"
+                         "  for (int i = 0; i < n; ++i) y[i] = float(++t[i][0] + ++t[i][2]);\n"
+                         "}\n");
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(bench.run().finished());
+      CHECK(bench.of<float>("y")[0] == 4);
+      CHECK(bench.of<float>("y")[1000] == 4);
+    }
+    REQUIRE(bench.time().status.finished());
+    CHECK(bench.of<float>("y")[1000] == 4);
+  }
+
   TEST_CASE("every element type arrives as the parameter's own type") {
     auto& backend = shared_backend();
     Task task{.name = "types", .kernel = cpp(R"(
@@ -215,19 +232,19 @@ void types(double* f64, float* f32, std::uint16_t* f16, bfloat16* bf16, std::int
     CHECK(bench.of<float>("y")[0] == 3);
   }
 
-  TEST_CASE("the same kernel gives the same program, and a retired one starts afresh") {
+  TEST_CASE("the same kernel gives the same program, and a retired one gets another process") {
     auto& backend = bare_backend();
-    const std::string text =
-        "//@ launch count(y)\nstatic int calls = 0;\nvoid count(float* y) { y[0] = ++calls; }\n";
+    const std::string text = "#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) { "
+                             "reinterpret_cast<int*>(y)[0] = getppid(); }\n";
     Bench first(backend, text);
     Bench second(backend, text);
     CHECK(&first.program() == &second.program());
     REQUIRE(first.run().finished());
     REQUIRE(second.run().finished());
-    CHECK(second.of<float>("y")[0] == 2);
+    CHECK(second.of<int>("y")[0] == first.of<int>("y")[0]);
     first.program().retire();
     REQUIRE(second.run().finished());
-    CHECK(second.of<float>("y")[0] == 1);
+    CHECK(second.of<int>("y")[0] != first.of<int>("y")[0]);
     Bench other(backend, text + "// another text\n");
     CHECK(&first.program() != &other.program());
   }

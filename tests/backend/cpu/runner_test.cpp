@@ -162,12 +162,9 @@ TEST_SUITE("runner") {
                          "  for (int i = 0; i < 3; ++i)\n"
                          "    if (fork() == 0) for (;;) sleep(n);\n"
                          "  reinterpret_cast<int&>(y[0]) = getpgrp();\n}\n");
-    SUBCASE("when it is given up") {
+    SUBCASE("when the call has ended") {
       REQUIRE(bench.run().finished());
-      const int group = bench.of<int>("y")[0];
-      CHECK(processes_in_group(group) == 4);
-      bench.program().retire();
-      CHECK(processes_left_in_group(group) == 0);
+      CHECK(processes_left_in_group(bench.of<int>("y")[0]) == 0);
     }
     SUBCASE("when it leaves them and ends, with the connection held open by them") {
       Bench leaves(backend, "#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
@@ -198,7 +195,7 @@ TEST_SUITE("runner") {
     CHECK(outcome("shutdown(3, SHUT_RDWR);") == RunOutcome::faulted);
   }
 
-  TEST_CASE("a process that can map no more buffers is its kernel's fault, not the host's") {
+  TEST_CASE("descriptors that a call leaves open are missed by no other") {
     auto& backend = bare_backend();
     const Task task = vector_task("#include <unistd.h>\n//@ launch f(y, n)\nvoid f(float* y, int n) {\n"
                                   "  while (dup(0) >= 0) {}\n  y[0] = n;\n}\n");
@@ -208,10 +205,7 @@ TEST_SUITE("runner") {
     const auto other = backend.allocate(4096);
     for (auto& argument : bench.plan().launches.front().arguments)
       if (argument.kind == LaunchArgument::Kind::buffer) argument.bound.handle = other.handle();
-    const auto status = bench.run();
-    CHECK(status.outcome == RunOutcome::faulted);
-    CHECK(status.message.find("no buffer can be mapped") != std::string::npos);
-    CHECK(bench.run().finished());
+    for (int i = 0; i < 3; ++i) CHECK(bench.run().finished());
   }
 
   TEST_CASE("a sequential kernel is timed on the processor of the thread that chose the place") {
@@ -286,18 +280,40 @@ TEST_SUITE("runner") {
     REQUIRE(bench.run().finished());
   }
 
-  TEST_CASE("a fault ends the program's process, and the next run gets a fresh one") {
+  TEST_CASE("no run finds what another one left, wherever that is, and faults are survived") {
     auto& backend = bare_backend();
-    Bench bench(backend, "#include <cstdlib>\n//@ launch f(x, y)\nvoid f(const float* x, float* y) {\n"
-                         "  static int calls = 0;\n  y[0] = ++calls;\n  if (x[0] != 0) std::abort();\n}\n");
+    Bench bench(backend, "#include <clocale>\n#include <cfenv>\n#include <cstdlib>\n#include <omp.h>\n"
+                         "#include <memory_resource>\n//@ launch f(x, y)\n"
+                         "void f(const float* x, float* y) {\n"
+                         "  static int calls = 0;\n  static thread_local int own = 0;\n"
+                         "  y[0] = ++calls;\n  y[1] = ++own;\n  y[2] = std::fegetround() == FE_TONEAREST;\n"
+                         "  y[3] = std::pmr::get_default_resource() == std::pmr::new_delete_resource();\n"
+                         "  y[4] = std::rand();\n  y[5] = omp_get_max_threads();\n"
+                         "  std::fesetround(FE_DOWNWARD);\n"
+                         "  std::pmr::set_default_resource(std::pmr::null_memory_resource());\n"
+                         "  omp_set_num_threads(1);\n  if (x[0] != 0) std::abort();\n}\n");
     REQUIRE(bench.run().finished());
-    REQUIRE(bench.run().finished());
-    CHECK(bench.of<float>("y")[0] == 2);
-    bench.of<float>("x")[0] = 1;
-    CHECK(bench.run().outcome == RunOutcome::faulted);
-    bench.of<float>("x")[0] = 0;
-    REQUIRE(bench.run().finished());
-    CHECK(bench.of<float>("y")[0] == 1);
+    const auto seen = bench.of<float>("y");
+    const std::vector<float> first(seen.begin(), seen.begin() + 6);
+    CHECK(std::equal(first.begin(), first.begin() + 4, std::vector<float>{1, 1, 1, 1}.begin()));
+    for (const bool faults : {false, true, false, false}) {
+      bench.of<float>("x")[0] = faults;
+      CHECK(bench.run().finished() == !faults);
+      CHECK(std::equal(first.begin(), first.end(), bench.of<float>("y").begin()));
+    }
+    REQUIRE(bench.time().status.finished());
+    CHECK(std::equal(first.begin(), first.end(), bench.of<float>("y").begin()));
+  }
+
+  TEST_CASE("calls of one timed group share a process, the next group gets another") {
+    auto& backend = bare_backend();
+    Bench bench(backend,
+                "//@ launch f(y)\nvoid f(float* y) {\n  static int calls = 0;\n  y[0] = ++calls;\n}\n");
+    for (const std::size_t calls : {3u, 2u}) {
+      const std::vector<LaunchPlan> group(calls, bench.plan());
+      REQUIRE(backend.time(bench.program(), group, false, in(20s)).status.finished());
+      CHECK(bench.of<float>("y")[0] == static_cast<float>(calls));
+    }
   }
 
   TEST_CASE("code that runs when the program is loaded is in the same cage") {
@@ -318,9 +334,8 @@ TEST_SUITE("runner") {
                          "  y[0] = variables;\n  y[1] = descriptors;\n}\n");
     REQUIRE(bench.run().finished());
     CHECK(bench.of<float>("y")[0] <= 8);
-    // ".", "..", the folder itself, three standard streams, the socket, the lifeline, the private object and
-    // the folder of threads.
-    CHECK(bench.of<float>("y")[1] == 10);
+    // ".", "..", the folder itself, three standard streams, the caller's socket and the private object.
+    CHECK(bench.of<float>("y")[1] == 8);
   }
 
   TEST_CASE("nothing is left behind: no descriptors, processes or files") {
@@ -359,6 +374,9 @@ TEST_SUITE("runner") {
       plan.launches[0].arguments[0].bound = {buffer.handle(), 0, 64 << 20};
       REQUIRE(backend.run(*program, plan, in(20s)).finished());
     }
+    // The number is the whole machine's; what others hold at the moment goes.
+    for (int i = 0; i < 100 && shared_kilobytes() - before >= 128 << 10; ++i)
+      std::this_thread::sleep_for(50ms);
     CHECK(shared_kilobytes() - before < 128 << 10);
   }
 
@@ -382,7 +400,7 @@ TEST_SUITE("runner") {
       CpuBackend backend({.temporary_folder = base.path(), .defences = bare});
       const auto task = vector_task(
           "#include <unistd.h>\n//@ launch f(y)\nvoid f(float* y) {\n"
-          "  reinterpret_cast<int&>(y[0]) = getpgrp();\n  if (y[1] != 0) for (;;) sleep(1);\n}\n");
+          "  reinterpret_cast<int&>(y[0]) = getpgid(getppid());\n  if (y[1] != 0) for (;;) sleep(1);\n}\n");
       auto plan = plan_of(task, 8);
       const auto program = backend.compile(task.kernel, {.plan = plan}, {}).program;
       auto buffer = backend.allocate(32);
@@ -398,6 +416,8 @@ TEST_SUITE("runner") {
     }
     int group = 0;
     REQUIRE(::read(ends[0], &group, sizeof group) == sizeof group);
+    // The process of a call is in its maker's group until it has one of its own.
+    for (int i = 0; i < 100 && processes_in_group(group) != 1; ++i) std::this_thread::sleep_for(20ms);
     CHECK(processes_in_group(group) == 1);
     std::this_thread::sleep_for(50ms);
     ::kill(host, SIGKILL);

@@ -4,6 +4,7 @@
 #include <mtmc/support/file_fence.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
@@ -332,6 +333,39 @@ TEST_SUITE("the CUDA compiler's process") {
     other.reset();
     CHECK(children_of(::getpid()).size() == 1);
   }
+}
+
+TEST_CASE("the same text is the same binary, here and apart, in whatever folder, with headers and without") {
+  if (compiler() == nullptr) return;
+  const auto fresh = [](const std::string& text, bool apart) {
+    const TemporaryFolder folder({.prefix = "hash-"});
+    CudaBackendOptions options;
+    if (apart) options.compiler_command = {program};
+    options.temporary_folder = folder.path();
+    const CudaCompiler own(options, "sm_90a");
+    const auto result = compile_by(own, text);
+    REQUIRE_MESSAGE(!result.cubin.empty(), first_of(result));
+    return sha256_hex(result.cubin);
+  };
+  // What a compiler gives names of its own to.
+  const std::string own_names = "namespace { __device__ float half_of(float v) { return v / 2; } }\n"
+                                "template <class T> static __device__ T twice(T v) { return v + v; }\n"
+                                "static __constant__ float table[2] = {1, 2};\n";
+  const std::string body = "__shared__ float s[32]; s[threadIdx.x] = half_of(C[threadIdx.x]); "
+                           "__syncthreads(); auto f = [](float v) { return twice(v); }; "
+                           "C[0] = f(s[5]) + table[threadIdx.x & 1];";
+  std::vector<std::string> texts{kernel(body, own_names)};
+  if (!compiler()->toolkit().empty()) texts.push_back(kernel(body, "#include <cuda_fp16.h>\n" + own_names));
+  for (const auto& text : texts) {
+    CAPTURE(text);
+    const auto hash = fresh(text, true);
+    CHECK(fresh(text, true) == hash);
+    CHECK(fresh(text, false) == hash);
+    // By a process whose headers are precompiled by now.
+    CHECK(sha256_hex(compile(text).cubin) == hash);
+    CHECK(sha256_hex(compile(text).cubin) == hash);
+  }
+  CHECK(fresh(kernel("C[0] = 1;"), true) != fresh(kernel("C[0] = 2;"), true));
 }
 
 TEST_SUITE("what CUDA kernels can have read") {

@@ -8,7 +8,8 @@
 using namespace mtmc;
 
 TEST_CASE("CudaBackend keeps every promise") {
-  const auto report = test::check_conformance([] { return CudaBackend{}; }, test::cuda_probe());
+  const auto report =
+      test::check_conformance([] { return CudaBackend{{.expendable_process = true}}; }, test::cuda_probe());
   REQUIRE_FALSE(report.checks.empty());
   if (const auto& first = report.checks.front(); first.outcome == test::ConformanceOutcome::failed) {
     MESSAGE("SKIPPED: ", first.message);

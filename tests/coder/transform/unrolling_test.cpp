@@ -110,6 +110,35 @@ TEST_CASE("variables declared before the loops get a copy each") {
   CHECK(worst_difference(task, {source}) == 0);
 }
 
+TEST_CASE("a loop that is all a directive holds stays one statement, and classes are not summed in lanes") {
+  const auto task = cpu_task("softmax");
+  const auto reason = [&](const std::string& body, const std::string& key) {
+    const auto draft =
+        draft_of(task,
+                 {languages::cpp,
+                  "//@ launch softmax(in, out, M, N)\n"
+                  "struct Pair { float a = 0; Pair& operator+=(float v) { a += v; return *this; } };\n"
+                  "void softmax(const float* in, float* out, int M, int N) {\n" +
+                      body + "}\n",
+                  {}},
+                 key);
+    CHECK(draft.failure == DraftFailure::declined);
+    return draft.message;
+  };
+  CHECK(reason("#pragma omp parallel\n{\n#pragma omp critical\nfor (int i = 0; i < M; ++i) out[i] = in[i * "
+               "N];\n}\n",
+               "unrolling|softmax/i")
+            .find("the i loop is what `#pragma omp critical` holds") != std::string::npos);
+  CHECK(
+      reason("#pragma omp taskloop\nfor (int i = 0; i < M; ++i) out[i] = in[i * N];\n", "unrolling|softmax/i")
+          .find("`#pragma omp taskloop`") != std::string::npos);
+  CHECK_FALSE(
+      reason("for (int i = 0; i < M; ++i) { Pair sum;\nfor (int j = 0; j < N; ++j) sum += in[i * N + j];\n"
+             "out[i] = sum.a; }\n",
+             "parallelization|softmax/i/j")
+          .empty());
+}
+
 TEST_CASE("copies are not jammed where an iteration needs another one's result") {
   const Draft draft = draft_of(recurrences(), "unrolling|sweep/y#2");
   if (draft.kernel) CHECK(worst_difference(recurrences(), {draft.kernel->source}) == 0);

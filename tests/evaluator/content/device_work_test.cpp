@@ -4,6 +4,7 @@
 #include <mtmc/evaluator/content/comparison.hpp>
 #include <mtmc/evaluator/content/device_work.hpp>
 #include <mtmc/evaluator/content/double_precision_content.hpp>
+#include <mtmc/evaluator/content/input_structure.hpp>
 #include <mtmc/evaluator/content/wrong_result.hpp>
 
 #include <doctest/doctest.h>
@@ -113,6 +114,29 @@ TEST_CASE_TEMPLATE("the judge's kernel makes the same elements as the host, of e
           CHECK(desk.work.found(changed).wrong == 1);
           CHECK(desk.work.found(changed).first_wrong == static_cast<std::uint64_t>(elements - 1));
         }
+}
+
+TEST_CASE_TEMPLATE("so of every structure", B, EmulatedDevice, CudaBackend) {
+  auto* backend = device<B>();
+  if (backend == nullptr) return;
+  Desk<B> desk(*backend);
+  for (const auto type : all_types)
+    for (int structure = 0; structure < static_cast<int>(detail::structure_count); ++structure)
+      for (const std::int64_t slice : {1, 17, 64}) {
+        CAPTURE(to_string(type));
+        CAPTURE(structure);
+        CAPTURE(slice);
+        for (const auto& range : {std::optional<ValueRange>{}, std::optional<ValueRange>({1, 100})}) {
+          const ContentRecipe recipe{type,  5000,     Distribution::structured, 0x123456789abcdefu, 3, range,
+                                     slice, structure};
+          std::vector<std::byte> wanted(recipe.bytes());
+          fill_values(wanted, recipe);
+          auto buffer = backend->allocate(recipe.bytes());
+          desk.work.write_values(buffer.handle(), recipe);
+          desk.work.run();
+          CHECK(desk.read(buffer, 0, recipe.bytes()) == wanted);
+        }
+      }
 }
 
 TEST_CASE_TEMPLATE("noise, bytes and masks are the host's, wherever they begin and end", B, EmulatedDevice,

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -47,6 +48,18 @@ void dots(const Call& call, int bits = 60, std::size_t first = 0, std::size_t sh
       total += static_cast<Sum>(rounded(static_cast<double>(x[(i * n + k + shift) % x.size()]), bits)) *
                static_cast<Sum>(rounded(static_cast<double>(w[k]), bits));
     y[i] = static_cast<Real>(total);
+  }
+}
+
+/// The same dot products, added up from term `shift` on.
+template <class Real> void rotated_dots(const Call& call, std::size_t shift) {
+  const auto x = call.buffer<const Real>("x");
+  const auto w = call.buffer<const Real>("w");
+  const auto y = call.buffer<Real>("y");
+  const auto n = w.size();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    y[i] = 0;
+    for (std::size_t k = 0; k < n; ++k) y[i] += x[i * n + (k + shift) % n] * w[(k + shift) % n];
   }
 }
 
@@ -187,6 +200,9 @@ TEST_CASE_TEMPLATE("the truth is used where the reference confirms it", B, fake:
   CHECK(answer.environment.at("truth") == "f64");
   // The same text as the reference, and yet its rounding errors show.
   CHECK(answer.sizes[1].largest_error > 0);
+  bench.options.defences.truth = false;
+  CHECK(bench.truth() == "own precision: switched off");
+  bench.options.defences.truth = true;
   bench.world->in_double = nullptr;
   const auto without = bench.judge([](const Call& call) { dots<float>(call); });
   CHECK(without.verdict == Verdict::correct);
@@ -275,6 +291,48 @@ TEST_CASE_TEMPLATE("a start kernel that is not the reference is not refused by t
   CHECK(off_by(-8e-5f).starts_with("own precision: the twin disagrees"));
 }
 
+TEST_CASE_TEMPLATE("where the truth is known, two bf16 terms for each factor of a sum are not f32", B,
+                   fake::Backend, fake::Gpu) {
+  for (const int terms : {96, 256}) {
+    CAPTURE(terms);
+    Bench<B> bench(terms);
+    const auto halves = bench.judge([](const Call& call) { dots<float>(call, 15); });
+    CHECK(halves.verdict == Verdict::low_precision);
+    CHECK(halves.environment.at("precision").find("two bf16 terms") != std::string::npos);
+    // Any order of sums is f32, and so is a more precise one.
+    for (const std::size_t shift : {7, 50})
+      CHECK(bench.judge([&](const Call& call) { rotated_dots<float>(call, shift); }).verdict ==
+            Verdict::correct);
+    CHECK(bench.judge([](const Call& call) { dots<float, double>(call); }).verdict == Verdict::correct);
+  }
+}
+
+TEST_CASE_TEMPLATE("where the reference hardly rounds, a mantissa without its last four bits is not f32", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench(0);
+  const auto scaled = []<class Real>(const Call& call, Real) {
+    const auto x = call.buffer<const Real>("x");
+    const auto y = call.buffer<Real>("y");
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[i] * static_cast<Real>(call.argument("factor").real);
+  };
+  bench.world->kernels["start"] = {[=](const Call& call) { scaled(call, 1.0f); }};
+  bench.world->kernels["twin"] = {[=](const Call& call) { scaled(call, 1.0); }};
+  const auto cut = bench.judge([=](const Call& call) {
+    scaled(call, 1.0f);
+    for (auto& value : call.buffer<float>("y"))
+      value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & ~0xfu);
+  });
+  CHECK(cut.verdict == Verdict::low_precision);
+  CHECK(cut.environment.at("precision") == "tells bf16 inputs, TF32 inputs, two bf16 terms, four bits fewer");
+  // Two units in the last place are what fast elementary functions are off by.
+  const auto near = bench.judge([=](const Call& call) {
+    scaled(call, 1.0f);
+    for (auto& value : call.buffer<float>("y"))
+      value = std::nextafter(std::nextafter(value, HUGE_VALF), HUGE_VALF);
+  });
+  CHECK(near.verdict == Verdict::correct);
+}
+
 TEST_CASE_TEMPLATE("at sizes too expensive for the truth, the reference's own errors are nobody's fault", B,
                    fake::Backend, fake::Gpu) {
   Bench<B> bench(48);
@@ -333,6 +391,27 @@ TEST_CASE_TEMPLATE("where the reference itself errs, better candidates are right
   // Five times the tolerance is no rounding error any more.
   bench.world->kernels["start"].body = off_by(8e-5);
   CHECK(bench.judge(off_by(8e-5)).environment.at("truth").starts_with("own precision"));
+}
+
+TEST_CASE_TEMPLATE("where the reference is off by as much as its results, they tell nothing", B,
+                   fake::Backend, fake::Gpu) {
+  Bench<B> bench(48);
+  bench.task.tolerance = 1e-3;
+  bench.task.sizes[1].symbols["M"] = 70;
+  // Rounding decides what is taken where inputs are large and many, as among scores of a softmax.
+  const auto off_by = [](float where_large, float elsewhere) {
+    return [=](const Call& call) {
+      dots<float, double>(call);
+      const auto x = call.buffer<float>("x");
+      const bool large = x.size() > 4000 &&
+                         std::any_of(x.begin(), x.end(), [](float value) { return std::fabs(value) > 40; });
+      for (auto& value : call.buffer<float>("y")) value *= 1 + (large ? where_large : elsewhere);
+    };
+  };
+  bench.world->kernels["start"].body = off_by(1.5f, 0);
+  CHECK(bench.judge(off_by(-4, 0)).verdict == Verdict::correct);
+  CHECK(bench.judge(off_by(std::numeric_limits<float>::infinity(), 0)).verdict == Verdict::wrong_result);
+  CHECK(bench.judge(off_by(0, 0.1f)).verdict == Verdict::wrong_result);
 }
 
 TEST_CASE_TEMPLATE("arithmetic in a lower precision is called so, mistakes are not", B, fake::Backend,
@@ -430,6 +509,43 @@ void finish(const float* t, float* y, int M, int N) {
   wrong.source.replace(wrong.source.find("top = std::fmaxf(top, x[i * N + j])"), 35, "top = x[i * N]");
   wrong.source.replace(wrong.source.find("sum += y"), 8, "sum = y");
   CHECK(judge(wrong).verdict == Verdict::wrong_result);
+}
+
+TEST_CASE("on the processor: an angle that f32 rounds more the farther it is turned is better in f64") {
+  Task task;
+  task.name = "rotation";
+  task.kernel = {languages::cpp,
+                 "#include <cmath>\n"
+                 "//@ launch rotate(x, y, T, D)\n"
+                 "void rotate(const float* x, float* y, int T, int D) {\n"
+                 "  for (int t = 0; t < T; ++t)\n"
+                 "    for (int d = 0; d < D; ++d) {\n"
+                 "      const float angle = t * powf(10000.0f, -(float)d / D);\n"
+                 "      y[t * D + d] = x[t * D + d] * cosf(angle) - sinf(angle);\n"
+                 "    }\n"
+                 "}\n",
+                 {}};
+  task.arguments = {{.name = "x", .role = ArgumentRole::input, .shape = {"T", "D"}},
+                    {.name = "y", .role = ArgumentRole::output, .shape = {"T", "D"}},
+                    {.name = "T", .role = ArgumentRole::scalar, .type = DataType::i32},
+                    {.name = "D", .role = ArgumentRole::scalar, .type = DataType::i32}};
+  // Sizes that are drawn have up to 528 times, those that the twin is confirmed at few.
+  task.sizes = {{.symbols = {{"T", 512}, {"D", 256}}},
+                {.symbols = {{"T", 19}, {"D", 13}}, .weight = 0},
+                {.symbols = {{"T", 1}, {"D", 1}}, .weight = 0}};
+  KernelEvaluator<CpuBackend> evaluator(CpuBackend{}, {.explore_seconds = 0.01, .explore_pairs = 1});
+  auto wide = task.kernel;
+  wide.source.replace(wide.source.find("const float angle"), 17, "const double angle");
+  wide.source.replace(wide.source.find("powf(10000.0f, -(float)d"), 24, "pow(10000.0, -(double)d");
+  wide.source.replace(wide.source.find("cosf"), 4, "cos");
+  wide.source.replace(wide.source.find("sinf"), 4, "sin");
+  for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    wide.source += "// once more\n";
+    const auto answer = evaluator.evaluate({task, wide, std::nullopt, Purpose::explore, {}}, {});
+    CHECK(answer.verdict == Verdict::correct);
+    CHECK(answer.environment.at("truth") == "f64");
+  }
 }
 
 TEST_CASE("on the processor: a kernel that looks at the bits of its numbers keeps its own precision") {

@@ -75,6 +75,82 @@ TEST_CASE("the distributions look as documented") {
   }
 }
 
+TEST_CASE("magnitudes are spread evenly over their powers of two") {
+  const auto values = filled<float>(40000, DataType::f32, Distribution::magnitudes);
+  int small = 0;
+  int large = 0;
+  for (const float value : values) {
+    REQUIRE(std::isfinite(value));
+    CHECK(std::abs(value) <= 3 * 0x1p24f);
+    small += std::abs(value) < 0x1p-12f ? 1 : 0;
+    large += std::abs(value) > 0x1p12f ? 1 : 0;
+  }
+  // A quarter each, were the bell a point.
+  CHECK(small > 9000);
+  CHECK(large > 7000);
+}
+
+TEST_CASE("slices near zero and far from it are of every kind that they are said to be of") {
+  constexpr std::size_t length = 64;
+  constexpr std::size_t count = 3000;
+  struct Kinds {
+    int zero = 0, repeated = 0, copies = 0, almost = 0, ascending = 0, signed_zeros = 0, pairs = 0, late = 0;
+    int far = 0, wide = 0, steep = 0, early = 0, rectified = 0, pixels = 0;
+  };
+  const auto kinds_of = [&](Distribution distribution) {
+    const auto all = filled<float>(length * count, DataType::f32, distribution);
+    Kinds kinds;
+    for (std::size_t slice = 1; slice < count; ++slice) {
+      const auto* const x = all.data() + slice * length;
+      const auto* const before = x - length;
+      const std::vector<float> values(x, x + length);
+      const auto equal = [&](float value) { return value == 0; };
+      const bool zero = std::all_of(values.begin(), values.end(), equal);
+      const auto same =
+          std::count_if(values.begin(), values.end(), [&](float value) { return value == x[0]; });
+      int unlike = 0;
+      int neighbours = 0;
+      int negative_zeros = 0;
+      for (std::size_t i = 0; i < length; ++i) {
+        unlike += x[i] != before[i] ? 1 : 0;
+        neighbours += i % 2 == 1 && x[i] == x[i - 1] ? 1 : 0;
+        negative_zeros += x[i] == 0 && std::signbit(x[i]) ? 1 : 0;
+      }
+      const auto moments = moments_of(values);
+      kinds.zero += zero ? 1 : 0;
+      kinds.repeated += !zero && same == length ? 1 : 0;
+      kinds.copies += !zero && same < 20 && unlike == 0 ? 1 : 0;
+      kinds.almost += !zero && unlike == 1 ? 1 : 0;
+      const bool ascends = same < 3 && std::is_sorted(values.begin(), values.end());
+      kinds.ascending += ascends && x[1] - x[0] < 0.1f ? 1 : 0;
+      kinds.steep += ascends && x[1] - x[0] == 1 ? 1 : 0;
+      kinds.signed_zeros += negative_zeros > 5 ? 1 : 0;
+      kinds.pairs += !zero && same < 20 && neighbours == length / 2 ? 1 : 0;
+      kinds.late += !zero && std::all_of(values.begin(), values.end() - length / 16, equal) ? 1 : 0;
+      kinds.early += !zero && std::all_of(values.begin() + length / 2, values.end(), equal) ? 1 : 0;
+      const bool negative = std::any_of(values.begin(), values.end(), [](float value) { return value < 0; });
+      const bool whole =
+          std::all_of(values.begin(), values.end(), [](float value) { return value == std::round(value); });
+      const auto zeros = std::count_if(values.begin(), values.end(), equal);
+      kinds.rectified += !negative && zeros > 16 && zeros < 50 ? 1 : 0;
+      kinds.pixels += whole && !negative && moments.mean > 90 && moments.mean < 170 ? 1 : 0;
+      kinds.far += std::abs(moments.mean) > 50 ? 1 : 0;
+      kinds.wide += std::abs(moments.mean) < 50 && moments.deviation > 40 ? 1 : 0;
+    }
+    return kinds;
+  };
+  const auto near = kinds_of(Distribution::slices);
+  for (const int kind : {near.zero, near.repeated, near.copies, near.almost, near.ascending,
+                         near.signed_zeros, near.pairs, near.late})
+    CHECK(kind > 50);
+  CHECK(near.far == 0);
+  CHECK(near.wide == 0);
+  const auto far = kinds_of(Distribution::far_slices);
+  for (const int kind : {far.repeated, far.copies, far.almost, far.far, far.wide, far.steep})
+    CHECK(kind > 50);
+  CHECK(far.zero == 0);
+}
+
 TEST_CASE("content depends on key, stream and place alone") {
   for (const auto distribution : all_distributions) {
     const auto once = filled<float>(1000, DataType::f32, distribution);
@@ -101,7 +177,7 @@ TEST_CASE("f32 and f64 contents use the whole mantissa, so that lower precision 
 TEST_CASE("16-bit contents are finite in every distribution") {
   for (const auto distribution : all_distributions) {
     for (const auto bits : filled<std::uint16_t>(many, DataType::f16, distribution))
-      REQUIRE(std::abs(half_to_float(bits)) <= 100.0f);
+      REQUIRE(std::abs(half_to_float(bits)) <= 255.0f);
     for (const auto bits : filled<std::uint16_t>(many, DataType::bf16, distribution))
       REQUIRE(std::isfinite(bfloat16_to_float(bits)));
   }

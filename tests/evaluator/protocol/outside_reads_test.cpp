@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -128,14 +129,16 @@ TEST_CASE_TEMPLATE("a candidate that reads outside is told so, whatever gave it 
                    fake::Gpu) {
   Bench<B> bench;
   SUBCASE("a wrong result") {
-    const auto answer = bench.judge([](const Call& call) { twice(call, behind); });
+    const auto answer = bench.judge([](const Call& call) {
+      twice(call, [](const float* x, std::size_t n) { return 100 * behind(x, n); });
+    });
     CHECK(answer.verdict == Verdict::wrong_result);
     contains(answer.diagnostics.front().message, "The kernel reads beyond argument x");
     contains(answer.diagnostics.front().remedy, "read only elements inside the shape");
   }
   SUBCASE("a difference between two runs") {
     const auto answer = bench.judge([](const Call& call) {
-      twice(call, [](const float* x, std::size_t n) { return 1e-7f * behind(x, n); });
+      twice(call, [](const float* x, std::size_t n) { return 4e-6f * std::abs(x[0]) * behind(x, n); });
     });
     CHECK(answer.verdict == Verdict::out_of_bounds);
     CHECK(answer.rule == refusal_rule::red_zones);

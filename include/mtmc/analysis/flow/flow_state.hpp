@@ -144,8 +144,13 @@ protected:
     return *unknown_;
   }
 
-  /// The type without `const`, `static`, pointers and attributes.
+  /// The type without `const`, `static`, pointers and attributes; of a container what it holds.
   [[nodiscard]] static std::string element_type(std::string_view type) {
+    for (const std::string_view container : {"vector<", "array<", "span<", "unique_ptr<", "valarray<"})
+      if (const auto at = type.find(container); at != std::string_view::npos) {
+        const auto held = type.substr(at + container.size());
+        return element_type(held.substr(0, held.find_first_of(",>[")));
+      }
     std::string result;
     for (std::size_t i = 0; i < type.size();) {
       if (!is_name_start(type[i])) {

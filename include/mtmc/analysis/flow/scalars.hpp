@@ -1,6 +1,8 @@
 #pragma once
 
+#include <mtmc/analysis/flow/type_facts.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -118,7 +120,10 @@ using VariableUses = std::vector<const ScalarUse*>;
   const ReductionOperation operation = uses.front()->update;
   const bool updates =
       std::all_of(uses.begin(), uses.end(), [&](const ScalarUse* use) { return use->update == operation; });
-  if (updates && operation != ReductionOperation::none && !variable.pointer)
+  // What `+=` means of a class is the class's affair.
+  const auto type = type_facts(variable.type);
+  const bool number = type.floating || type.integer || has_word(variable.type, "auto");
+  if (updates && operation != ReductionOperation::none && !variable.pointer && number)
     return {ScalarRole::reduction, operation};
   if (is_induction(loop, uses)) return {ScalarRole::induction, ReductionOperation::none};
   return {ScalarRole::carried, ReductionOperation::none};

@@ -38,32 +38,16 @@ inline constexpr auto plain_functions =
                                      "__memcpy_chk",   "__memset_chk",  "__memmove_chk",
                                      "__fpclassify",   "__fpclassifyf", "__signbit",
                                      "__signbitf",     "__isnan",       "__isinf",
-                                     "__finite",       "fegetround",    "fesetround",
-                                     "feclearexcept",  "fetestexcept"});
+                                     "__finite",       "fegetround"});
 
-/// The OpenMP run time as a kernel may use it; not its clocks, and not what it does on other devices.
-inline constexpr auto openmp_functions = std::to_array<std::string_view>({"omp_get_thread_num",
-                                                                          "omp_get_num_threads",
-                                                                          "omp_get_max_threads",
-                                                                          "omp_get_num_procs",
-                                                                          "omp_in_parallel",
-                                                                          "omp_set_num_threads",
-                                                                          "omp_get_level",
-                                                                          "omp_get_team_size",
-                                                                          "omp_get_ancestor_thread_num",
-                                                                          "omp_get_active_level",
-                                                                          "omp_get_dynamic",
-                                                                          "omp_set_dynamic",
-                                                                          "omp_get_nested",
-                                                                          "omp_get_max_active_levels",
-                                                                          "omp_set_max_active_levels",
-                                                                          "omp_get_thread_limit",
-                                                                          "omp_init_lock",
-                                                                          "omp_destroy_lock",
-                                                                          "omp_set_lock",
-                                                                          "omp_unset_lock",
-                                                                          "omp_test_lock",
-                                                                          "omp_get_cancellation"});
+/// The OpenMP run time as a kernel may use it; not its clocks, not what it does on other devices, and not
+/// settings, which outlive a call: a `num_threads` clause says the same of one region.
+inline constexpr auto openmp_functions = std::to_array<std::string_view>(
+    {"omp_get_thread_num", "omp_get_num_threads", "omp_get_max_threads", "omp_get_num_procs",
+     "omp_in_parallel", "omp_get_level", "omp_get_team_size", "omp_get_ancestor_thread_num",
+     "omp_get_active_level", "omp_get_dynamic", "omp_get_nested", "omp_get_max_active_levels",
+     "omp_get_thread_limit", "omp_init_lock", "omp_destroy_lock", "omp_set_lock", "omp_unset_lock",
+     "omp_test_lock", "omp_get_cancellation"});
 
 /// What GCC calls for OpenMP.
 inline constexpr auto gcc_openmp_calls =

@@ -14,14 +14,15 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// Instructions that tell the time, random numbers or where the kernel runs, and those that keep or read what
-/// no call of a kernel may hand to the next: segment bases, protection keys, the processor's state as a
-/// whole.
+/// no call of a kernel may hand to the next: segment bases, protection keys, the control word of arithmetic,
+/// the processor's state as a whole.
 inline constexpr auto forbidden_instructions = std::to_array<std::string_view>(
     {"rdtsc",    "rdtscp",   "rdpmc",    "rdpru",    "rdrand",    "rdseed",    "rdpid",     "tpause",
      "umwait",   "umonitor", "monitorx", "mwaitx",   "monitor",   "mwait",     "cpuid",     "xgetbv",
      "rdfsbase", "rdgsbase", "wrfsbase", "wrgsbase", "swapgs",    "rdpkru",    "wrpkru",    "xbegin",
      "xtest",    "fxsave",   "fxsave64", "fxrstor",  "fxrstor64", "fnsave",    "fsave",     "frstor",
-     "fnstenv",  "fldenv",   "syscall",  "sysenter", "int",       "ldtilecfg", "sttilecfg", "svc"});
+     "fnstenv",  "fldenv",   "syscall",  "sysenter", "int",       "ldtilecfg", "sttilecfg", "svc",
+     "ldmxcsr",  "stmxcsr",  "vldmxcsr", "vstmxcsr"});
 
 /// Whether an `mrs` of 64-bit Arm reads what belongs to the thread and its arithmetic.
 [[nodiscard]] inline bool reads_own_register(std::string_view operands) {

@@ -84,6 +84,8 @@ public:
 
   /// The kernel with every `float` made a `double` (backend/double_precision.hpp), or nothing.
   [[nodiscard]] std::optional<Kernel> in_double_precision(const Kernel& kernel) const;
+  /// The kernel with a way out behind each outermost loop (`DividesKernels`).
+  [[nodiscard]] std::optional<DividedKernel> divided(const Kernel& kernel) const;
 
   /// Compiles a kernel for the launches of `options.plan`. The same text with the same launches gives the
   /// same program as long as somebody holds it, and is not compiled again while it is among the last
@@ -91,6 +93,10 @@ public:
   /// (`mtmc.backend.001`) if the compiler fails for correct programs too.
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop);
+
+  /// SHA-256 of the shared object that a program's runners load. A file with other bytes is not loaded: the
+  /// next run that starts a runner throws `Error` (`mtmc.backend.003`).
+  [[nodiscard]] static std::string binary_hash(const Program& program) { return program.binary_hash(); }
 
   /// Around each buffer a runner has a page of this many bytes that nothing can touch.
   [[nodiscard]] std::size_t guard_page_bytes() const;
@@ -117,6 +123,10 @@ public:
   /// `Error` with `mtmc.backend.002` if a buffer of the plan is not bound, with `mtmc.backend.003` if no
   /// process can be started.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline);
+
+  /// Runs of a program take place in one process each; from `keep` on those of one plan in the same, until it
+  /// is taken back.
+  void keep_state(Program& program, bool keep);
 
   /// Calls the launches of all plans of a group, back to back, and measures the seconds from just before the
   /// runner learns of it until its answer is there, `call_overhead` included. With `cold` the bound parts of
@@ -180,7 +190,7 @@ private:
   enum class Memory { cached, uncached, evicted };
 
   static constexpr int anywhere = -1;
-  // For starting a runner, which runs the candidate's global constructors, and mapping buffers.
+  // For starting a runner, mapping buffers, and forking a caller.
   static constexpr std::chrono::seconds preparation_patience{10};
 
   /// A hold on the gate. Throws `Error` (`mtmc.backend.005`) if the lock across processes could not be taken.

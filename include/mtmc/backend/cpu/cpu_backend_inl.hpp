@@ -15,6 +15,7 @@
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/text_screen.hpp>
+#include <mtmc/backend/divided_kernel.hpp>
 #include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/compiled.hpp>
@@ -54,6 +55,10 @@ MTMC_INLINE CpuBackend CpuBackend::from_json(const nlohmann::json& options) {
 MTMC_INLINE std::vector<Diagnostic> CpuBackend::screen(const Kernel& kernel) const {
   if (!state_->options.defences.text_screen) return {};
   return detail::screen_text(normalize_text(kernel.source), state_->options.allowed_headers);
+}
+
+MTMC_INLINE std::optional<DividedKernel> CpuBackend::divided(const Kernel& kernel) const {
+  return detail::divided_kernel(kernel);
 }
 
 MTMC_INLINE std::optional<Kernel> CpuBackend::in_double_precision(const Kernel& kernel) const {
@@ -112,6 +117,11 @@ MTMC_INLINE RunStatus CpuBackend::run(Program& program, const LaunchPlan& plan, 
   const std::scoped_lock lock(program.mutex_);
   double seconds = 0;
   return execute(program, {&plan, 1}, Memory::uncached, anywhere, detail::put_off(deadline, begin), seconds);
+}
+
+MTMC_INLINE void CpuBackend::keep_state(Program& program, bool keep) {
+  const std::scoped_lock lock(program.mutex_);
+  program.keeps_state_ = keep;
 }
 
 MTMC_INLINE TimedRun CpuBackend::time(Program& program, std::span<const LaunchPlan> group, bool cold,
@@ -271,13 +281,14 @@ MTMC_INLINE RunStatus CpuBackend::execute(Program& program, std::span<const Laun
     state_->isolation = detail::describe_isolation(
         setup, program.runner_->alone() ? std::string{} : program.runner_->why_not_alone());
   }
-  if (auto status = program.prepare(group, begin + preparation_patience); !status.finished()) return status;
+  if (auto status = program.prepare(group, processor, begin + preparation_patience); !status.finished())
+    return status;
   // Only now, so that a candidate that got to run while it was prepared would find nothing to work on.
   std::vector<std::shared_ptr<const detail::SharedMemory>> buffers;
   for (const auto& [handle, buffer] : group.buffers) buffers.push_back(buffer);
   detail::settle_all(buffers, memory == Memory::cached);
   if (memory == Memory::evicted) state_->evictor.evict(detail::merged(std::move(group.ranges)));
-  return program.go(group, processor, detail::put_off(deadline, begin), seconds);
+  return program.go(group, detail::put_off(deadline, begin), seconds);
 }
 
 MTMC_INLINE std::shared_ptr<CpuBackend::Program> CpuBackend::compile_own(std::string_view text,

@@ -29,6 +29,8 @@ struct CompiledObject {
   TemporaryFolder folder;
   /// In the order of the plan's launches; the position is the trampoline's number.
   std::vector<LaunchSignature> signatures;
+  /// SHA-256 of the file's content as the compiler left it, in hexadecimal digits.
+  std::string hash;
 
   [[nodiscard]] std::string path() const { return folder.path() + "/program.so"; }
 };
@@ -62,14 +64,18 @@ void bind_buffer(const LaunchArgument& argument, const BufferRegistry& registry,
 
 namespace mtmc::inline MTMC_ABI {
 
-/// A compiled kernel. Runs in a runner process of its own, which is started with the first run, keeps its
-/// state between runs, and is given up when a run ends `timed_out` or `faulted`; should the program be run
-/// again, a fresh one is started. May be used from several threads, one call at a time goes through.
+/// A compiled kernel. A runner process of its own, started with the first run, loads it; every run and every
+/// timed group is made by a fresh fork of that process, so that no state outlives it. The runner is given up
+/// when a run ends `timed_out` or `faulted`; should the program be run again, a fresh one is started. May be
+/// used from several threads, one call at a time goes through.
 class CpuProgram {
 public:
   /// Made by `CpuBackend::compile`. `backend` is kept as long as the program.
   CpuProgram(std::shared_ptr<const detail::CompiledObject> object, std::shared_ptr<const void> backend)
       : backend_(std::move(backend)), object_(std::move(object)) {}
+
+  /// SHA-256 of the shared object that runners load, in 64 lower-case hexadecimal digits.
+  [[nodiscard]] const std::string& binary_hash() const noexcept { return object_->hash; }
 
   /// Ends the runner, if there is one. The next run starts a fresh one, with nothing left of earlier runs.
   void retire();
@@ -84,17 +90,19 @@ private:
   /// possible.
   void restore_settings();
 
+  /// Throws `Error` (`mtmc.backend.003`) if the object on disk is no longer what the compiler left there.
+  void check_object() const;
+
   // Starts a runner and has it load the program.
   [[nodiscard]] RunStatus start(const detail::RunnerSetup& setup, Deadline deadline);
 
-  // Gets the runner ready for `group`.
-  [[nodiscard]] RunStatus prepare(const detail::BoundGroup& group, Deadline deadline);
+  // Gets a caller ready for `group`, on that processor if it has no threads; negative = on any.
+  [[nodiscard]] RunStatus prepare(const detail::BoundGroup& group, int processor, Deadline deadline);
 
   /// What the answer of a program means that did not take a value.
   [[nodiscard]] static RunStatus misfit(const detail::BoundGroup& group, const detail::RunnerReply& prepared);
 
-  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, int processor, Deadline deadline,
-                             double& seconds);
+  [[nodiscard]] RunStatus go(const detail::BoundGroup& group, Deadline deadline, double& seconds);
 
   [[nodiscard]] RunStatus give_up(RunStatus status);
 
@@ -103,6 +111,9 @@ private:
   std::shared_ptr<const detail::CompiledObject> object_;
   std::mutex mutex_;
   std::unique_ptr<detail::Runner> runner_;
+  /// Whether a caller is used again for the calls that it was made for.
+  bool keeps_state_ = false;
+  std::vector<detail::RunnerLaunch> prepared_;
 };
 
 } // namespace mtmc

@@ -8,6 +8,8 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -43,7 +46,8 @@ MTMC_INLINE void bind_buffer(const LaunchArgument& argument, const BufferRegistr
   if (place.offset < 0 || place.bytes < 0 || static_cast<std::uint64_t>(place.offset) > size ||
       static_cast<std::uint64_t>(place.bytes) > size - static_cast<std::uint64_t>(place.offset))
     return refuse("is bound to bytes beyond its buffer");
-  bound = {runner_protocol::argument_buffer, place.handle, static_cast<std::uint64_t>(place.offset)};
+  bound = {argument.zeroed ? runner_protocol::argument_zeroed : runner_protocol::argument_buffer,
+           place.handle, static_cast<std::uint64_t>(place.offset), static_cast<std::uint64_t>(place.bytes)};
   group.ranges.push_back(memory->content().subspan(static_cast<std::size_t>(place.offset),
                                                    static_cast<std::size_t>(place.bytes)));
   group.buffers.emplace(place.handle, std::move(memory));
@@ -53,16 +57,17 @@ MTMC_INLINE std::optional<std::string> bind_plans(std::span<const LaunchPlan> pl
                                                   const std::vector<LaunchSignature>& signatures,
                                                   const BufferRegistry& registry, BoundGroup& group) {
   for (const auto& plan : plans) {
-    if (plan.launches.size() != signatures.size())
-      return "the plan has another number of launches than the program was compiled for";
-    for (std::size_t i = 0; i < signatures.size(); ++i) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
       const auto& launch = plan.launches[i];
-      if (!signatures[i].same_call(signature_of(launch)))
+      const auto place = place_of_call(launch, signatures, next);
+      if (place == signatures.size())
         return "launch " + std::to_string(i + 1) + " of the plan (" + launch.entry +
                ") has other arguments than the program was compiled for";
+      next = place + 1;
       RunnerLaunch& translated = group.launches.emplace_back();
       group.sources.push_back(&launch);
-      translated.trampoline = i;
+      translated.trampoline = place;
       for (const auto& argument : launch.arguments) {
         auto& bound = translated.arguments.emplace_back();
         if (argument.kind == LaunchArgument::Kind::buffer)
@@ -108,7 +113,22 @@ MTMC_INLINE void CpuProgram::restore_settings() {
   if (runner_ != nullptr && !runner_->restore_settings()) runner_.reset();
 }
 
+MTMC_INLINE void CpuProgram::check_object() const {
+  std::string reason;
+  try {
+    if (sha256_hex(read_file(object_->path())) == object_->hash) return;
+    reason = "it has other bytes";
+  } catch (const std::system_error& error) {
+    reason = error.what();
+  }
+  throw Error(error_id::backend_runner,
+              "the compiled kernel in " + object_->path() + " is not what the compiler left there: " + reason,
+              "Keep other programs out of the folder for temporary files, or name another one")
+      .about("CpuBackendOptions::temporary_folder");
+}
+
 MTMC_INLINE RunStatus CpuProgram::start(const detail::RunnerSetup& setup, Deadline deadline) {
+  check_object();
   runner_ = std::make_unique<detail::Runner>(setup);
   const auto loaded = runner_->load(object_->path(), object_->signatures.size(), deadline);
   if (!loaded.status.finished()) return give_up(loaded.status);
@@ -117,15 +137,12 @@ MTMC_INLINE RunStatus CpuProgram::start(const detail::RunnerSetup& setup, Deadli
   return detail::launch_failed("the compiled kernel cannot be loaded: " + loaded.text);
 }
 
-MTMC_INLINE RunStatus CpuProgram::prepare(const detail::BoundGroup& group, Deadline deadline) {
+MTMC_INLINE RunStatus CpuProgram::prepare(const detail::BoundGroup& group, int processor, Deadline deadline) {
+  if (keeps_state_ && runner_->has_caller() && prepared_ == group.launches) return {};
   const auto mapped = runner_->map(group.buffers, deadline);
   if (!mapped.status.finished()) return give_up(mapped.status);
   if (!mapped.accepted) {
-    // Whoever's code has run there may have done anything to that process, and lie about it.
-    const bool is_fault = runner_->called();
     runner_.reset();
-    if (is_fault)
-      return {RunOutcome::faulted, "the kernel left its process in a state in which no buffer can be mapped"};
     throw Error(error_id::backend_memory,
                 "a buffer cannot be mapped into the runner: " +
                     std::string(std::strerror(static_cast<int>(mapped.first))),
@@ -133,8 +150,11 @@ MTMC_INLINE RunStatus CpuProgram::prepare(const detail::BoundGroup& group, Deadl
   }
   const auto prepared = runner_->prepare(group.launches, deadline);
   if (!prepared.status.finished()) return give_up(prepared.status);
-  if (prepared.accepted) return {};
-  return detail::launch_failed("the runner cannot make it: " + prepared.text);
+  if (!prepared.accepted) return detail::launch_failed("the runner cannot make it: " + prepared.text);
+  prepared_ = group.launches;
+  runner_->keep_to(processor);
+  const auto begun = runner_->begin(deadline);
+  return begun.status.finished() ? begun.status : give_up(begun.status);
 }
 
 MTMC_INLINE RunStatus CpuProgram::misfit(const detail::BoundGroup& group,
@@ -150,10 +170,8 @@ MTMC_INLINE RunStatus CpuProgram::misfit(const detail::BoundGroup& group,
                                ") does not fit the type of its parameter in `" + launch.entry + '`');
 }
 
-MTMC_INLINE RunStatus CpuProgram::go(const detail::BoundGroup& group, int processor, Deadline deadline,
-                                     double& seconds) {
-  runner_->keep_to(processor);
-  const auto reply = runner_->go(deadline, seconds);
+MTMC_INLINE RunStatus CpuProgram::go(const detail::BoundGroup& group, Deadline deadline, double& seconds) {
+  const auto reply = runner_->go(deadline, seconds, keeps_state_);
   if (!reply.status.finished()) return give_up(reply.status);
   return reply.accepted ? reply.status : misfit(group, reply);
 }

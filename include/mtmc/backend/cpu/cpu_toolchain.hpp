@@ -113,13 +113,18 @@ private:
 
   [[nodiscard]] std::vector<std::string> code_flags() const;
 
+  /// Keeps the folder's name, another one for every compilation, out of what debuggers are told, so that the
+  /// same text gives the same bytes with -g, too.
+  [[nodiscard]] std::string anonymous_folder(const std::string& folder) const;
+
   /// `first`, with the flags of the host behind it, so that it has the last word, and then `last`.
   [[nodiscard]] std::vector<std::string> with_flags(const std::vector<std::string>& first,
                                                     const std::vector<std::string>& last) const;
 
-  [[nodiscard]] std::vector<std::string> preprocessing() const;
+  [[nodiscard]] std::vector<std::string> preprocessing(const std::string& folder) const;
 
-  [[nodiscard]] std::vector<std::string> arguments(bool fenced, const OwnFunctions& own) const;
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& folder, bool fenced,
+                                                   const OwnFunctions& own) const;
 
   /// What a text is told that wants more than a compilation may have; nothing if that was not its trouble.
   [[nodiscard]] static std::optional<Diagnostic> exhausted(const ProcessResult& answer,

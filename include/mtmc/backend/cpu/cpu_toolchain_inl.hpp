@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,12 +104,12 @@ MTMC_INLINE Compilation CpuToolchain::compile(const Kernel& kernel, std::vector<
                         folder.path(), [this](const std::string& file) { return files_->is_header(file); });
   result.diagnostics = report.diagnostics(max_diagnostics);
   if (answer.succeeded()) {
-    const auto path = folder.path() + "/program.so";
-    if (const auto file = read_elf(read_file(path)))
+    const auto binary = read_file(folder.path() + "/program.so");
+    if (const auto file = read_elf(binary))
       result.resources["code_bytes"] = static_cast<double>(file->code_bytes);
     remove_traces(folder.path());
-    result.object =
-        std::make_shared<const CompiledObject>(CompiledObject{std::move(folder), std::move(signatures)});
+    result.object = std::make_shared<const CompiledObject>(
+        CompiledObject{std::move(folder), std::move(signatures), sha256_hex(binary)});
     return result;
   }
   explain(answer, limits, folder.path(), result.diagnostics);
@@ -161,12 +162,12 @@ MTMC_INLINE CpuToolchain::Built CpuToolchain::build(const std::string& folder, C
   write_source(folder + "/program.map", exported_symbols);
   std::optional<FileFence> fence;
   if (fenced) limits.fence = &fence.emplace(files_->openable(folder));
-  Built built{compiler_.run(preprocessing(), folder, limits), {}};
+  Built built{compiler_.run(preprocessing(folder), folder, limits), {}};
   built.said = built.answer.error;
   if (built.cut_short()) return built;
   built.refused = screen_preprocessed(folder);
   if (!built.answer.succeeded() || !built.refused.empty()) return built;
-  built.answer = compiler_.run(arguments(fenced, own), folder, limits);
+  built.answer = compiler_.run(arguments(folder, fenced, own), folder, limits);
   built.said += built.answer.error;
   if (built.answer.succeeded()) built.refused = screen_compiled(folder, own);
   return built;
@@ -238,6 +239,14 @@ MTMC_INLINE std::vector<std::string> CpuToolchain::code_flags() const {
   return flags;
 }
 
+MTMC_INLINE std::string CpuToolchain::anonymous_folder(const std::string& folder) const {
+  // Clang would write the other flag itself, the folder's name with it, where it notes its command line.
+  if (compiler_.is_clang()) return "-ffile-compilation-dir=.";
+  std::error_code ignored;
+  const auto real = std::filesystem::canonical(folder, ignored).string();
+  return "-ffile-prefix-map=" + (real.empty() ? folder : real) + "=.";
+}
+
 MTMC_INLINE std::vector<std::string> CpuToolchain::with_flags(const std::vector<std::string>& first,
                                                               const std::vector<std::string>& last) const {
   auto arguments = compiler_.remark_flags();
@@ -247,14 +256,17 @@ MTMC_INLINE std::vector<std::string> CpuToolchain::with_flags(const std::vector<
   return arguments;
 }
 
-MTMC_INLINE std::vector<std::string> CpuToolchain::preprocessing() const {
-  return with_flags({}, {"-E", "-MD", "-MF", "program.d", "-o", "program.ii", "program.cpp"});
+MTMC_INLINE std::vector<std::string> CpuToolchain::preprocessing(const std::string& folder) const {
+  return with_flags({anonymous_folder(folder)},
+                    {"-E", "-MD", "-MF", "program.d", "-o", "program.ii", "program.cpp"});
 }
 
-MTMC_INLINE std::vector<std::string> CpuToolchain::arguments(bool fenced, const OwnFunctions& own) const {
+MTMC_INLINE std::vector<std::string> CpuToolchain::arguments(const std::string& folder, bool fenced,
+                                                             const OwnFunctions& own) const {
   auto first = own.flags();
-  first.insert(first.end(), {"-shared", "-fvisibility=hidden", "-Wl,--version-script=program.map",
-                             "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro", "-nostdinc", "-save-temps"});
+  first.insert(first.end(), {anonymous_folder(folder), "-shared", "-fvisibility=hidden",
+                             "-Wl,--version-script=program.map", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro",
+                             "-nostdinc", "-save-temps"});
   if (compiler_.is_clang()) first.emplace_back("-nostdinc++");
   // Without a fence the assembler says what it has read, which Clang's own one cannot.
   if (!fenced) first.emplace_back("-Wa,--MD,assembled.d");

@@ -1,5 +1,5 @@
 #pragma once
-/// The judge's side of a runner: the process in which one program's code runs.
+/// The judge's side of a runner: the process that loads one program and is forked for each of its calls.
 
 #include <mtmc/backend/cpu/process_settings.hpp>
 #include <mtmc/backend/cpu/runner_protocol.hpp>
@@ -54,11 +54,16 @@ struct RunnerArgument {
   std::uint64_t kind = runner_protocol::argument_value;
   std::uint64_t value = 0;
   std::uint64_t offset = 0;
+  std::uint64_t bytes = 0; ///< of a buffer that is filled with zeros
+
+  friend bool operator==(const RunnerArgument&, const RunnerArgument&) = default;
 };
 /// One call of one trampoline.
 struct RunnerLaunch {
   std::uint64_t trampoline = 0;
   std::vector<RunnerArgument> arguments;
+
+  friend bool operator==(const RunnerLaunch&, const RunnerLaunch&) = default;
 };
 
 /// What a runner answered, or how it failed to.
@@ -71,9 +76,12 @@ struct RunnerReply {
   std::string text{};
 };
 
-/// A live runner. Its process group is stopped (SIGSTOP) whenever no command is in flight: a candidate's code
-/// runs only while the judge waits for it, so threads it leaves behind can neither prepare the next call nor
-/// finish the last one late, nor disturb the timing of another program. One thread at a time.
+/// A live runner. It loads a program and runs none of it: every call, or group of calls timed together, is
+/// made by a fresh fork, the caller, which is killed as soon as it has answered. So nothing that a call
+/// leaves behind in its process, wherever that may be, is met by another one. Both process groups, the
+/// runner's and the caller's, are stopped (SIGSTOP) whenever no command to them is in flight: a candidate's
+/// code runs only while the judge waits for it, so threads it leaves behind cannot finish a call late. One
+/// thread at a time.
 class Runner {
 public:
   using Clock = std::chrono::steady_clock;
@@ -100,24 +108,30 @@ public:
   /// Loads the program, a shared object with that many trampolines.
   [[nodiscard]] RunnerReply load(const std::string& path, std::size_t trampolines, Deadline deadline);
 
-  /// Says which calls the next `go` makes.
+  /// Says which calls the next callers make.
   [[nodiscard]] RunnerReply prepare(std::span<const RunnerLaunch> launches, Deadline deadline);
-
-  /// Whether code of the program has run.
-  [[nodiscard]] bool called() const noexcept { return called_; }
 
   /// Has the calls of a program without threads take place on one processor; negative = on any that this
   /// process may use. Programs with threads stay where these are bound, and so does one that has not been
   /// called yet, since it may be about to start them.
   void keep_to(int processor);
 
-  /// Makes the prepared calls, each after a look whether its values fit their parameters' types, and
-  /// measures, with the judge's clock, the seconds from just before the runner learns of it to just after its
-  /// answer is there.
-  [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds);
+  /// Forks the caller that the next `go` is for, with all pages of the prepared calls' buffers in its page
+  /// table and, if an earlier call had threads, with OpenMP's team of them waiting. Throws `Error`
+  /// (`mtmc.backend.003`) if the system gives no further process.
+  [[nodiscard]] RunnerReply begin(Deadline deadline);
 
-  /// Processor time that the process's threads have used so far. Nothing where the system does not tell.
-  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept { return cpu_seconds_of(program_); }
+  /// Has the caller make the prepared calls, each after a look whether its values fit their parameters'
+  /// types, and measures, with the judge's clock, the seconds from just before it learns of it to just after
+  /// its answer is there. The caller is gone afterwards, unless it is to stay for the same calls once more.
+  [[nodiscard]] RunnerReply go(Deadline deadline, double& seconds, bool stay = false);
+
+  /// Whether there is a caller for the next `go`.
+  [[nodiscard]] bool has_caller() const noexcept { return caller_ > 0; }
+
+  /// Processor time that all threads of the runner and of its callers have used so far. Nothing where the
+  /// system does not tell.
+  [[nodiscard]] std::optional<double> cpu_seconds() const noexcept;
 
 private:
   static ChildProcess start(const RunnerSetup& setup, FileDescriptor& socket, FileDescriptor& lifeline);
@@ -126,17 +140,31 @@ private:
   [[nodiscard]] RunnerReply greet();
 
   [[noreturn]] static void cannot_start(const std::string& reason);
+  [[noreturn]] static void cannot_fork(const std::string& reason);
 
   [[nodiscard]] static RunnerReply failure(RunOutcome outcome, std::string message);
 
-  // Sends one question, lets the runner run, waits for its answer and stops it again.
+  // Asks the runner itself.
   [[nodiscard]] RunnerReply ask(std::uint64_t command, std::span<const std::uint64_t> payload,
                                 Deadline deadline, int descriptor = -1);
 
-  [[nodiscard]] bool send_question(int descriptor);
+  // Sends one question, lets the processes run, waits for the answer on `answers` and stops them again.
+  // `passed` goes with the question, and is closed here, so that its end is seen.
+  [[nodiscard]] RunnerReply converse(const FileDescriptor& questions, const FileDescriptor& answers,
+                                     std::uint64_t command, std::span<const std::uint64_t> payload,
+                                     Deadline deadline, int descriptor, FileDescriptor passed = {});
+
+  [[nodiscard]] bool send_question(int socket, int descriptor);
+  [[nodiscard]] ssize_t receive_answer(int socket,
+                                       std::array<std::uint64_t, runner_protocol::largest_reply>& words);
 
   // True as soon as there is an answer or the process has ended, false at the deadline.
-  [[nodiscard]] bool wait_for_answer(Deadline deadline);
+  [[nodiscard]] bool wait_for_answer(const FileDescriptor& answers, Deadline deadline);
+
+  /// Ends the caller, if there is one, and waits until it is gone. It is stopped, and does not run again.
+  void end_caller() noexcept;
+  // The caller is gone, or it speaks no more.
+  [[nodiscard]] RunnerReply fault_of_caller();
 
   /// Ends the process. Where another one watches over it, that one is let do so and end by itself, or what is
   /// left of both would be for the system's first process to clear away.
@@ -165,10 +193,17 @@ private:
   std::string why_not_alone_;
   std::optional<ProcessSettings> settings_;
   bool freeze_ = true;
+  /// The connection with the present caller, its number as this process knows it, and its end.
+  FileDescriptor channel_;
+  pid_t caller_ = -1;
+  FileDescriptor caller_end_;
+  /// Processor time of callers that are gone; nothing once that of one was not told.
+  std::optional<double> callers_seconds_ = 0;
+  /// Threads of the last caller when it answered; 0 before the first one did.
+  std::size_t threads_ = 0;
   std::vector<std::uint64_t> question_;
   std::uint64_t sequence_ = 0;
   int kept_to_ = -1;
-  bool called_ = false;
   Clock::time_point asked_{};
   Clock::time_point answered_{};
   std::map<std::uint64_t, std::weak_ptr<const SharedMemory>> mapped_;

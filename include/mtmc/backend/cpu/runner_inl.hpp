@@ -39,7 +39,22 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// How a runner's end reads to a coder.
+/// Whether a process has ended within `patience`; `end`: its descriptor.
+[[nodiscard]] inline bool ends_within(const FileDescriptor& end,
+                                      std::chrono::milliseconds patience) noexcept {
+  pollfd ended{end.get(), POLLIN, 0};
+  return ::poll(&ended, 1, static_cast<int>(patience.count())) > 0;
+}
+
+/// What waitpid said of a process's end.
+[[nodiscard]] inline ProcessExit exit_of_status(int status) noexcept {
+  ProcessExit exit;
+  exit.kind = WIFSIGNALED(status) ? ProcessExit::Kind::signalled : ProcessExit::Kind::exited;
+  exit.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  return exit;
+}
+
+/// How the end of a runner or a caller reads to a coder.
 [[nodiscard]] inline std::string describe_end(const ProcessExit& exit) {
   if (exit.kind == ProcessExit::Kind::exited)
     return "the kernel ended its process (exit code " + std::to_string(exit.code) +
@@ -119,13 +134,14 @@ MTMC_INLINE RunnerReply Runner::prepare(std::span<const RunnerLaunch> launches, 
     return reply.status.finished() && reply.accepted;
   };
   for (const auto& launch : launches) {
-    const auto words = 2 + 3 * launch.arguments.size();
+    const auto words = 2 + 4 * launch.arguments.size();
     if (payload.size() + words > runner_protocol::largest_question - 8 && !flush()) return reply;
     ++payload[1];
     payload.insert(payload.end(), {launch.trampoline, launch.arguments.size()});
     for (const auto& argument : launch.arguments) {
       payload.insert(payload.end(), {argument.kind, argument.value});
-      if (argument.kind == runner_protocol::argument_buffer) payload.push_back(argument.offset);
+      if (argument.kind != runner_protocol::argument_value) payload.push_back(argument.offset);
+      if (argument.kind == runner_protocol::argument_zeroed) payload.push_back(argument.bytes);
     }
   }
   flush();
@@ -133,8 +149,7 @@ MTMC_INLINE RunnerReply Runner::prepare(std::span<const RunnerLaunch> launches, 
 }
 
 MTMC_INLINE void Runner::keep_to(int processor) {
-  if (processor == kept_to_ || !called_) return;
-  if (threads_of(program_).size() != 1) return;
+  if (processor == kept_to_ || threads_ != 1) return;
   cpu_set_t processors;
   CPU_ZERO(&processors);
   if (processor >= 0 && processor < CPU_SETSIZE)
@@ -144,12 +159,42 @@ MTMC_INLINE void Runner::keep_to(int processor) {
   if (settings_->place(processors)) kept_to_ = processor;
 }
 
-MTMC_INLINE RunnerReply Runner::go(Deadline deadline, double& seconds) {
-  auto reply = ask(runner_protocol::command_go, {}, deadline);
-  called_ = true;
-  settings_->remember();
-  seconds = std::chrono::duration<double>(answered_ - asked_).count();
+MTMC_INLINE RunnerReply Runner::begin(Deadline deadline) {
+  end_caller();
+  auto [judges, callers] = packet_pair();
+  const int on = 1;
+  if (!judges || ::setsockopt(judges.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    cannot_fork(std::strerror(errno));
+  channel_ = std::move(judges);
+  const std::array<std::uint64_t, 1> payload{threads_ > 1 ? 1u : 0u};
+  const int descriptor = callers.get();
+  auto reply = converse(socket_, channel_, runner_protocol::command_begin, payload, deadline, descriptor,
+                        std::move(callers));
+  if (reply.status.outcome == RunOutcome::faulted) cannot_fork(reply.status.message);
+  if (!reply.accepted) cannot_fork(std::strerror(static_cast<int>(reply.first)));
+  if (reply.status.finished()) {
+    caller_end_.reset(static_cast<int>(::syscall(SYS_pidfd_open, caller_, 0)));
+    settings_->remember();
+  }
   return reply;
+}
+
+MTMC_INLINE RunnerReply Runner::go(Deadline deadline, double& seconds, bool stay) {
+  auto reply = converse(channel_, channel_, runner_protocol::command_go, {}, deadline, -1);
+  seconds = std::chrono::duration<double>(answered_ - asked_).count();
+  if (reply.status.finished()) {
+    threads_ = threads_of(caller_).size();
+    if (stay) return reply;
+    const auto used = cpu_seconds_of(caller_);
+    callers_seconds_ = callers_seconds_ && used ? std::optional(*callers_seconds_ + *used) : std::nullopt;
+  }
+  end_caller();
+  return reply;
+}
+
+MTMC_INLINE std::optional<double> Runner::cpu_seconds() const noexcept {
+  const auto own = cpu_seconds_of(program_);
+  return own && callers_seconds_ ? std::optional(*own + *callers_seconds_) : std::nullopt;
 }
 
 MTMC_INLINE ChildProcess Runner::start(const RunnerSetup& setup, FileDescriptor& socket,
@@ -178,8 +223,7 @@ MTMC_INLINE RunnerReply Runner::greet() {
   constexpr std::chrono::seconds patience{20};
   std::array<std::uint64_t, runner_protocol::largest_reply> words{};
   ssize_t size = -1;
-  if (wait_for_answer(Clock::now() + patience))
-    size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
+  if (wait_for_answer(socket_, Clock::now() + patience)) size = receive_answer(socket_.get(), words);
   auto greeting = size <= 0 ? fault() : read_reply(words, static_cast<std::size_t>(size));
   if (!greeting.status.finished()) cannot_start("it ended before it was ready: " + greeting.status.message);
   return greeting;
@@ -192,6 +236,11 @@ MTMC_INLINE void Runner::cannot_start(const std::string& reason) {
       .about("CpuBackendOptions::temporary_folder");
 }
 
+MTMC_INLINE void Runner::cannot_fork(const std::string& reason) {
+  throw Error(error_id::backend_runner, "no process can be made for the calls of a kernel: " + reason,
+              "Raise the limits on processes (ulimit -u) and open files (ulimit -n), or free memory");
+}
+
 MTMC_INLINE RunnerReply Runner::failure(RunOutcome outcome, std::string message) {
   RunnerReply reply;
   reply.status = {outcome, std::move(message)};
@@ -200,44 +249,78 @@ MTMC_INLINE RunnerReply Runner::failure(RunOutcome outcome, std::string message)
 
 MTMC_INLINE RunnerReply Runner::ask(std::uint64_t command, std::span<const std::uint64_t> payload,
                                     Deadline deadline, int descriptor) {
+  return converse(socket_, socket_, command, payload, deadline, descriptor);
+}
+
+MTMC_INLINE RunnerReply Runner::converse(const FileDescriptor& questions, const FileDescriptor& answers,
+                                         std::uint64_t command, std::span<const std::uint64_t> payload,
+                                         Deadline deadline, int descriptor, FileDescriptor passed) {
   question_.assign({runner_protocol::magic, command, ++sequence_});
   question_.insert(question_.end(), payload.begin(), payload.end());
   // Nobody speaks unasked; and an answer given in advance would shorten the time that is measured.
   char unasked = 0;
-  if (::recv(socket_.get(), &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
+  if (::recv(answers.get(), &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
     return failure(RunOutcome::faulted, "the kernel wrote to its process's connection with the judge");
+  const bool of_caller = answers.get() == channel_.get();
   asked_ = Clock::now();
-  if (!send_question(descriptor)) return fault();
-  ::kill(-child_.pid(), SIGCONT);
+  if (!send_question(questions.get(), descriptor)) return of_caller ? fault_of_caller() : fault();
+  passed.reset();
+  // While a caller is at work, nobody else is woken beside it.
+  ::kill(-(answers.get() == questions.get() && of_caller ? caller_ : child_.pid()), SIGCONT);
   std::array<std::uint64_t, runner_protocol::largest_reply> words{};
   ssize_t size = -1;
-  const bool in_time = wait_for_answer(deadline);
-  if (in_time) size = ::recv(socket_.get(), words.data(), sizeof words, MSG_DONTWAIT | MSG_TRUNC);
+  const bool in_time = wait_for_answer(answers, deadline);
+  if (in_time) size = receive_answer(answers.get(), words);
   answered_ = Clock::now();
-  if (freeze_) ::kill(-child_.pid(), SIGSTOP);
+  if (freeze_) {
+    if (caller_ > 0) ::kill(-caller_, SIGSTOP);
+    if (questions.get() == socket_.get()) ::kill(-child_.pid(), SIGSTOP);
+  }
   if (!in_time) {
     end();
     return failure(RunOutcome::timed_out, "the kernel did not end before its deadline");
   }
-  if (size <= 0) return fault();
+  if (size <= 0) return of_caller ? fault_of_caller() : fault();
   return read_reply(words, static_cast<std::size_t>(size));
 }
 
-MTMC_INLINE bool Runner::send_question(int descriptor) {
-  const std::string_view bytes(reinterpret_cast<const char*>(question_.data()),
-                               question_.size() * sizeof(std::uint64_t));
-  return descriptor >= 0 ? send_packet(socket_.get(), bytes, {descriptor})
-                         : send_packet(socket_.get(), bytes);
+MTMC_INLINE ssize_t Runner::receive_answer(int socket,
+                                           std::array<std::uint64_t, runner_protocol::largest_reply>& words) {
+  iovec place{words.data(), sizeof words};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const auto size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  const cmsghdr* const header = size > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  // The system itself says who a caller is, in this process's numbers, with its first answer.
+  if (header != nullptr && header->cmsg_type == SCM_CREDENTIALS && caller_ < 0) {
+    ucred sender{};
+    std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    caller_ = sender.pid;
+  }
+  return size;
 }
 
-MTMC_INLINE bool Runner::wait_for_answer(Deadline deadline) {
+MTMC_INLINE bool Runner::send_question(int socket, int descriptor) {
+  const std::string_view bytes(reinterpret_cast<const char*>(question_.data()),
+                               question_.size() * sizeof(std::uint64_t));
+  return descriptor >= 0 ? send_packet(socket, bytes, {descriptor}) : send_packet(socket, bytes);
+}
+
+MTMC_INLINE bool Runner::wait_for_answer(const FileDescriptor& answers, Deadline deadline) {
   for (;;) {
     int timeout = poll_timeout(deadline);
     const bool last = timeout == 0;
     // Without a descriptor for its end, which a forked child can hide by keeping the socket, look now and
     // then.
     if (child_.exit_descriptor() < 0) timeout = std::min(timeout, 20);
-    std::array<pollfd, 2> watched{{{socket_.get(), POLLIN, 0}, {child_.exit_descriptor(), POLLIN, 0}}};
+    // poll() leaves out what is negative.
+    std::array<pollfd, 3> watched{{{answers.get(), POLLIN, 0},
+                                   {child_.exit_descriptor(), POLLIN, 0},
+                                   {caller_end_ ? caller_end_.get() : -1, POLLIN, 0}}};
     if (::poll(watched.data(), watched.size(), timeout) > 0) return true;
     if (last) return false;
     if (child_.exit_descriptor() < 0 && !child_.alive()) return true;
@@ -245,6 +328,7 @@ MTMC_INLINE bool Runner::wait_for_answer(Deadline deadline) {
 }
 
 MTMC_INLINE void Runner::end() noexcept {
+  end_caller();
   if (watched_over() && program_end_) {
     constexpr std::chrono::seconds patience{5};
     (void)::syscall(SYS_pidfd_send_signal, program_end_.get(), SIGKILL, nullptr, 0);
@@ -258,6 +342,34 @@ MTMC_INLINE bool Runner::watched_over() const noexcept {
   return program_ > 0 && child_.pid() > 0 && program_ != child_.pid();
 }
 
+MTMC_INLINE void Runner::end_caller() noexcept {
+  constexpr std::chrono::seconds patience{10};
+  const pid_t caller = std::exchange(caller_, -1);
+  const auto end = std::move(caller_end_);
+  channel_.reset();
+  if (caller <= 0) return;
+  ::kill(-caller, SIGKILL);
+  if (end) {
+    (void)::syscall(SYS_pidfd_send_signal, end.get(), SIGKILL, nullptr, 0);
+    (void)ends_within(end, patience);
+  } else {
+    ::kill(caller, SIGKILL);
+    if (child_.pid() > 0) (void)ask(runner_protocol::command_ended, {}, Clock::now() + patience);
+  }
+}
+
+MTMC_INLINE RunnerReply Runner::fault_of_caller() {
+  constexpr std::chrono::milliseconds moment{200};
+  constexpr std::chrono::seconds patience{10};
+  const bool ended = !caller_end_ || ends_within(caller_end_, moment);
+  end_caller();
+  if (!ended)
+    return failure(RunOutcome::faulted, "the kernel closed its process's connection with the judge");
+  auto reply = ask(runner_protocol::command_ended, {}, Clock::now() + patience);
+  if (!reply.status.finished()) return reply;
+  return failure(RunOutcome::faulted, describe_end(exit_of_status(static_cast<int>(reply.first))));
+}
+
 MTMC_INLINE RunnerReply Runner::fault() {
   // An end that is under way is worth a moment, because the signal says what happened.
   constexpr std::chrono::milliseconds moment{200};
@@ -269,8 +381,7 @@ MTMC_INLINE RunnerReply Runner::fault() {
 
 MTMC_INLINE std::optional<ProcessExit> Runner::wait_for_end(std::chrono::milliseconds patience) {
   if (!watched_over() || !program_end_) return child_.wait(patience);
-  pollfd ended{program_end_.get(), POLLIN, 0};
-  if (::poll(&ended, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
+  if (!ends_within(program_end_, patience)) return std::nullopt;
   // The one that watches over it has been stopped, too, and needs a processor.
   constexpr std::chrono::seconds handing_on{10};
   ::kill(child_.pid(), SIGCONT);

@@ -82,13 +82,17 @@ void allow_computing(SystemCalls& calls) {
   calls.allow_if(SYS_clone, {{0, CLONE_THREAD, CLONE_THREAD}});
   for (const long number : {SYS_recvmsg, SYS_sendto}) calls.allow_if(number, {{0, whole, socket_number}});
   for (const long number : {SYS_write, SYS_writev}) calls.allow_if(number, {{0, whole, 2}}); // last words
-  calls.allow_if(SYS_tgkill, {{0, whole, static_cast<uint32_t>(getpid())}, {2, whole, SIGABRT}});
   for (const uint32_t internal : {32u, 33u}) calls.allow_if(SYS_rt_sigaction, {{0, whole, internal}}); // of pthread_create
 }
 
+// What a runner needs to load a program and to fork its callers, whose own abort is to be let through.
 void allow_loading() {
   SystemCalls calls;
   allow_computing(calls);
+  calls.allow_if(SYS_tgkill, {{2, whole, SIGABRT}});
+  calls.allow_if(SYS_clone, {{0, whole, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD}});
+  for (const long number : {SYS_wait4, SYS_dup3, SYS_sched_setaffinity}) calls.allow(number);
+  calls.allow_if(SYS_setpgid, {{0, whole, 0}, {1, whole, 0}});
   for (const long number : {SYS_mmap, SYS_mprotect, SYS_read, SYS_pread64, SYS_newfstatat, SYS_lseek, SYS_readlinkat,
                             SYS_getdents64, SYS_faccessat, SYS_uname, SYS_sysinfo, SYS_getcwd, SYS_rt_sigaction,
                             SYS_statx, SYS_set_tid_address, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
@@ -105,7 +109,7 @@ void allow_loading() {
   // Not those commands and options that name who is to get a signal, or to share a core.
   for (const uint32_t command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL})
     calls.allow_if(SYS_fcntl, {{1, whole, command}});
-  for (const uint32_t option : {PR_SET_SECCOMP, PR_SET_NAME, PR_GET_NAME})
+  for (const uint32_t option : {PR_SET_SECCOMP, PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG})
     calls.allow_if(SYS_prctl, {{0, whole, option}});
 #ifdef __x86_64__
   calls.allow_if(SYS_prctl, {{0, whole, PR_SET_TSC}, {1, whole, PR_TSC_SIGSEGV}});
@@ -119,6 +123,7 @@ void allow_loading() {
 void allow_running() {
   SystemCalls calls;
   allow_computing(calls);
+  calls.allow_if(SYS_tgkill, {{0, whole, static_cast<uint32_t>(getpid())}, {2, whole, SIGABRT}});
   for (const long number : {SYS_mmap, SYS_mprotect}) calls.allow_if(number, {{2, PROT_EXEC, 0}});
   calls.install();
 }

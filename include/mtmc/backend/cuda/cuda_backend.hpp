@@ -8,12 +8,14 @@
 #include <mtmc/backend/cuda/cache_sweep.hpp>
 #include <mtmc/backend/cuda/compiler_service.hpp>
 #include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/cuda/cuda_buffer.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_launcher.hpp>
 #include <mtmc/backend/cuda/cuda_program.hpp>
 #include <mtmc/backend/cuda/management.hpp>
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
+#include <mtmc/backend/cuda/residue.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/conditions.hpp>
@@ -59,6 +61,8 @@ public:
   static constexpr bool takes_device_lock_folder = true;
   /// And `temporary_folder`.
   static constexpr bool takes_temporary_folder = true;
+  /// And `expendable_process`.
+  static constexpr bool takes_expendable_process = true;
   /// What a program with this backend can be started as, to compile: `CudaBackendOptions::compiler_command`.
   [[nodiscard]] static ProgramRole role() { return detail::cuda_compiler_role(); }
   /// From the JSON form of its options (backend/cuda/options_json.hpp). Throws `Error` (`mtmc.json.001`)
@@ -90,6 +94,13 @@ public:
 
   /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it could not be allocated.
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }
+  /// Memory with nothing beside it, where the device maps it and this process may be lost to a fault.
+  [[nodiscard]] GuardedAllocation guarded_allocation() const { return state_->guarded; }
+  /// Such memory; `bytes` is a multiple of `guarded_allocation().granularity`. Throws `Error`
+  /// (`mtmc.backend.002`) where there is none left.
+  [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) {
+    return Buffer(std::make_unique<detail::CudaMapping>(state_->context, bytes));
+  }
   /// Throws std::out_of_range if the content does not fit.
   void upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content);
   /// Throws std::out_of_range if there is less.
@@ -98,6 +109,14 @@ public:
   void fill(Buffer& buffer, std::size_t offset, std::size_t bytes, std::byte value);
   /// The first variable of a program that is not what it was when the program was loaded; empty if all are.
   [[nodiscard]] std::string changed_state(Program& program);
+  /// Has the program's next run or timed group begin, before the clock starts, with random bytes in all
+  /// shared memory and in as much local memory as its threads have. One launch, two where it uses local
+  /// memory; frames of which there would be too many for the device's memory stay as they are.
+  void overwrite_residue(Program& program);
+  /// SHA-256 of the CUBIN that the driver loaded for a program.
+  [[nodiscard]] static std::string binary_hash(const Program& program) { return program.binary_hash(); }
+  /// That CUBIN, for a launcher that loads what was judged (`LauncherEvidence::binary`).
+  [[nodiscard]] static ProgramBinary binary(const Program& program) { return program.binary(); }
 
   /// Launches a plan and waits. Throws `Error` (`mtmc.backend.002`) if a buffer is not bound.
   [[nodiscard]] RunStatus run(Program& program, const LaunchPlan& plan, Deadline deadline);
@@ -140,6 +159,7 @@ private:
     detail::QuietGate gate;
     detail::CudaConditionsWatch watch;
     detail::CudaLauncher launcher;
+    GuardedAllocation guarded;
     detail::CudaHandle start = nullptr;
     detail::CudaHandle stop = nullptr;
     /// Holds the stream while it is 0; null where the driver cannot.
@@ -149,6 +169,8 @@ private:
     PhiloxEngine coin{random_key_from_os()};
     /// Made when a cache is first emptied.
     std::unique_ptr<detail::CudaCacheSweep<CudaBackend>> sweep;
+    /// Made when residue is first overwritten.
+    std::unique_ptr<detail::CudaResidue<CudaBackend>> residue;
     /// What ceilings are measured with, and the device with them.
     std::mutex measuring;
     std::shared_ptr<Program> probe;
@@ -175,6 +197,9 @@ private:
 
   /// Waits for all that is queued. `code`: what queueing it gave.
   [[nodiscard]] RunStatus wait(const detail::CudaTurn& turn, Deadline deadline, detail::CudaCode code);
+
+  /// Queues the launches that overwrite what others left.
+  void queue_noise(const detail::CudaTurn& turn, Program& program);
 
   /// Queues one launch that reads more than the second-level cache holds, or nothing.
   void sweep(const detail::CudaTurn& turn, bool whole);

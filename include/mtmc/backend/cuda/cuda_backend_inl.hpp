@@ -7,6 +7,7 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/cuda/cuda_backend.hpp>
+#include <mtmc/backend/cuda/cuda_buffer.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
 #include <mtmc/backend/cuda/cuda_launcher.hpp>
@@ -15,6 +16,7 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
+#include <mtmc/backend/cuda/residue.hpp>
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/double_precision.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
@@ -56,7 +58,8 @@ MTMC_INLINE CudaBackend CudaBackend::from_json(const nlohmann::json& options) {
 MTMC_INLINE std::string CudaBackend::identity() const {
   return "cuda: " + state_->device.name + "; " + state_->device.software.at("driver") + "; " +
          state_->compiler.version() + ' ' + state_->compiler.flags() +
-         (state_->compiler.is_apart() ? "" : "; compiled without limits");
+         (state_->compiler.is_apart() ? "" : "; compiled without limits") +
+         (state_->guarded.granularity > 0 ? "" : "; without guarded allocations");
 }
 
 MTMC_INLINE std::vector<Diagnostic> CudaBackend::screen(const Kernel& kernel) const {
@@ -123,6 +126,16 @@ MTMC_INLINE void CudaBackend::fill(Buffer& buffer, std::size_t offset, std::size
 
 MTMC_INLINE std::string CudaBackend::changed_state(Program& program) { return program.changed_variable(); }
 
+MTMC_INLINE void CudaBackend::overwrite_residue(Program& program) {
+  // What takes long, before anybody waits for a deadline.
+  if (!state_->residue)
+    state_->residue = std::make_unique<detail::CudaResidue<CudaBackend>>(
+        *this, state_->context->attribute(detail::DeviceAttribute::shared_bytes_of_a_block),
+        state_->context->attribute(detail::DeviceAttribute::threads_of_a_unit));
+  state_->residue->prepare(*this, program.local_bytes());
+  program.overwrites_residue_ = true;
+}
+
 MTMC_INLINE RunStatus CudaBackend::run(Program& program, const LaunchPlan& plan, Deadline deadline) {
   const auto begin = std::chrono::steady_clock::now();
   const auto hold = quietly([&] { return state_->gate.work(); });
@@ -169,7 +182,7 @@ MTMC_INLINE CudaBackend::State::State(CudaBackendOptions given)
       context(std::make_shared<detail::CudaContext>(options.driver_library, options.device)),
       device(detail::read_cuda_device(*context)), compiler(options, device.arch, context->driver().version()),
       gate(DeviceLock{options.device_lock_folder, context->uuid()}), watch(context->uuid()),
-      launcher(*context) {
+      launcher(*context), guarded(detail::guarded_allocation_in(context, options.expendable_process)) {
   device.software["compiler"] = compiler.version();
   device.software[environment_key::compile_command] = compiler.command();
   device.software["compiler_files"] = compiler.confinement();
@@ -213,17 +226,24 @@ MTMC_INLINE TimedRun CudaBackend::execute(Program& program, std::span<const Laun
   const detail::CudaTurn turn(*state_->context);
   std::vector<detail::ReadyLaunch> launches;
   for (const auto& plan : group) {
-    if (plan.launches.size() != program.functions_.size())
-      return failed("the plan has another number of launches than the program was compiled for");
-    for (std::size_t i = 0; i < plan.launches.size(); ++i)
-      if (auto reason = state_->launcher.prepare(turn, program, plan.launches[i], i, launches.emplace_back()))
-        return failed("the launch in line " + std::to_string(plan.launches[i].line) + ": " + *reason);
+    std::size_t place = 0;
+    for (const auto& launch : plan.launches) {
+      place = detail::place_of_call(launch, program.compilation_.signatures, place);
+      if (place == program.compilation_.signatures.size())
+        return failed("the launch in line " + std::to_string(launch.line) +
+                      ": it has other arguments than the program was compiled for");
+      if (auto reason = state_->launcher.prepare(turn, program, launch, place++, launches.emplace_back()))
+        return failed("the launch in line " + std::to_string(launch.line) + ": " + *reason);
+    }
   }
+  if (std::exchange(program.overwrites_residue_, false)) queue_noise(turn, program);
   if (manner.cold) sweep(turn, true);
   // On an H100 every other submission takes 1 us longer. As many of them lie between two groups of a pair
   // as between any others, so one side of a comparison would always meet it.
   if (manner.hold && (state_->coin() & 1) != 0) sweep(turn, false);
-  const bool held = manner.hold && state_->flag != nullptr;
+  // A stream takes some thousand launches; whoever queues more waits for those before, which are held.
+  constexpr std::size_t max_held = 512;
+  const bool held = manner.hold && state_->flag != nullptr && launches.size() <= max_held;
   if (held) {
     *state_->flag = 0;
     constexpr unsigned at_least = 0;
@@ -273,6 +293,28 @@ MTMC_INLINE RunStatus CudaBackend::wait(const detail::CudaTurn& turn, Deadline d
   const bool fault = code == illegal_address || code == launch_timeout ||
                      (code >= first_kernel_fault && code <= last_kernel_fault);
   return {fault ? RunOutcome::faulted : RunOutcome::device_lost, "the kernel ended with " + words};
+}
+
+MTMC_INLINE void CudaBackend::queue_noise(const detail::CudaTurn& turn, Program& program) {
+  using Part = detail::CudaResidue<CudaBackend>::Part;
+  auto& residue = *state_->residue;
+  const auto queue = [&](Part& part) {
+    detail::ReadyLaunch ready;
+    if (const auto reason = state_->launcher.prepare(turn, *part.program, part.launch, 0, ready))
+      throw Error(error_id::backend_device, "what kernels left cannot be overwritten: " + *reason,
+                  "Report this");
+    const auto code = detail::CudaLauncher::queue(turn, ready);
+    if (code == detail::cuda_code::success) residue.queued(part);
+    return code;
+  };
+  const auto key = [&] { return std::uint64_t{state_->coin()} << 32 | state_->coin(); };
+  turn.demand(queue(residue.shared(key())), "cuLaunchKernel");
+  auto* const local = residue.local(*this, program.local_bytes(), key());
+  if (local == nullptr) return;
+  // A kernel whose frames of all threads do not fit is launched with fewer of them, or not at all.
+  const auto code = queue(*local);
+  if (code != detail::cuda_code::out_of_memory && code != detail::cuda_code::out_of_resources)
+    turn.demand(code, "cuLaunchKernel");
 }
 
 MTMC_INLINE void CudaBackend::sweep(const detail::CudaTurn& turn, bool whole) {

@@ -42,14 +42,13 @@ public:
   [[nodiscard]] bool launches_clusters() const noexcept { return launches_clusters_; }
   [[nodiscard]] bool reads_tensor_maps() const noexcept { return reads_tensor_maps_; }
 
-  /// Checks a launch and translates its arguments. Gives the reason if it is impossible.
+  /// Checks a launch, which makes the call of that index (`place_of_call`), and translates its arguments.
+  /// Gives the reason if it is impossible.
   [[nodiscard]] std::optional<std::string> prepare(const CudaTurn& turn, CudaProgram& program,
                                                    const Launch& launch, std::size_t index,
                                                    ReadyLaunch& ready) const {
     auto& function = program.functions_[index];
     const auto& entry = program.compilation_.entries[index];
-    if (!program.compilation_.signatures[index].same_call(signature_of(launch)))
-      return "it has other arguments than the program was compiled for";
     ready.function = function.handle;
     ready.launch = &launch;
     std::int64_t threads = 1;
@@ -89,6 +88,8 @@ public:
 
   /// Queues a launch.
   [[nodiscard]] static CudaCode queue(const CudaTurn& turn, const ReadyLaunch& ready) {
+    for (const auto& argument : ready.launch->arguments)
+      if (const auto code = fill(turn, argument); code != cuda_code::success) return code;
     std::vector<void*> parameters;
     for (const auto& value : ready.values) parameters.push_back(const_cast<CudaParameterBytes*>(&value));
     const auto& grid = ready.launch->grid;
@@ -115,6 +116,14 @@ public:
   }
 
 private:
+  /// Queues the zeros that an argument asks for.
+  [[nodiscard]] static CudaCode fill(const CudaTurn& turn, const LaunchArgument& argument) {
+    if (!argument.zeroed) return cuda_code::success;
+    const auto& bound = argument.bound;
+    return turn.driver.fill_bytes(bound.handle + static_cast<std::uint64_t>(bound.offset), 0,
+                                  static_cast<std::size_t>(bound.bytes), turn.stream);
+  }
+
   /// What drivers and devices before the thing itself do not have either.
   [[nodiscard]] static bool has(const CudaContext& context, DeviceAttribute what) {
     try {

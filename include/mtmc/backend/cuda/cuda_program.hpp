@@ -4,7 +4,9 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/occupancy.hpp>
+#include <mtmc/core/program_binary.hpp>
 #include <mtmc/support/demangle.hpp>
+#include <mtmc/support/sha256.hpp>
 
 #include <algorithm>
 #include <array>
@@ -33,10 +35,22 @@ public:
   CudaProgram& operator=(const CudaProgram&) = delete;
   ~CudaProgram() { unload(); }
 
-  /// Loads the binary anew: whatever a kernel left in its own memory of the device is gone.
-  void retire() {
+  /// Loads the binary anew, in this context: whatever a kernel left in its own memory of the device is gone.
+  void reload() {
     unload();
     load();
+  }
+  /// The same, since there is no process to end.
+  void retire() { reload(); }
+
+  /// SHA-256 of the CUBIN that is loaded, in 64 lower-case hexadecimal digits.
+  [[nodiscard]] std::string binary_hash() const { return sha256_hex(compilation_.cubin); }
+
+  /// That CUBIN, and what it calls the entries of the launches.
+  [[nodiscard]] ProgramBinary binary() const {
+    ProgramBinary binary{compilation_.cubin, {}};
+    for (const auto& entry : compilation_.entries) binary.entries.push_back(entry.name);
+    return binary;
   }
 
   /// Registers, spills, shared and local memory, each of the entry that uses most; and what `resource_key`
@@ -161,7 +175,15 @@ private:
     module_ = nullptr;
   }
 
+  /// Bytes of local memory that a thread of the function with most of it has.
+  [[nodiscard]] double local_bytes() const {
+    const auto found = compilation_.resources.find("local_bytes");
+    return found == compilation_.resources.end() ? 0 : found->second;
+  }
+
   std::shared_ptr<detail::CudaContext> context_;
+  /// Whether what others left is overwritten before the next run.
+  bool overwrites_residue_ = false;
   detail::CudaCompilation compilation_;
   detail::CudaHandle module_ = nullptr;
   std::vector<Function> functions_;

@@ -29,6 +29,7 @@ inline constexpr CudaCode stub_library = 34;
 inline constexpr CudaCode no_device = 100;
 inline constexpr CudaCode not_ready = 600;
 inline constexpr CudaCode illegal_address = 700;
+inline constexpr CudaCode out_of_resources = 701;
 inline constexpr CudaCode launch_timeout = 702;
 inline constexpr CudaCode first_kernel_fault = 710;
 inline constexpr CudaCode last_kernel_fault = 719;
@@ -45,10 +46,12 @@ enum class DeviceAttribute : int {
   memory_clock_kilohertz = 36,
   memory_bus_bits = 37,
   l2_bytes = 38,
+  threads_of_a_unit = 39,
   major = 75,
   minor = 76,
   shared_bytes = 81,
   shared_bytes_of_a_block = 97,
+  maps_memory = 102,
   launches_clusters = 120,
   reads_tensor_maps = 127
 };
@@ -82,6 +85,27 @@ struct LaunchConfig {
   LaunchAttribute* attributes = nullptr;
   unsigned attribute_count = 0;
 };
+
+/// CUmemLocation: where memory lies.
+struct MemoryLocation {
+  int type = 1; ///< on a device
+  int device = 0;
+};
+/// CUmemAllocationProp: memory that is mapped by hand.
+struct MemoryKind {
+  int type = 1; ///< pinned, as all memory of a device is
+  int shared_as = 0;
+  MemoryLocation location{};
+  void* of_windows = nullptr;
+  std::array<unsigned char, 8> flags{};
+};
+static_assert(sizeof(MemoryKind) == 32);
+/// CUmemAccessDesc: who may read and write mapped memory.
+struct MemoryAccess {
+  MemoryLocation location{};
+  int flags = 3; ///< both
+};
+static_assert(sizeof(MemoryAccess) == 12);
 
 /// The functions of the driver under the names of their binary interface: a bare name may mean that of
 /// another version.
@@ -151,6 +175,27 @@ public:
   CudaCode (*encode_tensor_map)(CudaParameterBytes*, int, std::uint32_t, CudaAddress, const std::uint64_t*,
                                 const std::uint64_t*, const std::uint32_t*, const std::uint32_t*, int, int,
                                 int, int) = find_optional("cuTensorMapEncodeTiled");
+
+  // Memory that is mapped by hand; all are there or, in a driver before CUDA 10.2, none.
+  CudaCode (*address_reserve)(CudaAddress*, std::size_t, std::size_t, CudaAddress,
+                              unsigned long long) = find_optional("cuMemAddressReserve");
+  CudaCode (*address_free)(CudaAddress, std::size_t) = find_optional("cuMemAddressFree");
+  CudaCode (*memory_create)(std::uint64_t*, std::size_t, const MemoryKind*,
+                            unsigned long long) = find_optional("cuMemCreate");
+  CudaCode (*memory_release)(std::uint64_t) = find_optional("cuMemRelease");
+  CudaCode (*memory_map)(CudaAddress, std::size_t, std::size_t, std::uint64_t,
+                         unsigned long long) = find_optional("cuMemMap");
+  CudaCode (*memory_unmap)(CudaAddress, std::size_t) = find_optional("cuMemUnmap");
+  CudaCode (*memory_set_access)(CudaAddress, std::size_t, const MemoryAccess*,
+                                std::size_t) = find_optional("cuMemSetAccess");
+  CudaCode (*memory_granularity)(std::size_t*, const MemoryKind*,
+                                 int) = find_optional("cuMemGetAllocationGranularity");
+  /// Whether it has all of them.
+  [[nodiscard]] bool maps_memory() const noexcept {
+    return address_reserve != nullptr && address_free != nullptr && memory_create != nullptr &&
+           memory_release != nullptr && memory_map != nullptr && memory_unmap != nullptr &&
+           memory_set_access != nullptr && memory_granularity != nullptr;
+  }
 
   /// 13000 for CUDA 13.0: the newest that the driver serves.
   [[nodiscard]] int version() const noexcept { return version_; }

@@ -47,6 +47,11 @@ struct CudaBackendOptions {
   /// undisturbed by each other's runs and timings (see `DeviceLock`); empty = processes do not wait for each
   /// other.
   std::string device_lock_folder{};
+  /// Whether this process may lose the device to a kernel that reads where nothing lies, so that some checks
+  /// take place in memory with nothing beside it. A worker sets it, since it is replaced. Any other process
+  /// would have to be: there only red zones show what a kernel does beside its buffers, and
+  /// `environment["guarded_allocation"]` says so.
+  bool expendable_process = false;
 };
 
 } // namespace mtmc

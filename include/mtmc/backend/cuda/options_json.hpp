@@ -20,6 +20,7 @@ inline void visit_fields(JsonFields& visit, CudaBackendOptions& noun) {
   visit.optional("compiler_command", noun.compiler_command, defaults.compiler_command);
   visit.optional("temporary_folder", noun.temporary_folder, defaults.temporary_folder);
   visit.optional("device_lock_folder", noun.device_lock_folder, defaults.device_lock_folder);
+  visit.optional("expendable_process", noun.expendable_process, defaults.expendable_process);
   visit.no_others();
 }
 

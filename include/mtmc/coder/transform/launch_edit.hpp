@@ -32,10 +32,12 @@ struct LaunchNode {
   return take_identifier(rest);
 }
 
-/// The name of the buffer that a `scratch` line declares; empty for any other node.
+/// The name of the buffer that a `scratch` line declares; empty for any other node, and for a buffer that
+/// every call finds full of zeros, which is read before it is written.
 [[nodiscard]] inline std::string scratch_name(const SyntaxNode& node) {
   std::string_view rest;
-  return launch_keyword(node, rest) == "scratch" ? take_identifier(rest) : std::string{};
+  if (launch_keyword(node, rest) != "scratch" || trim(rest).ends_with("zero")) return {};
+  return take_identifier(rest);
 }
 
 /// All launches of a kernel in order.

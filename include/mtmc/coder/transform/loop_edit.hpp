@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -27,6 +28,25 @@ struct LoopTarget {
   std::vector<std::size_t> indices{};
 };
 
+/// "the k loop".
+[[nodiscard]] inline std::string loop_name(const LoopInfo& loop) { return "the " + loop.variable + " loop"; }
+
+/// Throws `TransformDeclined` where the loop at `indices` is all that a directive of OpenMP holds which is
+/// not about loops (`omp critical`, `omp single`), or is divided into tasks: of several statements in its
+/// place only the first would be held.
+inline void require_no_block_directive(const SyntaxNode& tree, std::vector<std::size_t> indices,
+                                       const LoopInfo& loop) {
+  const std::size_t place = indices.back();
+  indices.pop_back();
+  const auto& siblings = node_at(tree, indices)->children;
+  for (std::size_t i = place; i > 0 && siblings[i - 1].kind == NodeKind::pragma; --i) {
+    const std::string& text = siblings[i - 1].text;
+    const bool loops = has_word(text, "for") || has_word(text, "simd");
+    if (text.starts_with("omp") && (!loops || has_word(text, "taskloop")))
+      throw TransformDeclined(loop_name(loop) + " is what `#pragma " + text + "` holds");
+  }
+}
+
 /// The loops a path names. Throws `TransformDeclined` if it names none.
 [[nodiscard]] inline std::vector<LoopTarget> find_loops(const TransformRequest& request) {
   const auto located = locate(request.tree, request.action.region);
@@ -34,6 +54,7 @@ struct LoopTarget {
   for (const auto& one : located) {
     const LoopInfo* const loop = request.analysis.find_loop(*one.node);
     if (loop == nullptr) throw TransformDeclined("\"" + request.action.region + "\" names no loop");
+    require_no_block_directive(request.tree, one.indices, *loop);
     targets.push_back({loop, one.indices});
   }
   if (targets.empty()) throw TransformDeclined("the kernel has no region \"" + request.action.region + '"');
@@ -51,9 +72,6 @@ struct LoopTarget {
     throw TransformDeclined("the loop contains something that was not understood");
   return std::move(targets.front());
 }
-
-/// "the k loop".
-[[nodiscard]] inline std::string loop_name(const LoopInfo& loop) { return "the " + loop.variable + " loop"; }
 
 /// Throws `TransformDeclined` with the reason unless it is legal.
 inline void require_legal(const Legality& legality) {

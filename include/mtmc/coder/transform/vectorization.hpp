@@ -2,6 +2,7 @@
 /// Vectorization: the compiler is told that iterations of an innermost loop may share an instruction.
 
 #include <mtmc/analysis/element_type.hpp>
+#include <mtmc/analysis/flow/type_facts.hpp>
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/vector_math.hpp>
@@ -33,7 +34,8 @@ struct ElementReduction {
     if (reduction.scalar != nullptr) continue;
     const SyntaxNode& place = *reduction.access->node;
     const std::string element = std::string(bare_type(reduction.type));
-    if (uses_name(place, loop.variable) || element.empty())
+    const auto type = type_facts(element);
+    if (uses_name(place, loop.variable) || !(type.floating || type.integer))
       throw TransformDeclined(loop_name(loop) + " accumulates into elements of " + reduction.array->name);
     const bool known = std::any_of(result.begin(), result.end(), [&](const ElementReduction& other) {
       return structurally_equal(other.place, place);

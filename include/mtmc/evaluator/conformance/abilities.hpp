@@ -26,12 +26,20 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
     return requires { &B::resources; };
   case BackendAbility::guard_page_bytes:
     return requires { &B::guard_page_bytes; };
+  case BackendAbility::guarded_allocation:
+    return requires { &B::guarded_allocation; } || requires { &B::allocate_guarded; };
   case BackendAbility::view:
     return requires { &B::view; };
   case BackendAbility::shared_upload:
     return false;
   case BackendAbility::changed_state:
     return requires { &B::changed_state; };
+  case BackendAbility::keep_state:
+    return requires { &B::keep_state; };
+  case BackendAbility::overwrite_residue:
+    return requires { &B::overwrite_residue; };
+  case BackendAbility::binary_hash:
+    return requires { &B::binary_hash; };
   case BackendAbility::fill:
     return requires { &B::fill; };
   case BackendAbility::choose_place:
@@ -42,12 +50,16 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
     return requires { &B::profile; };
   case BackendAbility::in_double_precision:
     return requires { &B::in_double_precision; };
+  case BackendAbility::divided:
+    return requires { &B::divided; };
   case BackendAbility::measure_ceilings:
     return requires { &B::measure_ceilings; };
   case BackendAbility::measure_read_bandwidth:
     return requires { &B::measure_read_bandwidth; };
   case BackendAbility::retire:
     return requires { &B::Program::retire; };
+  case BackendAbility::reload:
+    return requires { &B::Program::reload; };
   case BackendAbility::spent:
     return requires { &B::spent; };
   case BackendAbility::isolates_programs:
@@ -90,6 +102,9 @@ template <class B> [[nodiscard]] std::vector<ConformanceAbility> list_abilities(
   of_type(
       "takes_device_lock_folder", "static constexpr bool takes_device_lock_folder = true (for workers)",
       requires { B::takes_device_lock_folder; }, false);
+  of_type(
+      "takes_expendable_process", "static constexpr bool takes_expendable_process = true (for workers)",
+      requires { B::takes_expendable_process; }, false);
   return list;
 }
 

@@ -110,6 +110,46 @@ inline constexpr std::chrono::milliseconds short_limit{200};
   return check_recovery(trial);
 }
 
+/// For backends that map guarded memory: a run whose output ends at its last byte finishes, and one that goes
+/// on for an element is faulted; likewise at its first byte. After a fault the backend may be spent, so that
+/// each side is a check of its own.
+[[nodiscard]] inline Finding check_guarded_allocation(Trial& trial, bool before) {
+  constexpr std::int64_t n = 1000;
+  const auto& text = trial.probe().vector_add;
+  // A type-erased backend has the function whatever it holds.
+  if (!has_ability(trial.backend(), BackendAbility::guarded_allocation))
+    return {ConformanceOutcome::passed, "there is nothing to try: the backend maps no memory"};
+  const auto known = trial.backend().guarded_allocation();
+  if (known.granularity == 0)
+    return known.missing.empty()
+               ? unexpected("a granularity, or why there is no such memory", "neither",
+                            "Fill in `granularity`, or `missing` where it is 0")
+               : Finding{ConformanceOutcome::passed, "there is nothing to try: " + known.missing};
+  // Only an address can be moved before a buffer.
+  if (before && !has_ability(trial.backend(), BackendAbility::runs_judge_kernels))
+    return {ConformanceOutcome::passed, "there is nothing to try: handles of buffers are no addresses"};
+  BoundPlan bound(trial.backend(), trial.plan(text, n));
+  const auto content = n * static_cast<std::int64_t>(sizeof(float));
+  const auto granularity = static_cast<std::int64_t>(known.granularity);
+  const auto bytes = (content + granularity - 1) / granularity * granularity;
+  const auto memory = trial.backend().allocate_guarded(static_cast<std::size_t>(bytes));
+  for (const std::int64_t beyond : {0, 1}) {
+    const auto missed = beyond * static_cast<std::int64_t>(sizeof(float));
+    for (auto& argument : bound.plan().launches.front().arguments)
+      if (argument.name == "C")
+        argument.bound = {static_cast<std::uint64_t>(memory.handle()) -
+                              static_cast<std::uint64_t>(before ? missed : 0),
+                          before ? 0 : bytes - content + missed, content};
+    const auto status = trial.backend().run(*trial.fresh_program(text), bound.plan(), soon());
+    if (status.outcome == (beyond == 0 ? RunOutcome::finished : RunOutcome::faulted)) continue;
+    return unexpected(beyond == 0 ? "a run within guarded memory to finish"
+                                  : std::string("a write of four bytes ") + (before ? "before" : "behind") +
+                                        " guarded memory to be faulted",
+                      in_words(status), "allocate_guarded() promises that there is no memory beside it");
+  }
+  return check_recovery(trial);
+}
+
 } // namespace detail
 
 /// What `run` and `time` do with kernels that do not end well.
@@ -125,6 +165,11 @@ inline void check_failures(Trial& trial) {
   if (trial.type().declared.has(BackendAbility::guard_page_bytes))
     trial.check("run.guard_page", "a kernel that leaves an allocation whose pages are guarded is faulted",
                 {"run.offsets"}, [&] { return detail::check_guard_page(trial); });
+  if (!trial.type().declared.has(BackendAbility::guarded_allocation)) return;
+  trial.check("run.guarded_end", "a kernel that goes on behind guarded memory is faulted", {"run.offsets"},
+              [&] { return detail::check_guarded_allocation(trial, false); });
+  trial.check("run.guarded_begin", "a kernel that begins before guarded memory is faulted", {"run.offsets"},
+              [&] { return detail::check_guarded_allocation(trial, true); });
 }
 
 } // namespace mtmc::test

@@ -29,6 +29,9 @@ struct BackendProbe {
   /// C[i] = 3 A[i] + 2 B[i], in three launches of vector_add's function with a scratch buffer T of n f32:
   /// T = A + B, C = T + A, C = C + T.
   std::string several_launches{};
+  /// C[i] = A[i], in two launches of vector_add's function with a scratch buffer T of n f32 that every call
+  /// finds full of zeros: C = T + A, T = A + B. Empty: not tried.
+  std::string zeroed{};
   /// Does not compile, for one error in line `wrong_line` (1-based).
   std::string does_not_compile{};
   /// 1-based line of the error in `does_not_compile`.
@@ -98,6 +101,8 @@ struct ProbeSpelling {
   // Its own restrict-free copy of the function: C is both read and written by the last launch.
   probe.several_launches = add + "//@ scratch T: f32[n]\n" + launch("vector_add", "A, B, T, n") +
                            launch("vector_add", "T, A, C, n") + launch("vector_add", "C, T, C, n");
+  probe.zeroed = add + "//@ scratch T: f32[n] zero\n" + launch("vector_add", "T, A, C, n") +
+                 launch("vector_add", "A, B, T, n");
   const auto wrong = head("wrong", out + "C, int n");
   probe.does_not_compile = wrong + "  C[0] = undeclared_name;\n}\n" + single("wrong", "C, n");
   probe.wrong_line = 1;

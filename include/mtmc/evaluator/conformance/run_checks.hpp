@@ -178,6 +178,20 @@ inline constexpr std::string_view look_at_arguments =
   return {};
 }
 
+[[nodiscard]] inline Finding check_zeroed(Trial& trial) {
+  const auto& text = trial.probe().zeroed;
+  BoundPlan bound(trial.backend(), trial.plan(text, 5000));
+  const auto program = trial.program(text);
+  for (int i = 0; i < 3; ++i) {
+    bound.run(*program);
+    if (auto wrong = bound.wrong_sum(
+            1, 0, "Fill a buffer with zeros before each launch whose argument is `zeroed`, in every call"))
+      return *wrong;
+    bound.forget();
+  }
+  return {};
+}
+
 [[nodiscard]] inline Finding check_two_programs(Trial& trial) {
   const auto& probe = trial.probe();
   const auto one = trial.fresh_program(trial.unseen(probe.vector_add));
@@ -212,6 +226,37 @@ inline constexpr std::string_view look_at_arguments =
   bound.forget();
   bound.run(*trial.fresh_program(text));
   return bound.wrong_sum(1, 1, remedy).value_or(Finding{});
+}
+
+/// Whether a text is a SHA-256 as it is written.
+[[nodiscard]] inline bool is_hash(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+[[nodiscard]] inline Finding check_binary_hash(Trial& trial) {
+  // The type of a twin has every ability, the backend inside need not.
+  if (!has_ability(trial.backend(), BackendAbility::binary_hash))
+    return {ConformanceOutcome::passed, "there is nothing to try: it does not tell"};
+  const auto text = trial.unseen(trial.probe().vector_add);
+  auto program = trial.fresh_program(text);
+  const auto hash = trial.backend().binary_hash(*program);
+  if (!is_hash(hash))
+    return unexpected("64 lower-case hexadecimal digits", '`' + hash + '`',
+                      "Give the SHA-256 of the bytes that are loaded");
+  BoundPlan bound(trial.backend(), trial.plan(text, 1000));
+  bound.run(*program);
+  if (trial.backend().binary_hash(*program) != hash)
+    return unexpected("the same hash after a run", "another one",
+                      "Hash the binary as it is loaded, not what a run makes of it");
+  bound.forget();
+  program.reset();
+  if (trial.backend().binary_hash(*trial.fresh_program(text)) != hash)
+    return unexpected("the same hash of the same text compiled again", "another one",
+                      "Keep times, random names and temporary folders out of the binary");
+  if (trial.backend().binary_hash(*trial.program(trial.probe().writes_nothing)) == hash)
+    return unexpected("another hash of another kernel", "the same one",
+                      "Hash the bytes of the binary, not what programs have in common");
+  return {};
 }
 
 [[nodiscard]] inline Finding check_unbound(Trial& trial) {
@@ -298,12 +343,19 @@ inline void check_runs(Trial& trial) {
               [&] { return detail::check_offsets(trial); });
   trial.check("run.several_launches", "the launches of a plan run in order and share scratch memory",
               {"run.result"}, [&] { return detail::check_several_launches(trial); });
+  if (!trial.probe().zeroed.empty())
+    trial.check("run.zeroed", "scratch memory that a call is to find full of zeros is, in every call",
+                {"run.result", "run.several_launches"}, [&] { return detail::check_zeroed(trial); });
   trial.check("run.unbound", "a plan with an unbound buffer is an Error, and nothing runs", {"run.result"},
               [&] { return detail::check_unbound(trial); });
   trial.check("run.two_programs", "two programs take turns without disturbing each other",
               {"run.result", "run.several_launches"}, [&] { return detail::check_two_programs(trial); });
   trial.check("compile.twice", "the same kernel compiled again works, and so does the first program",
               {"run.result"}, [&] { return detail::check_compiled_twice(trial); });
+  if (trial.type().declared.has(BackendAbility::binary_hash))
+    trial.check("compile.binary_hash",
+                "a program's hash is that of its binary, and the same text has the same", {"run.result"},
+                [&] { return detail::check_binary_hash(trial); });
   trial.check("run.concurrent",
               "as many threads as it allows may compile at once, also while one of them runs", {"run.result"},
               [&] { return detail::check_concurrent_calls(trial); });

@@ -56,11 +56,16 @@ struct DeviceJob {
   std::uint32_t blocks = 1;
   std::uint32_t first_finding = 0;
   DataType other_type = DataType::u8;
+  /// As in `ElementShape`.
+  std::uint64_t slice = 1;
+  std::int32_t exponent = 0;
+  std::uint32_t unused = 0;
 };
-static_assert(sizeof(DeviceJob) == 96 && sizeof(DataType) == 4 && sizeof(Distribution) == 4);
+static_assert(sizeof(DeviceJob) == 112 && sizeof(DataType) == 4 && sizeof(Distribution) == 4);
 static_assert(static_cast<int>(DataType::bf16) == 3 && static_cast<int>(DataType::i8) == 7 &&
               static_cast<int>(DataType::u8) == 11);
-static_assert(static_cast<int>(Distribution::mostly_zero) == 5);
+static_assert(static_cast<int>(Distribution::mostly_zero) == 5 &&
+              static_cast<int>(Distribution::structured) == 11);
 
 /// What a block, or all blocks of a job together, found.
 using DeviceFinding = ContentFinding;
@@ -81,6 +86,9 @@ struct Job {
   wide target, other, count, key, stream, period;
   double low, high;
   word kind, type, distribution, has_range, rare, blocks, first_finding, other_type;
+  wide slice;
+  int exponent;
+  word unused;
 };
 struct Finding {
   wide checked, wrong, first_wrong, last_wrong;
@@ -91,7 +99,10 @@ enum Kind {
   look_for_noise, look_for_values, look_for_bits, compare, add_magnitudes
 };
 enum Type { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8 };
-enum Distribution { normal, heavy_tail, large_offset, sparse_spikes, small_integers, mostly_zero };
+enum Distribution {
+  normal, heavy_tail, large_offset, sparse_spikes, small_integers, mostly_zero, tiny, huge, slices, magnitudes,
+  far_slices, structured
+};
 
 __device__ __forceinline__ word width_of(word type) {
   return type == f64 || type == i64 || type == u64   ? 8
@@ -197,8 +208,18 @@ __device__ __forceinline__ float bell(word random) {
   return __fmul_rn((float)(coarse * 8192 + fine - (3070 * 8192 + 4096)), 0x1p-23f);
 }
 __device__ __forceinline__ float unit(word random) { return __fmul_rn((float)(int)(random >> 8), 0x1p-24f); }
-__device__ __forceinline__ float real_of(word random, const Job& job) {
-  switch (job.distribution) {
+/// 2^k for k from -farthest to farthest.
+__device__ __forceinline__ float power_within(word random, int farthest) {
+  const word choices = 2 * farthest + 1;
+  return __uint_as_float((word)((int)(((scrambled(random) >> 16) * choices) >> 16) - farthest + 127) << 23);
+}
+/// How one element is made: `ElementShape` and `SliceStyle` in one.
+struct Style {
+  word distribution, rare;
+  float factor, offset;
+};
+__device__ __forceinline__ float shaped(word random, const Job& job, const Style& style) {
+  switch (style.distribution) {
   case normal:
     return bell(random);
   case heavy_tail:
@@ -209,16 +230,23 @@ __device__ __forceinline__ float real_of(word random, const Job& job) {
     return __fmul_rn(bell(random), scrambled(random) >> 26 == 0 ? 32.0f : 1.0f / 64.0f);
   case small_integers:
     return (float)((int)(((random >> 16) * 5u) >> 16) - 2);
+  case magnitudes:
+    return __fmul_rn(bell(random), power_within(random, abs(job.exponent)));
   default:
-    return scrambled(random) < job.rare ? bell(random) : 0.0f;
+    return scrambled(random) < style.rare ? bell(random) : 0.0f;
   }
 }
+__device__ __forceinline__ float real_of(word random, const Job& job, const Style& style) {
+  const float real = shaped(random, job, style);
+  if (style.factor == 1.0f && style.offset == 0.0f) return real;
+  return __fadd_rn(__fmul_rn(real, style.factor), style.offset);
+}
 __device__ __forceinline__ double fraction(word random) { return __dmul_rn((double)random, 0x1p-32); }
-__device__ double place_in_domain(word random, const Job& job) {
+__device__ double place_in_domain(word random, const Job& job, const Style& style) {
   const double uniform = fraction(scrambled(random));
   const double width = __dsub_rn(job.high, job.low);
   const double background = job.low <= 0 && job.high >= 0 && width > 0 ? __ddiv_rn(-job.low, width) : 0;
-  switch (job.distribution) {
+  switch (style.distribution) {
   case normal:
     return __dadd_rn(__ddiv_rn((double)bell(random), 6.02), 0.5);
   case heavy_tail:
@@ -228,7 +256,7 @@ __device__ double place_in_domain(word random, const Job& job) {
   case sparse_spikes:
     return (random >> 26) == 0 ? uniform : background;
   case mostly_zero:
-    return scrambled(random) < job.rare ? fraction(random) : background;
+    return scrambled(random) < style.rare ? fraction(random) : background;
   default: {
     const double value = round(__dadd_rn(job.low, __dmul_rn(uniform, width)));
     if (width >= 1 && value >= job.low && value <= job.high)
@@ -240,8 +268,8 @@ __device__ double place_in_domain(word random, const Job& job) {
 __device__ __forceinline__ bool inside(double value, const Job& job) {
   return value >= job.low && value <= job.high;
 }
-__device__ wide real_in_range(word random, const Job& job) {
-  const double place = place_in_domain(random, job);
+__device__ wide real_in_range(word random, const Job& job, const Style& style) {
+  const double place = place_in_domain(random, job, style);
   double value = __dadd_rn(job.low, __dmul_rn(place, __dsub_rn(job.high, job.low)));
   value = value < job.low ? job.low : job.high < value ? job.high : value;
   if (job.type == f64) return (wide)__double_as_longlong(value);
@@ -264,10 +292,10 @@ __device__ __forceinline__ long long within(long long bound, word random, const 
   const long long low = is_signed(job.type) ? -bound : 0;
   return low + (long long)(((wide)scrambled(random) * (wide)(bound - low + 1)) >> 32);
 }
-__device__ long long default_integer(word random, const Job& job) {
+__device__ long long default_integer(word random, const Job& job, const Style& style) {
   const bool rare = (random & 63u) == 0;
   const long long largest = job.type == u8 ? 255 : job.type == i8 ? 127 : 1000;
-  switch (job.distribution) {
+  switch (style.distribution) {
   case normal:
     return within(16, random, job);
   case heavy_tail:
@@ -279,34 +307,193 @@ __device__ long long default_integer(word random, const Job& job) {
   case small_integers:
     return within(2, random, job);
   default:
-    return scrambled(random) < job.rare ? 1 + (long long)(random >> 29) : 0;
+    return scrambled(random) < style.rare ? 1 + (long long)(random >> 29) : 0;
   }
 }
-__device__ long long integer_in_range(word random, const Job& job) {
+__device__ long long integer_in_range(word random, const Job& job, const Style& style) {
   const long long low = (long long)job.low, high = (long long)job.high;
   const double width = __dadd_rn((double)(high - low), 1.0);
   double place = fraction(scrambled(random));
-  if (job.distribution == heavy_tail) place = __dmul_rn(__dmul_rn(__dmul_rn(place, place), place), place);
-  if (job.distribution == large_offset)
+  if (style.distribution == heavy_tail) place = __dmul_rn(__dmul_rn(__dmul_rn(place, place), place), place);
+  if (style.distribution == large_offset)
     place = __dsub_rn(1.0, __ddiv_rn(__dadd_rn(place, 0x1p-32), 16.0));
-  const bool background = (job.distribution == sparse_spikes && (random & 63u) != 0) ||
-                          (job.distribution == mostly_zero && scrambled(random) >= job.rare);
+  const bool background = (style.distribution == sparse_spikes && (random & 63u) != 0) ||
+                          (style.distribution == mostly_zero && scrambled(random) >= style.rare);
   if (background) return low <= 0 && high >= 0 ? 0 : low;
-  if (job.distribution == mostly_zero) place = fraction(random);
+  if (style.distribution == mostly_zero) place = fraction(random);
   const long long value = low + (long long)__dmul_rn(place, width);
   return value < low ? low : high < value ? high : value;
 }
 /// Bits of one element.
-__device__ __noinline__ wide value_of(word random, const Job& job) {
-  if (job.type >= i64) return (wide)(job.has_range ? integer_in_range(random, job) : default_integer(random, job));
-  if (job.has_range) return real_in_range(random, job);
-  const float real = real_of(random, job);
+__device__ __noinline__ wide value_of(word random, const Job& job, const Style& style) {
+  if (job.type >= i64)
+    return (wide)(job.has_range ? integer_in_range(random, job, style) : default_integer(random, job, style));
+  if (job.has_range) return real_in_range(random, job, style);
+  const float real = real_of(random, job, style);
   if (job.type == f32) return __float_as_uint(real);
   if (job.type == f16) return half_bits(real);
   if (job.type == bf16) return bfloat_bits(real);
   const double more =
-      job.distribution == small_integers ? 0 : __dmul_rn((double)scrambled(random ^ 0x5bd1e995u), 0x1p-56);
+      style.distribution == small_integers ? 0 : __dmul_rn((double)scrambled(random ^ 0x5bd1e995u), 0x1p-56);
   return (wide)__double_as_longlong(__dmul_rn((double)real, __dadd_rn(1.0, more)));
+}
+__device__ __forceinline__ float power_of_two(int exponent) {
+  return __uint_as_float((word)(exponent + 127) << 23);
+}
+__device__ __forceinline__ wide slice_hash(wide slice, const Job& job) {
+  wide x = job.key + (slice + 1) * 0x9E3779B97F4A7C15ull + (job.stream + 1) * 0xD1B54A32D192ED03ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+__device__ __forceinline__ bool copies(wide hash) { return hash >> 60 >= 10 && hash >> 60 <= 12; }
+__device__ __forceinline__ wide bits_of(float real, const Job& job) {
+  if (job.type == f32) return __float_as_uint(real);
+  if (job.type == f16) return half_bits(real);
+  if (job.type == bf16) return bfloat_bits(real);
+  return (wide)__double_as_longlong((double)real);
+}
+__device__ __forceinline__ float familiar(word which) {
+  return which == 0   ? 0.0f
+         : which == 1 ? 1.0f
+         : which == 2 ? -1.0f
+         : which == 3 ? 2.0f
+         : which == 4 ? 0.5f
+         : which == 5 ? 3.0f
+         : which == 6 ? 0.1f
+                      : -2.0f;
+}
+__device__ __forceinline__ float far_familiar(word which) {
+  return which == 0   ? 0.0f
+         : which == 1 ? 1.0f
+         : which == 2 ? -1.0f
+         : which == 3 ? 10.0f
+         : which == 4 ? -10.0f
+         : which == 5 ? 100.0f
+         : which == 6 ? -100.0f
+                      : 50.0f;
+}
+/// Bits of an element of a slice with a texture (`SliceTexture`).
+__device__ __noinline__ wide textured(word texture, wide first, wide in, const Job& job) {
+  const wide place = first + (texture == 3 ? in & ~1ull : in);
+  const Chunk random = philox(place / 4, job.stream, job.key);
+  const word bits = word_at(random, (word)(place % 4));
+  float value = bell(bits);
+  if (texture == 1) value = __fadd_rn(__fmul_rn((float)(int)(in % 1024), 0x1p-6f), -4.0f);
+  if (texture == 2 && bits % 4 == 0) value = -0.0f;
+  if (texture == 4) value = familiar(bits >> 29);
+  if (texture == 5) value = __fadd_rn((float)(int)(in % 256), -64.0f);
+  if (texture == 6) value = far_familiar(bits >> 29);
+  if (texture == 7 && in >= job.slice / 2) value = 0.0f;
+  if (texture == 8 && value < 0.0f) value = 0.0f;
+  if (texture == 9) value = (float)(int)(bits >> 24);
+  return bits_of(value, job);
+}
+/// Bits of the element at a place of an input of slices.
+__device__ __noinline__ wide value_in_slice(wide element, const Job& job) {
+  const bool free = job.type < i64 && !job.has_range, near = job.distribution == slices;
+  const wide slice = element / job.slice, in = element % job.slice;
+  Style style = {normal, job.rare, 1.0f, 0.0f};
+  const wide own = slice_hash(slice, job), before = slice_hash(slice - 1, job);
+  const bool copied = copies(own) && slice > 0 && !copies(before);
+  if (copied && own >> 60 == 12 && in == (own & 0xffffffffull) % job.slice) {
+    const Chunk random = philox(element / 4, job.stream, job.key);
+    return value_of(word_at(random, (word)(element % 4)), job, style);
+  }
+  const wide hash = copied ? before : own;
+  const word kind = copies(hash) ? 0 : (word)(hash >> 60);
+  const wide place = (slice - (copied ? 1 : 0)) * job.slice + in;
+  const wide filled = job.slice / 16 > 1 ? job.slice / 16 : 1;
+  const wide empty = near ? (kind == 7 || kind == 8 ? job.slice : kind == 14 ? job.slice - filled : 0)
+                          : (kind == 14 ? job.slice / 2 : 0);
+  if (in < empty) {
+    style.distribution = mostly_zero;
+    style.rare = 0;
+    return value_of(0, job, style);
+  }
+  if (!near && kind >= 2 && kind <= 7) {
+    const float share = __fmul_rn((float)(int)(16 + (hash & 15)), 0.03125f);
+    const float offset = __fmul_rn(share, power_of_two(job.exponent));
+    style.offset = kind % 2 == 0 ? offset : -offset;
+  }
+  if (!near && (kind == 6 || kind == 7 || kind >= 14)) style.factor = 64.0f;
+  if (near && kind == 13) style.factor = 0x1p-10f;
+  const word near_texture = kind >= 1 && kind <= 4 ? kind : kind == 5 ? 8 : kind == 6 ? 7 : kind == 15 ? 4 : 0;
+  const word far_texture = kind == 1 ? 5 : kind == 9 ? 9 : kind == 13 ? 6 : 0;
+  const word texture = near ? near_texture : far_texture;
+  if (free && texture != 0) return textured(texture, place - in, in, job);
+  if (!free) {
+    if (style.offset != 0.0f || style.factor != 1.0f) style.distribution = large_offset;
+    style.offset = 0.0f;
+    style.factor = 1.0f;
+  }
+  const bool repeated = near ? kind == 9 && job.exponent != 0 : kind == 8;
+  if (repeated) return value_of((word)hash, job, style);
+  const Chunk random = philox(place / 4, job.stream, job.key);
+  return value_of(word_at(random, (word)(place % 4)), job, style);
+}
+/// The element whose random number makes the one at a place (`source_of`).
+__device__ __forceinline__ wide source_of(word structure, wide element, const Job& job) {
+  const wide slice = job.slice, row = element / slice, column = element % slice, in_block = row % slice;
+  if (structure == 3)
+    return (row - in_block + (in_block < column ? in_block : column)) * slice +
+           (in_block < column ? column : in_block);
+  if (structure == 10) return (row & ~1ull) * slice + column;
+  if (structure == 11) return column;
+  if (structure == 12 || structure == 15) return row;
+  if (structure == 13) return 0;
+  if (structure == 17) return element % (16ull << ((job.key >> 5) % 7));
+  if (structure == 22) return element < job.count - 1 - element ? element : job.count - 1 - element;
+  if (structure == 27) return (row & 1) * slice + column;
+  return element;
+}
+/// Bits of the element at a place of an input with a structure (`InputStructure`).
+__device__ __noinline__ wide structured_value(wide element, const Job& job) {
+  const word structure = (word)job.exponent;
+  const wide row = element / job.slice, column = element % job.slice;
+  const wide stream = structure == 16 ? 63 : job.stream;
+  const wide source = source_of(structure, element, job);
+  const word bits = word_at(philox(source / 4, stream, job.key), (word)(source % 4));
+  if (job.type >= i64 || job.has_range) {
+    const Style style = {normal, job.rare, 1.0f, 0.0f};
+    return value_of(bits, job, style);
+  }
+  float value = bell(bits);
+  if (structure == 0) value = 1.0f;
+  if (structure == 1) value = 0.0f;
+  if (structure == 2) value = row % job.slice == column ? 1.0f : 0.0f;
+  if (structure == 4 && column > row % job.slice) value = 0.0f;
+  if (structure == 5) value = unit(bits);
+  if (structure == 6 && value < 0.0f) value = 0.0f;
+  if (structure == 7) value = __fdiv_rn((float)(int)(bits >> 24), 255.0f);
+  if (structure == 8) {
+    value = __uint_as_float(__float_as_uint(value) & 0xffffe000u);
+    if (value < 0x1p-13f && value > -0x1p-13f) value = 0.0f;
+  }
+  if (structure == 9) value = __fmul_rn((float)(128 - (int)(column % 256)), 0.25f);
+  if (structure == 14) value = __fmul_rn((float)(4096 + (int)((row + column) % 4096)), 0x1p-12f);
+  if (structure == 15) {
+    const wide place = (1ull << 40) + column;
+    value = __fmul_rn(value, bell(word_at(philox(place / 4, stream, job.key), (word)(place % 4))));
+  }
+  if (structure == 18 && bits % 4 == 0) value = -10000.0f;
+  if (structure == 19) value = (float)(int)(element % 4096);
+  if (structure == 20 && column == job.slice - 1) value = 1.0f;
+  if (structure == 21) value = (float)(int)(bits >> 24);
+  if (structure == 23) value = __fadd_rn(__fmul_rn(value, 512.0f), 4000.0f);
+  if (structure == 24) value = __fmul_rn(value, 0x1p-9f);
+  if (structure == 25) value = __fadd_rn(__fmul_rn(value, 16.0f), 100.0f);
+  if (structure == 26) value = __fadd_rn(value, -5000.0f);
+  if (structure == 29 && bits % 4 == 0) value = __uint_as_float(0xff800000u);
+  if (structure == 30 && bits % 16 == 0) {
+    const word kind = bits >> 4 & 7;
+    value = __uint_as_float(kind < 2    ? 0x7f800000u
+                            : kind == 2 ? 0xff800000u
+                            : kind == 3 ? 0x7fc00000u
+                                        : (bits & 0x80000000u) | ((bits >> 12 & 0x7ffu) + 1u));
+  }
+  if (structure == 28 && column >= row % job.slice) value = column == row % job.slice ? 1.0f : 0.0f;
+  return bits_of(value, job);
 }
 /// The elements that share 16 bytes from chunk `chunk` on.
 __device__ __noinline__ Chunk values_at(wide chunk, const Job& job) {
@@ -315,12 +502,24 @@ __device__ __noinline__ Chunk values_at(wide chunk, const Job& job) {
   const bool wider = job.other_type != job.type;
   Chunk values = {{0, 0, 0, 0}};
   const wide first = chunk * elements;
+  const bool free = job.type < i64 && !job.has_range;
+  const bool scaled = job.distribution == tiny || job.distribution == huge;
+  const bool bounded = job.distribution == magnitudes && !free;
+  const Style style = {bounded                    ? heavy_tail
+                       : !scaled                  ? job.distribution
+                       : free                     ? normal
+                       : job.distribution == tiny ? heavy_tail
+                                                  : large_offset,
+                       job.rare, scaled && free ? power_of_two(job.exponent) : 1.0f, 0.0f};
   Chunk random = philox(first / 4, job.stream, job.key);
 #pragma unroll 1
   for (word i = 0; i < elements; ++i) {
     const wide element = first + i;
     if (i != 0 && element % 4 == 0) random = philox(element / 4, job.stream, job.key);
-    wide bits = value_of(word_at(random, (word)(element % 4)), job);
+    const bool sliced = job.distribution == slices || job.distribution == far_slices;
+    wide bits = job.distribution == structured ? structured_value(element, job)
+                : sliced                       ? value_in_slice(element, job)
+                                               : value_of(word_at(random, (word)(element % 4)), job, style);
     if (wider) bits = (wide)__double_as_longlong((double)__uint_as_float((word)bits));
     const word at = i * width;
     if (width < 4) bits = (bits & ((1u << (8 * width)) - 1)) << (8 * (at % 4));

@@ -149,7 +149,10 @@ MTMC_INLINE std::size_t DeviceWork::add_values(Kind kind, std::uint64_t address,
   job.distribution = recipe.distribution;
   job.key = recipe.key;
   job.stream = recipe.stream;
-  job.rare = detail::rare_below(static_cast<std::size_t>(recipe.elements));
+  const auto shape = detail::shape_of(recipe);
+  job.rare = shape.rare;
+  job.slice = static_cast<std::uint64_t>(shape.slice);
+  job.exponent = shape.exponent;
   if (recipe.range) {
     job.has_range = 1;
     job.low = recipe.range->low;

@@ -11,6 +11,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/content/comparison.hpp>
+#include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/content/problem_layout.hpp>
 #include <mtmc/evaluator/content/slot.hpp>
 
@@ -27,10 +28,11 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// How many tolerances the reference may be off by the truth and still confirm it. Rounding errors in sums of
-/// many equal terms do not walk at random but in step: on mostly zero inputs a layer norm that adds one term
-/// after the other was off by 1.7 tolerances (measured), and more careful candidates could be refused for its
-/// errors. A twin that computes something else is off by thousands.
+/// How many tolerances (those of results that are compared with the reference's) the reference may be off by
+/// the truth and still confirm it. Rounding errors in sums of many equal terms do not walk at random but in
+/// step: on mostly zero inputs a layer norm that adds one term after the other was off by 1.7 tolerances
+/// (measured), and more careful candidates could be refused for its errors. A twin that computes something
+/// else is off by thousands.
 inline constexpr double farthest_truth = 4;
 
 /// By how much the tolerance is widened in a case in which the reference itself is off by so many of it: an
@@ -41,10 +43,28 @@ inline constexpr double farthest_truth = 4;
   return 2 * reference_error > 1 ? 2 * reference_error : 1;
 }
 
+/// The same where results are compared with those of the reference alone, whose error adds to the
+/// candidate's. One that takes reciprocal roots by an approximation and a step of Newton errs three times as
+/// much as the reference where two large terms cancel (measured).
+[[nodiscard]] constexpr double widening_without_truth(double reference_error) noexcept {
+  return 4 * reference_error > 1 ? 4 * reference_error : 1;
+}
+
 /// The farthest that a reference may be off by a twin that cheaper sizes have confirmed, in tolerances, and
-/// still be taken for imprecise: a sum of 65,536 terms one after the other is off by some tens of an honest
-/// error. One that is off by more computes something else there.
-inline constexpr double farthest_reference = 64;
+/// still be taken for imprecise. On normal inputs a sum of 65,536 terms one after the other is off by some
+/// tens of an honest error, the sine of an angle of 2,000 that f32 rounded by 80; on all others, where a few
+/// results are the difference of large terms, by some hundreds (measured). One that is off by more computes
+/// something else there.
+[[nodiscard]] constexpr double farthest_reference(Distribution distribution) noexcept {
+  return distribution == Distribution::normal ? 512 : 4096;
+}
+
+/// What the reference's results of a case say about those of its twin.
+enum class TwinAgreement : std::uint8_t {
+  none,      ///< the twin failed, or computes something else
+  believed,  ///< off by more than `farthest_truth`: true if other cases have confirmed the twin
+  confirmed, ///< the twin computes the same
+};
 
 /// The reference of a task in double precision, ready to run: the same arguments with f64 in place of f32.
 struct DoubleTwin {

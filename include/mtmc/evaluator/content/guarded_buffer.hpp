@@ -21,7 +21,9 @@ enum class BufferGuard {
   red_zones,
   /// No memory before the first byte, a red zone behind the last: reads before the buffer crash, too.
   page_before,
-  /// No memory behind the last byte, or at most 63 bytes behind it, a red zone before the first.
+  /// No memory behind the last byte but for less than an alignment (64 bytes, 256 in mapped memory), a red
+  /// zone
+  /// before the first.
   page_behind
 };
 
@@ -54,6 +56,17 @@ struct GuardLayout {
   }
   const std::size_t front = guard == BufferGuard::page_before ? 0 : zone;
   return {front, bytes, whole_pages(front + bytes + zone) - front - bytes};
+}
+
+/// The same in memory of whole `granules` with nothing beside it: the content ends where the memory does, or
+/// begins there, and all other bytes of it are one red zone. An end is met to 255 bytes, which are a red zone
+/// as well, since the content starts at a multiple of 256 bytes like all memory of a GPU.
+[[nodiscard]] inline GuardLayout mapped_layout(std::size_t bytes, std::size_t smallest, BufferGuard guard,
+                                               std::size_t granule) noexcept {
+  constexpr std::size_t alignment = 256;
+  const std::size_t total = (bytes + smallest + granule) / granule * granule;
+  const std::size_t front = guard == BufferGuard::page_before ? 0 : (total - bytes) / alignment * alignment;
+  return {front, bytes, total - front - bytes};
 }
 
 /// A buffer of a backend with its red zones, whose random bytes are others in each call.

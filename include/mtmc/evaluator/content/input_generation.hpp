@@ -37,13 +37,52 @@ enum class Distribution {
   small_integers,
   /// Exactly 0, but for about eight elements, which are bell (one in eight of fewer than 64 elements). Shows
   /// work that is left out where a sample is zero.
-  mostly_zero
+  mostly_zero,
+  /// 2^exponent * bell, with an exponent far below 0 at which results are still normal numbers. Shows
+  /// constants that are added or left out, fixed-point arithmetic, and small values taken for zero.
+  tiny,
+  /// 2^exponent * bell, with an exponent far above 0 at which results are still finite. Shows ranges assumed,
+  /// and sums of squares and exponentials that overflow.
+  huge,
+  /// Each slice (a row, say) of its own kind: bell, the same ascending, with zeros of both signs, with equal
+  /// neighbours, of few familiar numbers, all zeros, the slice before once more, the same but for one
+  /// element,
+  /// bell / 1024, zeros with something at the end, and, unless the exponent is 0, one repeated value. Shows
+  /// rows taken for equal or empty after a sample.
+  slices,
+  /// bell * 2^k, with k drawn for each element from -exponent to exponent. Shows what is done where
+  /// neighbours are far apart.
+  magnitudes,
+  /// Slices around an offset of up to 2^exponent, bell * 64 with and without one, steeply ascending, of one
+  /// repeated value, of whole numbers up to 100 and up to 255, and equal to the one before. Shows missing
+  /// safeguards of norms and exponentials.
+  far_slices,
+  /// Inputs that have a structure as a whole (`detail::InputStructure`): all ones, an identity, a symmetric
+  /// or
+  /// triangular matrix, bytes of an image, equal rows, a mask of -10000, the same content in two inputs.
+  /// Shows
+  /// what is done where inputs look familiar.
+  structured
 };
 
 /// Every distribution.
-inline constexpr std::array<Distribution, 6> all_distributions{
+inline constexpr std::array<Distribution, 12> all_distributions{
     Distribution::normal,        Distribution::heavy_tail,     Distribution::large_offset,
-    Distribution::sparse_spikes, Distribution::small_integers, Distribution::mostly_zero};
+    Distribution::sparse_spikes, Distribution::small_integers, Distribution::mostly_zero,
+    Distribution::slices,        Distribution::tiny,           Distribution::huge,
+    Distribution::magnitudes,    Distribution::far_slices,     Distribution::structured};
+
+/// Whether inputs are of far scales, of slices that are unlike each other, or of a structure.
+[[nodiscard]] constexpr bool is_far(Distribution distribution) noexcept {
+  return distribution == Distribution::tiny || distribution == Distribution::huge ||
+         distribution == Distribution::slices || distribution == Distribution::magnitudes ||
+         distribution == Distribution::far_slices || distribution == Distribution::structured;
+}
+
+/// Whether inputs are there to show something else and amplify errors on purpose.
+[[nodiscard]] constexpr bool amplifies(Distribution distribution) noexcept {
+  return distribution == Distribution::far_slices || distribution == Distribution::structured;
+}
 
 /// "normal", "heavy_tail", ...
 [[nodiscard]] constexpr std::string_view to_string(Distribution distribution) noexcept {
@@ -60,6 +99,18 @@ inline constexpr std::array<Distribution, 6> all_distributions{
     return "small_integers";
   case Distribution::mostly_zero:
     return "mostly_zero";
+  case Distribution::tiny:
+    return "tiny";
+  case Distribution::huge:
+    return "huge";
+  case Distribution::slices:
+    return "slices";
+  case Distribution::magnitudes:
+    return "magnitudes";
+  case Distribution::far_slices:
+    return "far_slices";
+  case Distribution::structured:
+    return "structured";
   }
   return "";
 }
@@ -147,7 +198,56 @@ struct ElementShape {
   std::optional<ValueRange> range;
   /// `rare_below` of the whole.
   std::uint32_t rare = 0;
+  /// Reals without a range are multiplied by the factor, a power of two, and then moved by the offset.
+  float factor = 1;
+  float offset = 0;
+  /// As in `ContentRecipe`; `slice` is at least 1.
+  std::int64_t slice = 1;
+  int exponent = 0;
+  /// Of the whole.
+  std::int64_t elements = 1;
+
+  /// Whether elements are reals without a range.
+  [[nodiscard]] bool is_free_real() const noexcept { return is_floating(type) && !range; }
 };
+
+/// What else a slice may look like; the device's kernel has the same numbers. `ramp`: ascending by 1/64.
+/// `signed_zeros`: one element in four is -0. `pairs`: neighbours are equal. `familiar`: 0, 1, -1, 2, 0.5, 3,
+/// 0.1, -2. `steep_ramp`: ascending by 1. `far_familiar`: 0, 1, -1, 10, -10, 100, -100, 50. `early`: zeros in
+/// the second half. `rectified`: zeros in place of negative numbers. `pixels`: whole numbers up to 255.
+enum class SliceTexture : std::uint8_t {
+  none = 0,
+  ramp = 1,
+  signed_zeros = 2,
+  pairs = 3,
+  familiar = 4,
+  steep_ramp = 5,
+  far_familiar = 6,
+  early = 7,
+  rectified = 8,
+  pixels = 9
+};
+
+/// How the elements of one slice are made. The device's kernel has the same rules.
+struct SliceStyle {
+  /// The slice whose random numbers they are made from.
+  std::uint64_t source = 0;
+  Distribution distribution = Distribution::normal;
+  float factor = 1;
+  float offset = 0;
+  /// Reals without a range that are no plain distribution.
+  SliceTexture texture = SliceTexture::none;
+  /// All elements are made from this word.
+  std::optional<std::uint32_t> repeated{};
+  /// So many elements at the beginning are zero.
+  std::uint64_t empty = 0;
+  /// The place of the one element that differs from those of `source`.
+  std::optional<std::uint64_t> odd{};
+};
+
+/// The style of one slice of an input.
+[[nodiscard]] SliceStyle style_of(std::uint64_t slice, std::uint64_t key, std::uint64_t stream,
+                                  const ElementShape& shape) noexcept;
 
 } // namespace detail
 
@@ -156,12 +256,33 @@ struct ElementShape {
 /// range all values lie in it, and the distributions are squeezed into it: in the middle, mostly near the
 /// lower end, near the upper end, rare spikes on the value nearest to 0, whole numbers; integers of a range
 /// are uniform where a real number would be in the middle. Integers without a range lie between -16 and 16
-/// (unsigned: 0 and 16), rare ones further out.
+/// (unsigned: 0 and 16), rare ones further out. With a range, and for integers, `tiny` and `magnitudes` are
+/// as `heavy_tail` and `huge` as `large_offset`.
 ///
 /// f32 without a range: 2.8 GB/s on one core of an AMD EPYC (Zen, AVX2, GCC 12.2 -O2); long contents are
 /// divided among several threads.
 void fill_values(std::span<std::byte> content, DataType type, Distribution distribution, std::uint64_t key,
                  std::uint64_t stream, const std::optional<ValueRange>& range = std::nullopt);
+
+/// The exponent that a distribution is made with where nothing smaller is asked for; 0 if it has none. For
+/// `structured` a structure: rows in equal pairs.
+[[nodiscard]] constexpr int usual_exponent(Distribution distribution) noexcept {
+  switch (distribution) {
+  case Distribution::tiny:
+    return -24;
+  case Distribution::huge:
+  case Distribution::magnitudes:
+    return 24;
+  case Distribution::slices:
+    return 1;
+  case Distribution::far_slices:
+    return 8;
+  case Distribution::structured:
+    return 10;
+  default:
+    return 0;
+  }
+}
 
 /// Everything `fill_values` makes a content from, so that it can be made anywhere and again.
 struct ContentRecipe {
@@ -171,12 +292,23 @@ struct ContentRecipe {
   std::uint64_t key = 0;                            ///< key of the random numbers
   std::uint64_t stream = 0;                         ///< which stream of the key
   std::optional<ValueRange> range{}; ///< bounds of the values; nothing = those of the distribution
+  /// For `slices`, `far_slices` and `structured`: elements of a slice, which lie next to each other; 0 = all
+  /// are one slice.
+  std::int64_t slice = 0;
+  /// For `tiny`, `huge`, `magnitudes`, `slices` and `far_slices`: what they are made with; for `structured`:
+  /// which structure.
+  int exponent = 0;
 
   /// Size of the content.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
   friend bool operator==(const ContentRecipe&, const ContentRecipe&) = default; ///< member by member
 };
+
+namespace detail {
+/// What the elements of a recipe are like.
+[[nodiscard]] ElementShape shape_of(const ContentRecipe& recipe) noexcept;
+} // namespace detail
 
 /// Makes the content of a recipe, which is `content.size()` bytes long.
 void fill_values(std::span<std::byte> content, const ContentRecipe& recipe);

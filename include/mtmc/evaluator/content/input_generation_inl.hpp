@@ -6,6 +6,7 @@
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/content/half_precision.hpp>
 #include <mtmc/evaluator/content/input_generation.hpp>
+#include <mtmc/evaluator/content/input_structure.hpp>
 #include <mtmc/support/parallel.hpp>
 #include <mtmc/support/philox.hpp>
 #include <mtmc/support/wide_vectors.hpp>
@@ -13,9 +14,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -44,10 +47,18 @@ MTMC_INLINE std::optional<ValueRange> value_range(const Argument& argument, cons
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// One block of values without a domain. `tail` is what keeps the heavy tail finite, `rare` is `rare_below`.
-inline void shape_reals(Distribution distribution, const RandomBlock& random, float tail, std::uint32_t rare,
+/// 2^k for k from `-farthest` to `farthest`, by an element's random word.
+[[nodiscard]] inline float power_within(std::uint32_t random, std::int32_t farthest) noexcept {
+  const auto choices = static_cast<std::uint32_t>(2 * farthest + 1);
+  const auto above_least = static_cast<std::int32_t>(((scrambled(random) >> 16) * choices) >> 16);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(above_least - farthest + 127) << 23);
+}
+
+/// One block of values without a domain. `tail` is what keeps the heavy tail finite.
+inline void shape_reals(const ElementShape& shape, const RandomBlock& random, float tail,
                         RealBlock& values) noexcept {
-  switch (distribution) {
+  const auto rare = shape.rare;
+  switch (shape.distribution) {
   case Distribution::normal:
     for (std::size_t i = 0; i < generation_block; ++i) values[i] = bell(random[i]);
     break;
@@ -70,7 +81,22 @@ inline void shape_reals(Distribution distribution, const RandomBlock& random, fl
     for (std::size_t i = 0; i < generation_block; ++i)
       values[i] = scrambled(random[i]) < rare ? bell(random[i]) : 0.0f;
     break;
+  case Distribution::magnitudes:
+    for (std::size_t i = 0; i < generation_block; ++i)
+      values[i] = bell(random[i]) * power_within(random[i], std::abs(shape.exponent));
+    break;
+  case Distribution::tiny:
+  case Distribution::huge:
+  case Distribution::slices:
+  case Distribution::far_slices:
+  case Distribution::structured:
+    break;
   }
+}
+
+/// `values[i] * factor + offset`. The product is exact, so that it does not matter whether the sum is fused.
+inline void scale_reals(float factor, float offset, RealBlock& values) noexcept {
+  for (std::size_t i = 0; i < generation_block; ++i) values[i] = values[i] * factor + offset;
 }
 
 MTMC_INLINE double place_in_domain(Distribution distribution, std::uint32_t random, std::uint32_t rare,
@@ -94,6 +120,13 @@ MTMC_INLINE double place_in_domain(Distribution distribution, std::uint32_t rand
     if (width >= 1 && value >= range.low && value <= range.high) return (value - range.low) / width;
     return std::floor(uniform * 5) / 4;
   }
+  case Distribution::tiny:
+  case Distribution::huge:
+  case Distribution::slices:
+  case Distribution::magnitudes:
+  case Distribution::far_slices:
+  case Distribution::structured:
+    break;
   }
   return 0.5;
 }
@@ -154,6 +187,13 @@ MTMC_INLINE std::int64_t default_integer(Distribution distribution, DataType typ
     return within(2);
   case Distribution::mostly_zero:
     return scrambled(random) < rare_word ? 1 + static_cast<std::int64_t>(random >> 29) : 0;
+  case Distribution::tiny:
+  case Distribution::huge:
+  case Distribution::slices:
+  case Distribution::magnitudes:
+  case Distribution::far_slices:
+  case Distribution::structured:
+    break;
   }
   return 0;
 }
@@ -175,9 +215,11 @@ MTMC_INLINE std::int64_t default_integer(Distribution distribution, DataType typ
   return std::clamp(low + static_cast<std::int64_t>(place * width), low, high);
 }
 
-/// The elements from place `from` on, a multiple of four.
-inline void fill_part(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
-                      std::size_t from, std::uint64_t stream) {
+/// The elements from place `from` on, all made by one of the plain distributions. `repeated`: the random word
+/// of each of them.
+inline void fill_run(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
+                     std::uint64_t from, std::uint64_t stream,
+                     std::optional<std::uint32_t> repeated = std::nullopt) {
   const auto type = shape.type;
   const auto distribution = shape.distribution;
   const auto& range = shape.range;
@@ -187,46 +229,250 @@ inline void fill_part(std::span<std::byte> content, const ElementShape& shape, s
   const float tail = type == DataType::f16 ? 0.2f : 0.02f;
   RandomBlock random;
   RealBlock values;
-  for (std::size_t first = 0; first < count; first += generation_block) {
-    philox_fill(random, key, (from + first) / 4, stream);
-    const std::size_t here = std::min(generation_block, count - first);
+  const bool moved = shape.factor != 1 || shape.offset != 0;
+  if (repeated) random.fill(*repeated);
+  // Random words come in blocks of four.
+  std::size_t skip = from % 4;
+  for (std::size_t first = 0, here = 0; first < count; first += here, skip = 0) {
+    if (!repeated) philox_fill(random, key, (from + first) / 4, stream);
+    here = std::min(generation_block - skip, count - first);
     std::byte* target = content.data() + first * width;
+    const std::uint32_t* const words = random.data() + skip;
     if (!is_floating(type)) {
       for (std::size_t i = 0; i < here; ++i)
         store_integer(type,
-                      range ? integer_in(*range, distribution, random[i], rare)
-                            : default_integer(distribution, type, random[i], rare),
+                      range ? integer_in(*range, distribution, words[i], rare)
+                            : default_integer(distribution, type, words[i], rare),
                       target + i * width);
       continue;
     }
     if (range) {
       for (std::size_t i = 0; i < here; ++i) {
-        const double place = place_in_domain(distribution, random[i], rare, *range);
+        const double place = place_in_domain(distribution, words[i], rare, *range);
         const double value =
             std::clamp(range->low + place * (range->high - range->low), range->low, range->high);
         store_real(type, value, *range, target + i * width);
       }
       continue;
     }
-    with_wide_vectors([&] { shape_reals(distribution, random, tail, rare, values); });
+    with_wide_vectors([&] { shape_reals(shape, random, tail, values); });
+    if (moved) with_wide_vectors([&] { scale_reals(shape.factor, shape.offset, values); });
+    const float* const made = values.data() + skip;
     if (type == DataType::f32) {
-      std::memcpy(target, values.data(), here * sizeof(float));
+      std::memcpy(target, made, here * sizeof(float));
     } else if (type == DataType::f64) {
       // The lower half of the mantissa must be filled as well, or f32 arithmetic would pass for f64.
       const bool fill = distribution != Distribution::small_integers;
       for (std::size_t i = 0; i < here; ++i) {
-        const double more = fill ? static_cast<double>(scrambled(random[i] ^ 0x5bd1e995u)) * 0x1p-56 : 0;
-        const double value = static_cast<double>(values[i]) * (1 + more);
+        const double more = fill ? static_cast<double>(scrambled(words[i] ^ 0x5bd1e995u)) * 0x1p-56 : 0;
+        const double value = static_cast<double>(made[i]) * (1 + more);
         std::memcpy(target + i * width, &value, sizeof value);
       }
     } else {
       for (std::size_t i = 0; i < here; ++i) {
         const std::uint16_t bits =
-            type == DataType::f16 ? float_to_half(values[i]) : float_to_bfloat16(values[i]);
+            type == DataType::f16 ? float_to_half(made[i]) : float_to_bfloat16(made[i]);
         std::memcpy(target + i * width, &bits, sizeof bits);
       }
     }
   }
+}
+
+[[nodiscard]] inline bool copies(std::uint64_t hash) noexcept { return hash >> 60 >= 10 && hash >> 60 <= 12; }
+[[nodiscard]] inline bool almost_copies(std::uint64_t hash) noexcept { return hash >> 60 == 12; }
+
+/// The style of a slice of `slices` that copies no other, by its kind.
+[[nodiscard]] inline SliceStyle near_style(std::uint64_t hash, const ElementShape& shape) noexcept {
+  const auto length = static_cast<std::uint64_t>(shape.slice);
+  const auto kind = hash >> 60;
+  SliceStyle style;
+  if (kind >= 1 && kind <= 4) style.texture = static_cast<SliceTexture>(kind);
+  if (kind == 5) style.texture = SliceTexture::rectified;
+  if (kind == 6) style.texture = SliceTexture::early;
+  if (kind == 15) style.texture = SliceTexture::familiar;
+  if (kind == 7 || kind == 8) style.empty = length;
+  if (kind == 9 && shape.exponent != 0) style.repeated = static_cast<std::uint32_t>(hash);
+  if (kind == 13) style.factor = 0x1p-10f;
+  if (kind == 14) style.empty = length - std::max<std::uint64_t>(1, length / 16);
+  return style;
+}
+
+/// The style of a slice of `far_slices` that copies no other, by its kind.
+[[nodiscard]] inline SliceStyle far_style(std::uint64_t hash, const ElementShape& shape) noexcept {
+  const auto kind = hash >> 60;
+  SliceStyle style;
+  if (kind >= 2 && kind <= 7) {
+    const float share = static_cast<float>(16 + (hash & 15u)) / 32.0f;
+    const float offset = std::ldexp(share, shape.exponent);
+    style.offset = kind % 2 == 0 ? offset : -offset;
+    if (kind >= 6) style.factor = 64;
+  }
+  if (kind == 1) style.texture = SliceTexture::steep_ramp;
+  if (kind == 8) style.repeated = static_cast<std::uint32_t>(hash);
+  if (kind == 9) style.texture = SliceTexture::pixels;
+  if (kind == 13) style.texture = SliceTexture::far_familiar;
+  if (kind == 14) style.empty = static_cast<std::uint64_t>(shape.slice) / 2;
+  if (kind >= 14) style.factor = 64;
+  return style;
+}
+
+/// The style of a slice that copies no other. Values of a range and integers have no textures, factors and
+/// offsets: those that would are far up in their range.
+[[nodiscard]] inline SliceStyle own_style(std::uint64_t slice, std::uint64_t hash,
+                                          const ElementShape& shape) noexcept {
+  auto style = shape.distribution == Distribution::slices ? near_style(hash, shape) : far_style(hash, shape);
+  style.source = slice;
+  if (shape.is_free_real()) return style;
+  if (style.offset != 0 || style.factor != 1) style.distribution = Distribution::large_offset;
+  style.texture = SliceTexture::none;
+  style.offset = 0;
+  style.factor = 1;
+  return style;
+}
+
+MTMC_INLINE SliceStyle style_of(std::uint64_t slice, std::uint64_t key, std::uint64_t stream,
+                                const ElementShape& shape) noexcept {
+  const auto hash = slice_hash(slice, key, stream);
+  if (!copies(hash)) return own_style(slice, hash, shape);
+  SliceStyle style;
+  style.source = slice;
+  if (slice == 0) return style;
+  const auto before = slice_hash(slice - 1, key, stream);
+  if (copies(before)) return style;
+  style = own_style(slice - 1, before, shape);
+  if (almost_copies(hash)) style.odd = (hash & 0xffffffffu) % static_cast<std::uint64_t>(shape.slice);
+  return style;
+}
+
+/// Stores a real number that has no bounds.
+inline void store_free_real(DataType type, float value, std::byte* target) noexcept {
+  if (type == DataType::f64) {
+    const double wide = static_cast<double>(value);
+    std::memcpy(target, &wide, sizeof wide);
+  } else if (type == DataType::f32) {
+    std::memcpy(target, &value, sizeof value);
+  } else {
+    const auto bits = type == DataType::f16 ? float_to_half(value) : float_to_bfloat16(value);
+    std::memcpy(target, &bits, sizeof bits);
+  }
+}
+
+/// Elements of a slice with a texture, from place `in` of the slice on; `first`: its first element's place.
+inline void fill_texture(std::span<std::byte> content, const ElementShape& shape, SliceTexture texture,
+                         std::uint64_t key, std::uint64_t first, std::uint64_t in, std::uint64_t stream) {
+  const auto type = shape.type;
+  const auto half = static_cast<std::uint64_t>(shape.slice) / 2;
+  constexpr std::array<float, 8> familiar{0, 1, -1, 2, 0.5f, 3, 0.1f, -2};
+  constexpr std::array<float, 8> far_familiar{0, 1, -1, 10, -10, 100, -100, 50};
+  const auto width = size_of(type);
+  std::array<std::uint32_t, 4> words{};
+  for (std::size_t i = 0; i < content.size() / width; ++i) {
+    const auto at = in + i;
+    const auto place = first + (texture == SliceTexture::pairs ? at & ~std::uint64_t{1} : at);
+    philox_fill(words, key, place / 4, stream);
+    const auto word = words[place % 4];
+    float value = bell(word);
+    if (texture == SliceTexture::ramp) value = static_cast<float>(at % 1024) * 0x1p-6f - 4.0f;
+    if (texture == SliceTexture::signed_zeros && word % 4 == 0) value = -0.0f;
+    if (texture == SliceTexture::steep_ramp) value = static_cast<float>(at % 256) - 64.0f;
+    if (texture == SliceTexture::familiar) value = familiar[word >> 29];
+    if (texture == SliceTexture::far_familiar) value = far_familiar[word >> 29];
+    if (texture == SliceTexture::early && at >= half) value = 0;
+    if (texture == SliceTexture::rectified && value < 0) value = 0;
+    if (texture == SliceTexture::pixels) value = static_cast<float>(word >> 24);
+    store_free_real(type, value, content.data() + i * width);
+  }
+}
+
+/// Elements of one slice, from place `in` of it on.
+inline void fill_slice(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
+                       std::uint64_t slice, std::uint64_t in, std::uint64_t stream) {
+  const auto length = static_cast<std::uint64_t>(shape.slice);
+  const auto width = size_of(shape.type);
+  const auto count = content.size() / width;
+  const auto style = style_of(slice, key, stream, shape);
+  ElementShape plain = shape;
+  plain.distribution = Distribution::mostly_zero;
+  plain.rare = 0;
+  const auto zeros = std::min<std::uint64_t>(count, style.empty > in ? style.empty - in : 0);
+  fill_run(content.first(zeros * width), plain, key, 0, stream, 0);
+  plain.distribution = style.distribution;
+  plain.factor = style.factor;
+  plain.offset = style.offset;
+  const auto rest = content.subspan(zeros * width);
+  if (style.texture == SliceTexture::none)
+    fill_run(rest, plain, key, style.source * length + in + zeros, stream, style.repeated);
+  else
+    fill_texture(rest, shape, style.texture, key, style.source * length, in + zeros, stream);
+  if (!style.odd || *style.odd < in || *style.odd >= in + count) return;
+  plain.distribution = Distribution::normal;
+  plain.factor = 1;
+  plain.offset = 0;
+  fill_run(content.subspan((*style.odd - in) * width, width), plain, key, slice * length + *style.odd,
+           stream);
+}
+
+/// The elements from place `from` on of an input with a structure. Values of a range and integers have but
+/// what repeats in it.
+inline void fill_structured(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
+                            std::uint64_t from, std::uint64_t stream) {
+  const auto structure = static_cast<InputStructure>(shape.exponent);
+  const auto slice = static_cast<std::uint64_t>(shape.slice);
+  const auto own = structure == InputStructure::shared ? shared_stream : stream;
+  const auto width = size_of(shape.type);
+  ElementShape plain = shape;
+  plain.distribution = Distribution::normal;
+  std::array<std::uint32_t, 4> words{};
+  std::uint64_t filled = ~std::uint64_t{0};
+  const auto word_of = [&](std::uint64_t place) {
+    if (place / 4 != filled) philox_fill(words, key, place / 4, own);
+    filled = place / 4;
+    return words[place % 4];
+  };
+  for (std::size_t i = 0; i < content.size() / width; ++i) {
+    const auto element = from + i;
+    const auto source = source_of(structure, element, slice, static_cast<std::uint64_t>(shape.elements), key);
+    const auto target = content.subspan(i * width, width);
+    if (!shape.is_free_real()) {
+      fill_run(target, plain, key, source, own);
+      continue;
+    }
+    const float of_column =
+        structure == InputStructure::separable ? bell(word_of(first_column_word + element % slice)) : 0;
+    const auto word = word_of(source);
+    store_free_real(shape.type,
+                    structured_value(structure, element, slice, word, bell(word), unit(word), of_column),
+                    target.data());
+  }
+}
+
+/// The elements from place `from` on.
+inline void fill_part(std::span<std::byte> content, const ElementShape& shape, std::uint64_t key,
+                      std::uint64_t from, std::uint64_t stream) {
+  if (shape.distribution == Distribution::slices || shape.distribution == Distribution::far_slices) {
+    const auto length = static_cast<std::uint64_t>(shape.slice);
+    const auto width = size_of(shape.type);
+    for (std::size_t done = 0, here = 0; done < content.size() / width; done += here) {
+      const auto in = (from + done) % length;
+      here = std::min<std::size_t>(content.size() / width - done, length - in);
+      fill_slice(content.subspan(done * width, here * width), shape, key, (from + done) / length, in, stream);
+    }
+    return;
+  }
+  if (shape.distribution == Distribution::structured)
+    return fill_structured(content, shape, key, from, stream);
+  ElementShape plain = shape;
+  if (shape.distribution == Distribution::magnitudes && !shape.is_free_real())
+    plain.distribution = Distribution::heavy_tail;
+  const bool scaled = shape.distribution == Distribution::tiny || shape.distribution == Distribution::huge;
+  if (scaled && shape.is_free_real()) {
+    plain.distribution = Distribution::normal;
+    plain.factor = std::ldexp(1.0f, shape.exponent);
+  } else if (scaled) {
+    plain.distribution =
+        shape.distribution == Distribution::tiny ? Distribution::heavy_tail : Distribution::large_offset;
+  }
+  fill_run(content, plain, key, from, stream);
 }
 
 } // namespace mtmc::detail
@@ -236,29 +482,47 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE void fill_values(std::span<std::byte> content, DataType type, Distribution distribution,
                              std::uint64_t key, std::uint64_t stream,
                              const std::optional<ValueRange>& range) {
-  const std::size_t width = size_of(type);
-  const std::size_t count = content.size() / width;
-  const detail::ElementShape shape{type, distribution, range, detail::rare_below(count)};
-  // Starting a thread takes as long as 100 KiB.
-  constexpr std::size_t worth_a_thread = std::size_t{1} << 19;
-  detail::for_each_part(
-      count, worth_a_thread, detail::generation_block, [&](std::size_t first, std::size_t size) {
-        detail::fill_part(content.subspan(first * width, size * width), shape, key, first, stream);
-      });
+  constexpr std::int64_t usual_slice = 64;
+  const auto elements = static_cast<std::int64_t>(content.size() / size_of(type));
+  fill_values(content, ContentRecipe{type, elements, distribution, key, stream, range, usual_slice,
+                                     usual_exponent(distribution)});
 }
 
 MTMC_INLINE std::size_t ContentRecipe::bytes() const noexcept {
   return static_cast<std::size_t>(elements) * size_of(type);
 }
 
+MTMC_INLINE detail::ElementShape detail::shape_of(const ContentRecipe& recipe) noexcept {
+  ElementShape shape;
+  shape.type = recipe.type;
+  shape.distribution = recipe.distribution;
+  shape.range = recipe.range;
+  shape.rare = rare_below(static_cast<std::size_t>(recipe.elements));
+  shape.elements = recipe.elements;
+  shape.slice = std::max<std::int64_t>(1, recipe.slice > 0 ? recipe.slice : recipe.elements);
+  // binary16 reaches neither far up nor far down.
+  constexpr int farthest = 5;
+  const bool scaled = recipe.distribution != Distribution::structured;
+  shape.exponent = scaled && recipe.type == DataType::f16 ? std::clamp(recipe.exponent, -farthest, farthest)
+                                                          : recipe.exponent;
+  return shape;
+}
+
 MTMC_INLINE void fill_values(std::span<std::byte> content, const ContentRecipe& recipe) {
-  fill_values(content, recipe.type, recipe.distribution, recipe.key, recipe.stream, recipe.range);
+  const std::size_t width = size_of(recipe.type);
+  const std::size_t count = content.size() / width;
+  const auto shape = detail::shape_of(recipe);
+  // Starting a thread takes as long as 100 KiB.
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 19;
+  detail::for_each_part(count, worth_a_thread, detail::generation_block,
+                        [&](std::size_t first, std::size_t size) {
+                          detail::fill_part(content.subspan(first * width, size * width), shape, recipe.key,
+                                            first, recipe.stream);
+                        });
 }
 
 MTMC_INLINE void fill_beginning(std::span<std::byte> content, const ContentRecipe& recipe) {
-  const detail::ElementShape shape{recipe.type, recipe.distribution, recipe.range,
-                                   detail::rare_below(static_cast<std::size_t>(recipe.elements))};
-  detail::fill_part(content, shape, recipe.key, 0, recipe.stream);
+  detail::fill_part(content, detail::shape_of(recipe), recipe.key, 0, recipe.stream);
 }
 
 MTMC_INLINE void generate_by_hook(const Task& task, const Argument& argument, const ProblemSize& size,

@@ -19,25 +19,24 @@ namespace mtmc::inline MTMC_ABI {
 /// Content of outputs and scratch buffers before a call. Whatever a kernel leaves unwritten, or computes from
 /// memory that nobody wrote, differs between a run on one poison and a run on another.
 struct Poison {
-  /// Key of random bytes, as memory holds them outside of a judge; nothing = all bits set, which is NaN in
-  /// every floating-point format, and -1 or the largest number as an integer.
+  /// Key of random bytes, as memory holds them outside of a judge; nothing = `byte` throughout.
   std::optional<std::uint64_t> noise{};
+  /// All bits set are NaN in every floating-point format, and -1 or the largest number as an integer.
+  std::byte byte{0xff};
+
+  /// All zero, as fresh memory is.
+  [[nodiscard]] static constexpr Poison zeros() noexcept { return {std::nullopt, std::byte{0}}; }
 };
 
-namespace detail {
-/// What poison without noise repeats.
-inline constexpr std::byte poison_byte{0xff};
-} // namespace detail
-
-/// Elements of `width` bytes that still hold the poison. 0 for random bytes, which cannot be told from a
-/// result.
+/// Elements of `width` bytes that still hold the poison. 0 for random bytes and zeros, which cannot be told
+/// from a result.
 [[nodiscard]] inline std::int64_t count_poisoned(std::span<const std::byte> content, std::size_t width,
                                                  const Poison& poison) noexcept {
-  if (poison.noise) return 0;
+  if (poison.noise || poison.byte == std::byte{0}) return 0;
   std::int64_t count = 0;
   for (std::size_t i = 0; i + width <= content.size(); i += width) {
     bool whole = true;
-    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == detail::poison_byte;
+    for (std::size_t j = 0; j < width; ++j) whole = whole && content[i + j] == poison.byte;
     count += whole ? 1 : 0;
   }
   return count;

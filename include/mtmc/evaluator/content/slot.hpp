@@ -42,17 +42,22 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 
 } // namespace detail
 
-/// Allocates the buffers of a plan and binds them. A guard page needs a backend that has them.
+/// Allocates the buffers of a plan and binds them. A guard needs a backend that has guard pages or maps
+/// guarded memory.
 [[nodiscard]] inline Slot make_slot(AnyBackend& backend, const ProblemLayout& layout, const LaunchPlan& plan,
                                     std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones) {
   Slot slot;
   slot.plan = plan;
   constexpr std::size_t usual_page = 4096;
   const std::size_t page = std::max(usual_page, guard_page_bytes_of(backend));
+  const std::size_t granule =
+      guard == BufferGuard::red_zones ? 0 : guarded_allocation_of(backend).granularity;
   std::uint64_t place = 0;
   const auto add = [&](std::vector<GuardedBuffer>& buffers, const std::string& name, std::size_t bytes) {
-    const auto around = guard_layout(bytes, red_zone_bytes, guard, page);
-    buffers.push_back({backend.allocate(around.total()), around, 0, place++});
+    const auto around = granule > 0 ? mapped_layout(bytes, red_zone_bytes, guard, granule)
+                                    : guard_layout(bytes, red_zone_bytes, guard, page);
+    auto memory = granule > 0 ? backend.allocate_guarded(around.total()) : backend.allocate(around.total());
+    buffers.push_back({std::move(memory), around, 0, place++});
     const auto& added = buffers.back();
     detail::bind_buffer(slot.plan, name,
                         {static_cast<std::uint64_t>(added.memory.handle()),

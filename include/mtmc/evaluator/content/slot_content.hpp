@@ -26,7 +26,9 @@ namespace mtmc::inline MTMC_ABI {
 enum class Refill {
   all,
   /// Inputs are known to be as they were: only inout arguments are written again.
-  inout_only
+  inout_only,
+  /// Outputs and scratch buffers keep what the call before left there, as a host's do.
+  inputs_only
 };
 
 /// The zone before the content of a buffer.
@@ -89,15 +91,15 @@ inline void poison_content(ContentWork& work, GuardedBuffer& buffer, const Poiso
   if (poison.noise)
     work.write_repeated_noise(content_part(buffer), *poison.noise, poison_stream + buffer.place);
   else
-    work.write_byte(content_part(buffer), poison_byte);
+    work.write_byte(content_part(buffer), poison.byte);
 }
 
 } // namespace detail
 
-/// Readies a slot for a call: inputs get their contents, outputs and scratch buffers the poison, red zones
-/// new bytes; done after the next `work.run()`. `defences` may leave out the latter two. Where `owner` is
-/// given, it keeps `inputs` alive and unchanged until the call, which saves copies. Where the layout is that
-/// of a twin in double precision, inputs of f32 become f64.
+/// Readies a slot for a call: as `refill` has it, inputs get their contents, outputs and scratch buffers the
+/// poison, red zones new bytes; done after the next `work.run()`. `defences` may leave out the latter two.
+/// Where `owner` is given, it keeps `inputs` alive and unchanged until the call, which saves copies. Where
+/// the layout is that of a twin in double precision, inputs of f32 become f64.
 inline void load_slot(ContentWork& work, Slot& slot, const ProblemLayout& layout, const CaseInputs& inputs,
                       const Poison& poison, std::uint64_t red_zone_key, const EvaluatorDefences& defences,
                       Refill refill = Refill::all, const std::shared_ptr<const void>& owner = {}) {
@@ -105,14 +107,14 @@ inline void load_slot(ContentWork& work, Slot& slot, const ProblemLayout& layout
     auto& buffer = slot.buffers[i];
     const auto role = layout.buffers[i].role;
     if (defences.red_zones) renew_red_zones(work, buffer, red_zone_key);
-    if (role == ArgumentRole::output && defences.poison)
+    if (role == ArgumentRole::output && refill != Refill::inputs_only && defences.poison)
       detail::poison_content(work, buffer, poison);
-    else if (role == ArgumentRole::inout || (role == ArgumentRole::input && refill == Refill::all))
+    else if (role == ArgumentRole::inout || (role == ArgumentRole::input && refill != Refill::inout_only))
       work.write_input(content_part(buffer), inputs, i, layout.buffers[i].type, owner);
   }
   for (auto& buffer : slot.scratch) {
     if (defences.red_zones) renew_red_zones(work, buffer, red_zone_key);
-    if (defences.poison) detail::poison_content(work, buffer, poison);
+    if (defences.poison && refill != Refill::inputs_only) detail::poison_content(work, buffer, poison);
   }
 }
 
@@ -162,7 +164,7 @@ private:
 /// them in scratch buffers.
 inline void forget_results(AnyBackend& backend, Slot& slot, const ProblemLayout& layout) {
   const auto wipe = [&](GuardedBuffer& buffer) {
-    fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, detail::poison_byte);
+    fill_buffer(backend, buffer.memory, buffer.layout.front, buffer.layout.bytes, Poison{}.byte);
   };
   for (std::size_t i = 0; i < slot.buffers.size(); ++i)
     if (layout.buffers[i].is_written()) wipe(slot.buffers[i]);

@@ -36,9 +36,27 @@ struct Conditioning {
   double terms = 1;
   /// How many times a change of the inputs by one unit in the last place grows on its way to the output.
   double amplification = 1;
+  /// Epsilons that are allowed for sums, times the square root of `terms`.
+  double walk = 8;
+  /// Epsilons that are allowed for everything else, in 32 and 64 bits.
+  double base = 16;
 
   friend bool operator==(const Conditioning&, const Conditioning&) = default; ///< member by member
 };
+
+/// `Conditioning::walk` where results are compared with the truth, on inputs that are alike and of both
+/// signs: three times what adding one number after the other, the most unlucky order, was seen to err there.
+/// Two terms of bf16 for each factor err more than that in sums of up to some hundred products.
+inline constexpr double walk_on_even_inputs = 2.25;
+
+/// `Conditioning::base` where the reference is off by the truth by so many epsilons at most, and what it does
+/// is not in sums: eight times that, 16 at most, and at least 6, which fast intrinsics of two units in the
+/// last place and a rounding or two keep, and a mantissa cut by four bits (16, or 8 rounded) does not.
+[[nodiscard]] constexpr double base_for(double reference_epsilons) noexcept {
+  constexpr double least = 6, most = 16;
+  const double allowed = 8 * reference_epsilons;
+  return allowed < least ? least : allowed > most ? most : allowed;
+}
 
 /// Relative spacing of the next lower precision that a kernel for this type may be tempted to use: f32 for
 /// f64, f16 (and TF32, which has as many bits) for f32, 8-bit floats for the 16-bit types. 0 for integers.
@@ -62,22 +80,31 @@ struct Conditioning {
   return type == DataType::f32 ? epsilon_of(DataType::bf16) : lower_epsilon(type);
 }
 
+/// The largest relative error allowed for results of a type on inputs that are to tell precisions apart: a
+/// quarter of the next lower precision's spacing.
+[[nodiscard]] constexpr double largest_tolerance(DataType type) noexcept { return lower_epsilon(type) / 4; }
+
 /// The relative error allowed for results of a type; 0 for integers, which must be exact.
 ///
 /// Rounding errors of an honest kernel that adds `terms` numbers in whatever order walk at random: measured
 /// on the most unlucky order, one after the other, the largest of a million outputs is off by 0.75 epsilon *
 /// sqrt(terms) of the output's mean magnitude, and by up to 6 where one sum feeds the next (a mean, then a
 /// variance, on sparse inputs). Allowed is 8 epsilon * sqrt(terms), plus 16 epsilon for
-/// elementary functions of a few units in the last place, times the amplification. 16-bit results are taken
-/// to be computed in f32 and rounded: 4 of their own epsilons. Never more than a quarter of the next lower
-/// precision's spacing, so that arithmetic in that precision fails.
-[[nodiscard]] inline double relative_tolerance(DataType type, const Conditioning& conditioning) noexcept {
+/// elementary functions of a few units in the last place, times the amplification; less where more is known
+/// (`Conditioning::walk`, `Conditioning::base`). 16-bit results are taken
+/// to be computed in f32 and rounded: 4 of their own epsilons. Never more than `largest_tolerance`, so that
+/// arithmetic in the next lower precision fails; on inputs that are there to show something else and amplify
+/// errors on purpose (`deliberate`), never more than 5 %.
+[[nodiscard]] inline double relative_tolerance(DataType type, const Conditioning& conditioning,
+                                               bool deliberate = false) noexcept {
   if (!is_floating(type)) return 0;
+  constexpr double coarse = 0.05;
   const bool half = size_of(type) == 2;
   const double accumulated = half ? epsilon_of(DataType::f32) : epsilon_of(type);
-  const double base = half ? 4 * epsilon_of(type) : 16 * epsilon_of(type);
-  const double walk = 8 * accumulated * std::sqrt(std::max(1.0, conditioning.terms));
-  return std::min((base + walk) * std::max(1.0, conditioning.amplification), lower_epsilon(type) / 4);
+  const double base = half ? 4 * epsilon_of(type) : conditioning.base * epsilon_of(type);
+  const double walk = conditioning.walk * accumulated * std::sqrt(std::max(1.0, conditioning.terms));
+  const double largest = deliberate ? std::max(coarse, largest_tolerance(type)) : largest_tolerance(type);
+  return std::min((base + walk) * std::max(1.0, conditioning.amplification), largest);
 }
 
 /// How far arithmetic in a lower precision goes beyond an allowed relative error, a tenth at most. Measured:
@@ -189,11 +216,12 @@ inline void perturb_last_place(std::span<std::byte> content, DataType type, std:
 }
 
 /// Amplification from the reference's results on some inputs and on the same inputs after
-/// `perturb_last_place`: the 90th percentile, over (a sample of at most 65,536 of) the elements, of the
-/// change in units of epsilon * max(scale, |element|). A percentile, because a function with jumps (a
+/// `perturb_last_place`: the `share` quantile, over (a sample of at most 65,536 of) the elements, of the
+/// change in units of epsilon * max(scale, |element|). A quantile, because a function with jumps (a
 /// rounding, a comparison) may move a few elements by any amount. At least 1.
 [[nodiscard]] inline double measured_amplification(std::span<const std::byte> plain,
-                                                   std::span<const std::byte> perturbed, DataType type) {
+                                                   std::span<const std::byte> perturbed, DataType type,
+                                                   double share = 0.9) {
   if (!is_floating(type) || plain.size() != perturbed.size()) return 1;
   const double scale = output_scale(plain, type);
   const std::size_t width = size_of(type);
@@ -209,7 +237,7 @@ inline void perturb_last_place(std::span<std::byte> content, DataType type, std:
     if (std::isfinite(a) && std::isfinite(b) && unit > 0) moves.push_back(std::abs(a - b) / unit);
   }
   if (moves.empty()) return 1;
-  const auto at = static_cast<std::ptrdiff_t>(moves.size() * 9 / 10);
+  const auto at = static_cast<std::ptrdiff_t>(static_cast<double>(moves.size() - 1) * share);
   std::nth_element(moves.begin(), moves.begin() + at, moves.end());
   return std::max(1.0, moves[static_cast<std::size_t>(at)]);
 }

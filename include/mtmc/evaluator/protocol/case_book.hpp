@@ -102,10 +102,16 @@ public:
   /// Serial number for the checks of a candidate's next evaluation: 0 for the first.
   [[nodiscard]] std::uint64_t next_check(const std::string& candidate) { return shown_[candidate].checks++; }
 
+  /// A number that differs from one candidate to the next and from one of its evaluations to the next, for
+  /// what not every evaluation has time for.
+  [[nodiscard]] std::uint64_t turn_of(const std::string& candidate) {
+    auto& shown = numbered(candidate);
+    return shown.number + shown.checks;
+  }
+
   /// The next case for timing a candidate at a size.
   [[nodiscard]] CaseId next_timed(const std::string& candidate, std::size_t size) {
-    auto& shown = shown_[candidate];
-    if (shown.number == 0) shown.number = shown_.size();
+    auto& shown = numbered(candidate);
     const std::uint64_t first = shares_timed_ ? 0 : shown.number << 32;
     return {size, Distribution::normal, true, first + shown.timed[size]++};
   }
@@ -150,11 +156,16 @@ public:
 
 private:
   struct Shown {
-    /// Among all candidates, from 1; 0 before it was timed.
+    /// Among all candidates, from 1; 0 before it was asked for.
     std::uint64_t number = 0;
     std::uint64_t checks = 0;
     std::map<std::size_t, std::uint64_t> timed;
   };
+  [[nodiscard]] Shown& numbered(const std::string& candidate) {
+    auto& shown = shown_[candidate];
+    if (shown.number == 0) shown.number = shown_.size();
+    return shown;
+  }
   struct Kept {
     std::shared_ptr<const ReferenceResult> result;
     std::uint64_t age = 0;

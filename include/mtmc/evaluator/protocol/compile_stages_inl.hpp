@@ -78,6 +78,7 @@ MTMC_INLINE std::optional<Refusal> compile_candidate(EvaluationContext& context)
     return Refusal{Verdict::compile_error, std::string(refusal_rule::compiler),
                    std::move(result.diagnostics)};
   evaluation.diagnostics = std::move(result.diagnostics);
+  evaluation.binary_hash = context.candidate->binary_hash;
   for (auto& [name, value] : resources_of(context.shared.backend, *context.candidate->program))
     evaluation.resources[name] = value;
   return std::nullopt;
@@ -95,12 +96,10 @@ MTMC_INLINE std::optional<Refusal> compile_candidate(EvaluationContext& context)
   return known.back();
 }
 
-MTMC_INLINE std::optional<Refusal> find_incumbent(EvaluationContext& context) {
-  if (!context.request.incumbent) return std::nullopt;
-  const auto& kernel = *context.request.incumbent;
+/// Compiles an incumbent and keeps it for later evaluations. Throws as `find_incumbent`.
+[[nodiscard]] inline std::shared_ptr<Contestant> compile_incumbent(EvaluationContext& context,
+                                                                   const Kernel& kernel) {
   auto& task = context.task;
-  context.incumbent = known_incumbent(task, kernel.id());
-  if (context.incumbent) return std::nullopt;
   CompileResult<AnyBackend::Program> result;
   std::vector<LaunchPlan> plans;
   try {
@@ -109,14 +108,23 @@ MTMC_INLINE std::optional<Refusal> find_incumbent(EvaluationContext& context) {
     throw Error(error_id::evaluator_incumbent, "the incumbent's launch lines are wrong: " + error.message(),
                 error.remedy(), error.place());
   }
-  context.incumbent = compile_alone_if_need_be(context, kernel, plans, result);
-  if (!context.incumbent->program)
+  auto incumbent = compile_alone_if_need_be(context, kernel, plans, result);
+  if (!incumbent->program)
     throw Error(error_id::evaluator_incumbent,
                 result.timed_out || result.diagnostics.empty()
                     ? std::string("the incumbent did not compile in time")
                     : "the incumbent does not compile: " + result.diagnostics.front().message,
                 "Compare with a kernel that was found correct", "task " + task.task.name);
-  context.shared.keep_incumbent(task, context.incumbent);
+  context.shared.keep_incumbent(task, incumbent);
+  return incumbent;
+}
+
+MTMC_INLINE std::optional<Refusal> find_incumbent(EvaluationContext& context) {
+  if (!context.request.incumbent) return std::nullopt;
+  const auto& kernel = *context.request.incumbent;
+  context.incumbent = known_incumbent(context.task, kernel.id());
+  if (!context.incumbent) context.incumbent = compile_incumbent(context, kernel);
+  context.evaluation.incumbent_binary_hash = context.incumbent->binary_hash;
   return std::nullopt;
 }
 

@@ -2,6 +2,8 @@
 /// Definitions of evaluator/protocol/correctness_stage.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/backend_abilities.hpp>
+#include <mtmc/evaluator/protocol/calls_in_a_row.hpp>
 #include <mtmc/evaluator/protocol/check_plan.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage.hpp>
 #include <mtmc/evaluator/protocol/outside_reads.hpp>
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,13 +32,24 @@ MTMC_INLINE void add_tally(SizeEvaluation& size, const ComparisonTally& tally) {
   size.largest_error = std::max(size.largest_error, tally.largest_error);
 }
 
-/// What the checks of each size cost, and which sizes are checked at all.
+/// What the checks of each size cost, and which sizes are checked at all: of the secret ones a few and one of
+/// the large ones, other ones each `turn`.
 [[nodiscard]] inline std::vector<SizeCost> costs_of(const PreparedTask& task,
-                                                    const EvaluatorDefences& defences) {
+                                                    const EvaluatorDefences& defences, std::uint64_t turn) {
+  constexpr std::size_t secret_at_once = 8;
   std::vector<SizeCost> costs;
+  const auto secret = task.large - task.listed;
+  const auto large = task.in_rows - task.large;
   for (std::size_t i = 0; i < task.layouts.size(); ++i) {
     costs.push_back(task.cost(i));
-    costs.back().checked = defences.sizes || &task.task.sizes[i] == task.task.main_size();
+    const bool its_turn =
+        !task.is_secret(i) ? true
+        : i < task.large
+            ? (i - task.listed + secret - turn * secret_at_once % secret) % secret < secret_at_once
+        : i < task.in_rows ? i - task.large == turn % large
+                           : false;
+    costs.back().checked = its_turn && std::isfinite(costs.back().seconds) &&
+                           (defences.sizes || &task.task.sizes[i] == task.task.main_size());
   }
   return costs;
 }
@@ -80,11 +94,23 @@ MTMC_INLINE void add_tally(SizeEvaluation& size, const ComparisonTally& tally) {
   if (!again) return std::nullopt;
   if (check.fresh_process) judge.start_afresh(candidate);
   const auto guard = judge.possible(check.guard);
-  const auto poison = judge.noise();
-  auto second =
-      judge.call(task, candidate, id.size, inputs, poison, limit,
-                 guard == BufferGuard::red_zones ? Refill::inout_only : Refill::all, guard, shared_inputs);
-  if (second.refusal) return second.refusal;
+  const auto poison = judge.noise_or_zeros();
+  const bool follows = check.after_another;
+  // A host hands the buffers of one call to the next: half of the time results and scratch buffers hold what
+  // the call on other inputs left.
+  const auto refill = follows && judge.coin() ? Refill::inputs_only : Refill::all;
+  std::optional<Refusal> refused;
+  if (follows) refused = judge.call_another(task, candidate, id, limit, guard);
+  Judge::Call second;
+  if (!refused) {
+    const bool loaded = guard == BufferGuard::red_zones && !follows;
+    second = judge.call(task, candidate, id.size, inputs, poison, limit, loaded ? Refill::inout_only : refill,
+                        guard, shared_inputs);
+    refused = second.refusal;
+  }
+  if (follows && has_ability(judge.backend(), BackendAbility::keep_state))
+    judge.backend().keep_state(*candidate.program, false);
+  if (refused) return refused;
   seconds = std::min(seconds, second.seconds);
   if (task.task.atomics || !judge.defences().same_bits)
     return judge.compare_with_reference(task, id, second.results, inputs, poison, tally);
@@ -100,7 +126,8 @@ inline void explain(EvaluationContext& context, const CaseId& id, Refusal& refus
       refusal.rule == refusal_rule::precision || refusal.rule == refusal_rule::guard_pages;
   SizeCost cost = task.cost(id.size);
   cost.seconds = context.seconds[id.size];
-  if (!may_read_outside || !is_medium(cost)) return;
+  // The crash may have cost the backend its device: then nothing can be called any more.
+  if (!may_read_outside || !is_medium(cost) || is_spent(context.judge.backend())) return;
   const auto inputs = task.inputs(id);
   OutsideReads reads(context.judge, task, *context.candidate, id.size, inputs,
                      context.judge.launch_limit(task, id.size));
@@ -131,8 +158,22 @@ inline void explain(EvaluationContext& context, const CaseId& id, Refusal& refus
     context.judge.make_room(context.task, {context.candidate.get(), context.incumbent.get()});
     attempt();
   }
-  add_tally(context.evaluation.sizes[check.size], tally);
+  if (!context.task.is_secret(check.size)) add_tally(context.evaluation.sizes[check.size], tally);
   return refusal;
+}
+
+[[nodiscard]] inline std::optional<Refusal> check_row_with_room(EvaluationContext& context,
+                                                                std::uint64_t serial) {
+  std::optional<RefusedRow> refused;
+  const auto attempt = [&] { refused = check_calls_in_a_row(context, serial); };
+  if (shortage_in(attempt)) {
+    // Memory for so many buffers may be more than there is; much of it is checked without them as well.
+    context.judge.make_room(context.task, {context.candidate.get(), context.incumbent.get()});
+    return std::nullopt;
+  }
+  if (!refused) return std::nullopt;
+  if (refused->id) explain(context, *refused->id, refused->refusal);
+  return std::move(refused->refusal);
 }
 
 MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
@@ -141,18 +182,23 @@ MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
   context.until = deadline_in(context.shared.options.evaluation_seconds);
   context.seconds.assign(task.layouts.size(), 0);
   const auto serial = task.book.next_check(context.candidate->id);
+  const auto turn = task.book.turn_of(context.candidate->id);
   // One or two elements may be a little wrong by chance, so that more have to confirm a lower precision. If
   // all larger results are right, it is something else that is wrong with the small ones.
   constexpr std::int64_t enough_elements = 16;
   std::optional<Refusal> unconfirmed;
   bool confirmed_right = false;
-  for (const auto& check : plan_checks(costs_of(task, defences), defences)) {
+  for (const auto& check : plan_checks(costs_of(task, defences, turn), defences, turn)) {
     if (std::chrono::steady_clock::now() > context.until)
       return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
                      "the time limit of the evaluation passed before all checks were done",
                      "Make the kernel faster; it is far slower than the kernel it started from");
     auto refusal = check_with_room(context, {check.size, check.distribution, false, serial}, check);
     const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;
+    // Far from the usual magnitudes a lower precision does not only round.
+    const bool far = check.distribution == Distribution::tiny || check.distribution == Distribution::huge ||
+                     check.distribution == Distribution::magnitudes;
+    if (refusal && unconfirmed && far && !confirms) continue;
     if (refusal && (confirms || refusal->verdict != Verdict::low_precision)) return refusal;
     if (refusal && !unconfirmed) unconfirmed = std::move(refusal);
     if (confirms) confirmed_right = true;
@@ -163,7 +209,7 @@ MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
     unconfirmed->diagnostics.front().remedy =
         "Look at what the kernel does at this size; the results of larger ones are right";
   }
-  return unconfirmed;
+  return unconfirmed ? std::move(unconfirmed) : check_row_with_room(context, serial);
 }
 
 } // namespace mtmc::detail

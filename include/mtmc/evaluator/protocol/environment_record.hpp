@@ -34,8 +34,18 @@ namespace mtmc::inline MTMC_ABI {
 /// The same on the host of the device: with the load of the last minute (runnable processes).
 /// `KernelEvaluator` adds `truth`: "f64" where checks at cheap sizes compare f32 results with those of the
 /// reference in double precision, "own precision: <why>" where with those of the reference as it is; and
+/// `precision`, of tasks with f32 results: "tells <what>", which coarser arithmetic would be refused
+/// (evaluator/protocol/told_precision.hpp); and
 /// `state`: "observed" where the backend sees what a program keeps in memory of its own
-/// (`BackendAbility::changed_state`), else "not observed".
+/// (`BackendAbility::changed_state`), else "not observed"; and `guarded_allocation`: "observed" where some
+/// checks take place with no memory next to the buffers, so that reads there are seen
+/// (`BackendAbility::guard_page_bytes`, `guarded_allocation`), else "not observed", with the reason behind a
+/// colon where the backend gives one; and `residue`: "overwritten" where every call begins with random bytes
+/// in memory that programs are given uncleared (`BackendAbility::overwrite_residue`), else "not overwritten";
+/// and `reload`: "between pairs" where both sides are loaded anew between timed pairs
+/// (`BackendAbility::reload`), else "not between pairs"; and `binary`: "observed" where the backend tells the
+/// hash of what is judged (`BackendAbility::binary_hash`), else "not observed"; and `secret_sizes`: how many
+/// sizes that nobody was told the task was given.
 [[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
   auto record = device_record(device);
   std::array<char, 40> text{};

@@ -24,8 +24,8 @@ MTMC_INLINE std::unique_lock<std::mutex> EvaluatorState::take_device() {
 MTMC_INLINE std::shared_ptr<PreparedTask> EvaluatorState::entry_of(const Task& task) {
   const std::scoped_lock lock(tasks_mutex_);
   const auto found = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& known) {
-    return known->task == task && bool(known->task.generate) == bool(task.generate) &&
-           bool(known->task.compare) == bool(task.compare);
+    return known->given == task && bool(known->given.generate) == bool(task.generate) &&
+           bool(known->given.compare) == bool(task.compare);
   });
   if (found != tasks_.end()) {
     std::rotate(found, found + 1, tasks_.end());

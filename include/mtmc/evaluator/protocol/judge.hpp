@@ -66,6 +66,13 @@ public:
 
   /// Random bytes that no earlier buffer held.
   [[nodiscard]] Poison noise() noexcept { return {keys_.next()}; }
+  /// True half of the time, by chance.
+  [[nodiscard]] bool coin() noexcept { return (keys_.next() & 1) != 0; }
+  /// Like `noise`, but zeros every third time by chance, as fresh memory holds them.
+  [[nodiscard]] Poison noise_or_zeros() noexcept {
+    const auto key = keys_.next();
+    return key % 3 == 0 ? Poison::zeros() : Poison{key};
+  }
 
   /// Throws `Error` (`mtmc.evaluator.003`) if the caller has asked to stop.
   void heed_stop() const;
@@ -102,8 +109,15 @@ public:
   /// Does what `begin_loading` has put off.
   void finish_loading();
 
+  /// To be called before a run or a timed group, so that it finds nothing that earlier ones left.
+  void overwrite_residue(Contestant& contestant);
   /// What the program has changed of its own memory, asked after a run.
   [[nodiscard]] std::optional<Refusal> changed_state(Contestant& contestant, const ProblemLayout& layout);
+
+  /// A call on other inputs of the case's size, whose results nobody looks at; the next call of the program
+  /// follows it in the same process, until `keep_state` is taken back on backends that have it.
+  [[nodiscard]] std::optional<Refusal> call_another(const PreparedTask& prepared, Contestant& contestant,
+                                                    const CaseId& id, double limit, BufferGuard guard);
   /// Writes of a call where none are allowed; those to inputs only where `inputs` are given.
   [[nodiscard]] std::optional<Refusal> damage(Slot& buffers, const ProblemLayout& layout,
                                               const CaseInputs* inputs);
@@ -130,6 +144,11 @@ public:
   /// Ends the process of a program, for backends whose programs keep one (`Program::retire()`), so that its
   /// next call takes place in a fresh one. For others a new compilation is a new program.
   void start_afresh(Contestant& contestant);
+
+  /// Whether `reload` does anything.
+  [[nodiscard]] bool can_reload() const;
+  /// Loads a program anew, for backends that can (`Program::reload()`).
+  void reload(Contestant& contestant);
 
   /// Compiles a kernel and plans its launches for all sizes. Throws `Error` of the launch lines; a kernel
   /// that does not compile comes back without a program, and `result` says why.
@@ -182,15 +201,25 @@ public:
   certain_reference(PreparedTask& prepared, const CaseId& id, const CaseInputs& inputs);
 
   /// Takes over results of the reference, not yet kept. With `inputs` the truth is added where the task has
-  /// one and the size is cheap.
+  /// one and the size is cheap; at other sizes the reference's own errors are measured, once for each
+  /// distribution.
   std::shared_ptr<const ReferenceResult> keep_reference(PreparedTask& prepared, const CaseId& id,
                                                         CallResults& results,
                                                         const CaseInputs* inputs = nullptr);
 
-  /// Adds the truth about all f32 results of a case, where those of the reference are near enough to confirm
-  /// it. False if they are not for one, or if the twin fails: then it computes something else.
-  bool add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id, const CaseInputs& inputs,
-                 ReferenceResult& known);
+  /// Adds the truth about all f32 results of a case, where those of the reference are near enough to believe
+  /// it, and says how near the farthest is.
+  TwinAgreement add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
+                          const CaseInputs& inputs, ReferenceResult& known);
+
+  /// Measures by how many tolerances the reference is off by the task's twin in a case whose results are
+  /// compared with those of the reference alone, so that no candidate has to share its rounding errors. A
+  /// layer norm whose start kernel adds 65,536 terms one after the other was off by 1e-5 where a right
+  /// candidate was off by 3e-8; on inputs of far magnitudes one of 4 million results in which two large terms
+  /// cancel is off by thousands of epsilons (measured). Where one call takes more than 2 s, or the twin finds
+  /// no memory, the tolerance of an honest reference remains.
+  void note_reference_errors(PreparedTask& prepared, const CaseId& id, const CaseInputs& inputs,
+                             const ReferenceResult& known);
 
   /// By how many tolerances the reference is off by its twin in a case, by buffer: nothing for what is no f32
   /// result, and for all if the twin fails. Frees the twin's buffers.
@@ -226,12 +255,11 @@ private:
   [[nodiscard]] std::optional<CallResults> call_twin(DoubleTwin& twin, const CaseId& id,
                                                      const CaseInputs& inputs);
 
-  /// By how many tolerances the reference is off by the twin's results, which are not yet kept; nothing for
-  /// buffers that are no f32 results.
-  [[nodiscard]] std::vector<std::optional<double>> errors_of_reference(const PreparedTask& prepared,
-                                                                       const CaseId& id,
-                                                                       const CallResults& truth,
-                                                                       const ReferenceResult& known);
+  /// By how many tolerances, those against the truth or the usual ones, the reference is off by the twin's
+  /// results, which are not yet kept; nothing for buffers that are no f32 results.
+  [[nodiscard]] std::vector<std::optional<double>>
+  errors_of_reference(const PreparedTask& prepared, const CaseId& id, const CallResults& truth,
+                      const ReferenceResult& known, bool against_truth);
 
   [[nodiscard]] static bool has_scale(const BufferLayout& buffer) noexcept;
   /// `output_scale` of all results that have one, in two parts: the numbers of the looks, by buffer, and what

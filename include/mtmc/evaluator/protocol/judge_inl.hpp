@@ -90,7 +90,7 @@ MTMC_INLINE void Judge::make_room(PreparedTask& prepared, std::initializer_list<
 }
 
 MTMC_INLINE BufferGuard Judge::possible(BufferGuard guard) const {
-  return defences().guard_pages && guard_page_bytes_of(backend_) > 0 ? guard : BufferGuard::red_zones;
+  return defences().guard_pages && guards_buffers(backend_) ? guard : BufferGuard::red_zones;
 }
 
 MTMC_INLINE void Judge::load(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
@@ -112,6 +112,10 @@ MTMC_INLINE std::optional<Refusal> Judge::damage(Slot& buffers, const ProblemLay
   const DamageLook look(work_, buffers, layout, inputs, defences());
   work_.run();
   return look.answer();
+}
+
+MTMC_INLINE void Judge::overwrite_residue(Contestant& contestant) {
+  if (defences().residue) backend_.overwrite_residue(*contestant.program);
 }
 
 MTMC_INLINE std::optional<Refusal> Judge::changed_state(Contestant& contestant, const ProblemLayout& layout) {
@@ -169,6 +173,14 @@ MTMC_INLINE void Judge::start_afresh(Contestant& contestant) {
   if (defences().fresh_process) retire_program(*contestant.program);
 }
 
+MTMC_INLINE bool Judge::can_reload() const {
+  return defences().reload && has_ability(backend_, BackendAbility::reload);
+}
+
+MTMC_INLINE void Judge::reload(Contestant& contestant) {
+  if (can_reload()) reload_program(*contestant.program);
+}
+
 MTMC_INLINE std::shared_ptr<Contestant> Judge::compile(const PreparedTask& prepared, const Kernel& kernel,
                                                        const std::vector<LaunchPlan>& plans,
                                                        CompileResult<AnyBackend::Program>& result) {
@@ -183,6 +195,7 @@ MTMC_INLINE std::shared_ptr<Contestant> Judge::compile(const PreparedTask& prepa
   result = backend_.compile(kernel, options, stop_);
   heed_stop();
   contestant->program = result.program;
+  if (contestant->program) contestant->binary_hash = binary_hash_of(backend_, *contestant->program);
   return contestant;
 }
 
@@ -205,6 +218,7 @@ MTMC_INLINE Judge::Call Judge::call(const PreparedTask& prepared, Contestant& co
   const auto& layout = prepared.layouts[size];
   auto& buffers = slot(prepared, contestant, size, 0, guard);
   load(buffers, layout, inputs, poison, refill, owner);
+  overwrite_residue(contestant);
   Call outcome;
   const auto start = std::chrono::steady_clock::now();
   const auto status = backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit));
@@ -221,6 +235,17 @@ MTMC_INLINE Judge::Call Judge::call(const PreparedTask& prepared, Contestant& co
   return outcome;
 }
 
+MTMC_INLINE std::optional<Refusal> Judge::call_another(const PreparedTask& prepared, Contestant& contestant,
+                                                       const CaseId& id, double limit, BufferGuard guard) {
+  CaseId another = id;
+  another.serial = keys_.next();
+  const bool normal = id.distribution != Distribution::normal && prepared.captured.empty();
+  another.distribution = normal ? Distribution::normal : Distribution::heavy_tail;
+  if (has_ability(backend_, BackendAbility::keep_state)) backend_.keep_state(*contestant.program, true);
+  return call(prepared, contestant, id.size, prepared.inputs(another), noise(), limit, Refill::all, guard)
+      .refusal;
+}
+
 MTMC_INLINE std::optional<CallResults> Judge::call_within(const PreparedTask& prepared,
                                                           Contestant& contestant, std::size_t size,
                                                           const CaseInputs& inputs, const Poison& poison,
@@ -234,6 +259,7 @@ MTMC_INLINE std::optional<CallResults> Judge::call_within(const PreparedTask& pr
     for (auto& buffer : *guarded)
       write_zones(work_, buffer, zone_keys[2 * buffer.place], zone_keys[2 * buffer.place + 1]);
   finish_loading();
+  overwrite_residue(contestant);
   if (!backend_.run(*contestant.program, buffers.plan, detail::deadline_in(limit)).finished())
     return std::nullopt;
   return CallResults(backend_, buffers, layout);
@@ -275,8 +301,12 @@ MTMC_INLINE std::shared_ptr<const ReferenceResult> Judge::keep_reference(Prepare
   keep(results);
   result->scales = scales_of(results, scales);
   result->contents = results.kept();
-  if (inputs != nullptr && prepared.twin != nullptr && is_medium(prepared.cost(id.size)))
-    (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
+  if (inputs != nullptr && prepared.twin != nullptr) {
+    if (is_medium(prepared.cost(id.size)))
+      (void)add_truth(prepared, *prepared.twin, id, *inputs, *result);
+    else
+      note_reference_errors(prepared, id, *inputs, *result);
+  }
   prepared.book.keep(id, result);
   return result;
 }
@@ -298,32 +328,52 @@ MTMC_INLINE std::vector<std::optional<double>> Judge::reference_errors(const Pre
                                                                        const ReferenceResult& known) {
   std::vector<std::optional<double>> errors(prepared.layouts[id.size].buffers.size());
   if (const auto results = call_twin(twin, id, inputs))
-    errors = errors_of_reference(prepared, id, *results, known);
+    errors = errors_of_reference(prepared, id, *results, known, false);
   twin.slots.erase(id.size);
   return errors;
 }
 
-MTMC_INLINE bool Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
-                                  const CaseInputs& inputs, ReferenceResult& known) {
+MTMC_INLINE void Judge::note_reference_errors(PreparedTask& prepared, const CaseId& id,
+                                              const CaseInputs& inputs, const ReferenceResult& known) {
+  constexpr double max_seconds = 2;
+  if (prepared.seconds[id.size] > max_seconds) return;
+  const auto [measured, is_new] = prepared.reference_errors.try_emplace(
+      {id.size, id.distribution}, std::vector<double>(prepared.layouts[id.size].buffers.size(), 0));
+  if (!is_new) return;
+  auto& errors = measured->second;
+  const auto shortage = shortage_in([&] {
+    const auto found = reference_errors(prepared, *prepared.twin, id, inputs, known);
+    for (std::size_t i = 0; i < errors.size(); ++i)
+      if (found[i] && *found[i] <= farthest_reference(id.distribution)) errors[i] = *found[i];
+  });
+  if (shortage) prepared.twin->slots.clear();
+}
+
+MTMC_INLINE TwinAgreement Judge::add_truth(const PreparedTask& prepared, DoubleTwin& twin, const CaseId& id,
+                                           const CaseInputs& inputs, ReferenceResult& known) {
   const auto& layout = prepared.layouts[id.size];
   auto called = call_twin(twin, id, inputs);
-  if (!called) return false;
+  if (!called) return TwinAgreement::none;
   auto& results = *called;
-  const auto errors = errors_of_reference(prepared, id, results, known);
+  const auto errors = errors_of_reference(prepared, id, results, known, true);
   keep(results);
   if (!isolates_programs(backend_)) forget_results(backend_, results.slot(), twin.layouts[id.size]);
   known.widenings.assign(layout.buffers.size(), 1);
   known.truths = results.kept();
-  bool confirmed = true;
+  auto agreement = TwinAgreement::confirmed;
   for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-    const bool near = errors[i] && *errors[i] <= farthest_truth;
-    confirmed = confirmed && (near || !errors[i]);
-    if (near)
+    const double strict = prepared.tolerance(id, i, known, true).relative;
+    const double usual = prepared.tolerance(id, i, known, false).relative;
+    const double off = errors[i] ? *errors[i] * strict : 0;
+    const bool believed = off <= farthest_reference(id.distribution) * usual;
+    if (off > farthest_truth * usual)
+      agreement = std::min(agreement, believed ? TwinAgreement::believed : TwinAgreement::none);
+    if (errors[i] && believed)
       known.widenings[i] = widening_for(*errors[i]);
     else
       known.truths.drop(i);
   }
-  return confirmed;
+  return agreement;
 }
 
 MTMC_INLINE std::optional<Refusal> Judge::compare(const PreparedTask& prepared, const CaseId& id,
@@ -375,16 +425,16 @@ MTMC_INLINE std::size_t Judge::main_size(const Task& task) {
   return static_cast<std::size_t>(task.main_size() - task.sizes.data());
 }
 
-MTMC_INLINE std::vector<std::optional<double>> Judge::errors_of_reference(const PreparedTask& prepared,
-                                                                          const CaseId& id,
-                                                                          const CallResults& truth,
-                                                                          const ReferenceResult& known) {
+MTMC_INLINE std::vector<std::optional<double>>
+Judge::errors_of_reference(const PreparedTask& prepared, const CaseId& id, const CallResults& truth,
+                           const ReferenceResult& known, bool against_truth) {
   const auto& buffers = prepared.layouts[id.size].buffers;
   std::vector<std::optional<double>> errors(buffers.size());
   std::vector<std::optional<std::size_t>> numbers(buffers.size());
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i].is_written() || buffers[i].type != DataType::f32) continue;
-    numbers[i] = work_.compare(truth, i, known.contents, DataType::f32, prepared.tolerance(id, i, known));
+    numbers[i] = work_.compare(truth, i, known.contents, DataType::f32,
+                               prepared.tolerance(id, i, known, against_truth));
   }
   work_.run();
   for (std::size_t i = 0; i < buffers.size(); ++i)

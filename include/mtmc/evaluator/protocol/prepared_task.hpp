@@ -9,6 +9,7 @@
 #include <mtmc/evaluator/content/captured_inputs.hpp>
 #include <mtmc/evaluator/content/case_inputs.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
+#include <mtmc/evaluator/content/input_structure.hpp>
 #include <mtmc/evaluator/content/slot.hpp>
 #include <mtmc/evaluator/content/tolerance.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
@@ -41,6 +42,8 @@ struct Contestant {
   /// them mapped.
   std::map<std::tuple<std::size_t, std::size_t, BufferGuard>, Slot> slots;
   std::shared_ptr<AnyBackend::Program> program; ///< the compiled kernel; null where it was not compiled
+  /// Of the program, as `Evaluation::binary_hash`.
+  std::string binary_hash;
 
   /// Frees all buffers of timed groups but the first call's, and those too if one call needs more scratch
   /// memory than `max_scratch` bytes: whoever is kept for later keeps little.
@@ -64,12 +67,21 @@ struct Contestant {
 struct PreparedTask {
   /// A task that is not ready yet. `key`: of all its inputs.
   PreparedTask(const Task& of, std::uint64_t key, const KernelEvaluatorOptions& options, AnyBackend& backend)
-      : task(of), book(key, bytes_allowed(options.reference_bytes, std::int64_t{256} << 20, backend, 16),
-                       options.defences.fresh_inputs, isolates_programs(backend)),
+      : given(of), task(of), listed(of.sizes.size()),
+        book(key, bytes_allowed(options.reference_bytes, std::int64_t{256} << 20, backend, 16),
+             options.defences.fresh_inputs, isolates_programs(backend)),
         precise(options.defences.precision) {}
 
-  /// The task.
+  /// The task as its owner knows it.
+  const Task given;
+  /// The same with secret sizes behind the listed ones.
   Task task;
+  /// How many sizes are listed.
+  const std::size_t listed;
+  /// Secret sizes from this place on are about as large as the one that is timed.
+  std::size_t large = 0;
+  /// Sizes from this place on are met in rows of calls only.
+  std::size_t in_rows = 0;
   /// Contents that are not generated, read once.
   std::vector<CapturedInput> captured;
   /// One for each size, as are all the following.
@@ -82,6 +94,10 @@ struct PreparedTask {
   std::vector<std::array<double, all_distributions.size()>> amplification;
   /// For each buffer, its usual `output_scale` on each distribution.
   std::vector<std::array<double, all_distributions.size()>> usual_scales;
+  /// What `tiny`, `huge`, `magnitudes` and slices are made with, at which the results of the reference are
+  /// normal numbers and not all error; by distribution. For `structured` a bit for each structure that the
+  /// task bears.
+  std::array<int, all_distributions.size()> exponents{};
   /// Inputs and what the reference made of them.
   CaseBook book;
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
@@ -90,61 +106,121 @@ struct PreparedTask {
   std::shared_ptr<Contestant> reference;
   /// The reference in double precision, if its results are the truth about this task; else null.
   std::unique_ptr<DoubleTwin> twin;
-  /// By size and buffer: by how many tolerances the reference is off by its twin, where results of that size
-  /// are compared with those of the reference alone; 0 where that is not known, or where the truth is.
-  std::vector<std::vector<double>> reference_errors;
+  /// By size and distribution, for each buffer: by how many tolerances the reference is off by its twin,
+  /// where results of that size are compared with those of the reference alone; 0 where that is not known.
+  /// Measured where it is first needed.
+  std::map<std::pair<std::size_t, Distribution>, std::vector<double>> reference_errors;
+  /// By buffer: whether the reference's results are exactly the truth on inputs of full precision (copies,
+  /// selections, maxima), so that a candidate's must be, too. Empty where no truth is known.
+  std::vector<bool> exact;
+  /// By buffer: epsilons by which the reference is off by the truth on normal inputs, in units of their
+  /// amplification. Empty where no truth is known.
+  std::vector<double> reference_epsilons;
   /// What the twin is or why there is none, as `environment["truth"]` has it.
   std::string truth = "own precision";
+  /// Which coarser arithmetic would be refused, as `environment["precision"]` has it; empty where that is not
+  /// asked.
+  std::string told_precision;
   /// Compiled incumbents, the one used last at the end.
   std::vector<std::shared_ptr<Contestant>> incumbents;
   /// Held while the task is being prepared, and while `incumbents` is changed.
   std::mutex lock;
   bool ready = false; ///< it has been prepared
 
+  /// Whether a size was drawn, and told to nobody.
+  [[nodiscard]] bool is_secret(std::size_t size) const noexcept { return size >= listed; }
+
   /// What the checks of a size cost. Timed runs do not show captured content as it is, so they replace no
   /// check.
   [[nodiscard]] SizeCost cost(std::size_t size) const {
     return {seconds[size], layouts[size].bytes(),
-            task.sizes[size].weight > 0 && !has_captured(captured, layouts[size])};
+            task.sizes[size].weight > 0 && !has_captured(captured, layouts[size]), true, is_secret(size)};
   }
+
+  /// What is allowed where the reference is off by as much as its results (two scores of a softmax are nearly
+  /// equal, and rounding decides which row is taken): anything that is finite, nearly.
+  static constexpr double tells_nothing = 1e6;
 
   /// What is allowed of one buffer's errors in one case, given what is known of its results.
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer,
                                     const ReferenceResult& known) const {
+    return tolerance(id, buffer, known, known.has_truth(buffer));
+  }
+  /// The same where it is said whether errors are those against the truth.
+  [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, const ReferenceResult& known,
+                                    bool against_truth) const {
     const auto type = layouts[id.size].buffers[buffer].type;
-    const Conditioning conditioning{terms[id.size][buffer],
-                                    amplification[buffer][static_cast<std::size_t>(id.distribution)]};
-    const bool given = task.tolerance.has_value() && is_floating(type);
+    const auto conditioning = conditioning_of(id, buffer, against_truth);
+    const bool stated = task.tolerance.has_value() && is_floating(type);
+    if (!stated && precise && !exact.empty() && exact[buffer]) return {0, scale(id, buffer, known), 1};
     constexpr double coarse = 1e-2;
-    const double relative = given                           ? *task.tolerance
-                            : precise || !is_floating(type) ? relative_tolerance(type, conditioning)
-                                                            : coarse;
-    const double widened = relative * widening(id.size, buffer, known);
+    const double relative = stated ? *task.tolerance
+                            : precise || !is_floating(type)
+                                ? relative_tolerance(type, conditioning, amplifies(id.distribution))
+                                : coarse;
+    double widened = relative * widening(id, buffer, known);
+    if (widened >= 1 && widened > relative) widened = tells_nothing;
     return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
   }
 
-  /// By how much a tolerance is widened for errors of the reference's own.
-  [[nodiscard]] double widening(std::size_t size, std::size_t buffer, const ReferenceResult& known) const {
-    if (known.has_truth(buffer)) return known.widening(buffer);
-    return reference_errors.empty() ? 1 : widening_for(reference_errors[size][buffer]);
+  /// What is known of one buffer's errors in one case.
+  [[nodiscard]] Conditioning conditioning_of(const CaseId& id, std::size_t buffer, bool against_truth) const {
+    Conditioning known{terms[id.size][buffer],
+                       amplification[buffer][static_cast<std::size_t>(id.distribution)]};
+    if (!against_truth) return known;
+    if (id.distribution == Distribution::normal) known.walk = walk_on_even_inputs;
+    if (!reference_epsilons.empty()) known.base = base_for(reference_epsilons[buffer]);
+    return known;
   }
 
-  /// Magnitude by which small elements of a result are judged. A few elements may all have cancelled to
-  /// almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7): theirs is the usual one, if that is
-  /// larger.
+  /// By how much a tolerance is widened for errors of the reference's own.
+  [[nodiscard]] double widening(const CaseId& id, std::size_t buffer, const ReferenceResult& known) const {
+    if (known.has_truth(buffer)) return known.widening(buffer);
+    const auto measured = reference_errors.find({id.size, id.distribution});
+    return measured == reference_errors.end() ? 1 : widening_without_truth(measured->second[buffer]);
+  }
+
+  /// Magnitude by which small elements of a result are judged. On inputs with a structure all may have
+  /// cancelled to nothing (a norm of equal numbers): theirs is never less than that of normal inputs. A few
+  /// elements may all have cancelled to almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7):
+  /// theirs is the usual one, if that is larger.
   [[nodiscard]] double scale(const CaseId& id, std::size_t buffer, const ReferenceResult& known) const {
     constexpr std::int64_t too_few = 16;
     const double own = known.scales[buffer];
+    if (id.distribution == Distribution::structured)
+      return std::max(own, usual_scales[buffer][static_cast<std::size_t>(Distribution::normal)]);
     if (layouts[id.size].buffers[buffer].elements >= too_few) return own;
     return std::max(own, usual_scales[buffer][static_cast<std::size_t>(id.distribution)]);
   }
 
-  /// Distribution of one argument in a case: its own, but of the inputs of a case that is mostly zero every
-  /// other one is normal, in turn over the sizes and evaluations, or most products would be zero.
-  [[nodiscard]] static Distribution distribution_of(const CaseId& id, std::size_t argument) noexcept {
+  /// Distribution of one input in a case: its own, but where there are several, every other one of a case
+  /// that is mostly zero is normal, in turn over the sizes and evaluations, or most products would be zero.
+  /// `place`: among the `count` inputs.
+  [[nodiscard]] static Distribution distribution_of(const CaseId& id, std::size_t place,
+                                                    std::size_t count) noexcept {
     const bool dense =
-        id.distribution == Distribution::mostly_zero && (id.size + id.serial + argument) % 2 == 1;
+        id.distribution == Distribution::mostly_zero && count > 1 && (id.size + id.serial + place) % 2 == 1;
     return dense ? Distribution::normal : id.distribution;
+  }
+
+  /// Turns of structures: one for each call of a row (`cases_of_a_row`), and those of the next row go on.
+  [[nodiscard]] static std::uint64_t turn_of(const CaseId& id) noexcept {
+    constexpr std::uint64_t in_a_row = 24;
+    return (id.serial >> 16) * in_a_row + (id.serial & 0xffff);
+  }
+
+  /// Elements of a slice of an input: those of its last axis or, for some `key`s, of its last axes; some
+  /// dozens where there is but one axis.
+  [[nodiscard]] static std::int64_t slice_of(const BufferLayout& buffer, std::uint64_t key) {
+    std::vector<std::int64_t> lengths;
+    std::int64_t product = 1;
+    for (std::size_t i = buffer.extents.size(); i-- > 1;) {
+      product *= buffer.extents[i];
+      if (product > 1 && product < buffer.elements) lengths.push_back(product);
+    }
+    constexpr std::int64_t tile = 32;
+    if (lengths.empty()) return std::max<std::int64_t>(1, std::min(tile << (key % 4), buffer.elements));
+    return key % 4 != 0 ? lengths.front() : lengths[(key / 4) % lengths.size()];
   }
 
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
@@ -192,9 +268,13 @@ private:
   void make_inputs(const CaseId& id, CaseInputs& contents) const {
     const auto& layout = layouts[id.size];
     contents.clear(layout.buffers.size());
+    const auto inputs = static_cast<std::size_t>(std::count_if(
+        layout.buffers.begin(), layout.buffers.end(), [](const auto& buffer) { return buffer.is_read(); }));
+    std::size_t place = 0;
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
       if (!buffer.is_read()) continue;
+      const auto which = place++;
       const auto& argument = task.arguments[buffer.argument];
       if (const auto* known = find_captured(captured, buffer)) {
         auto& content = contents.write(i, buffer.type, buffer.bytes);
@@ -206,8 +286,18 @@ private:
         generate_by_hook(task, argument, layout.size, book.key_of(id), buffer.argument,
                          contents.write(i, buffer.type, buffer.bytes));
       } else {
-        contents.leave_to(i, {buffer.type, buffer.elements, distribution_of(id, buffer.argument),
-                              book.key_of(id), buffer.argument, value_range(argument, layout.size)});
+        const auto key = book.key_of(id);
+        auto distribution = distribution_of(id, which, inputs);
+        auto exponent = exponents[static_cast<std::size_t>(distribution)];
+        if (distribution == Distribution::structured) {
+          const auto structure = detail::draw_structure(static_cast<std::uint32_t>(exponent), turn_of(id),
+                                                        detail::slice_hash(0, key, detail::shared_stream),
+                                                        detail::slice_hash(0, key, which), which == 0);
+          if (!structure) distribution = Distribution::normal;
+          exponent = structure ? static_cast<int>(*structure) : 0;
+        }
+        contents.leave_to(i, {buffer.type, buffer.elements, distribution, key, buffer.argument,
+                              value_range(argument, layout.size), slice_of(buffer, key), exponent});
       }
     }
   }

@@ -33,10 +33,11 @@ inline constexpr std::string_view screen[] = {"text_screen"};
 inline constexpr std::string_view compilation[] = {"compiler_fence", "object_screen"};
 inline constexpr std::string_view fresh_start[] = {"fresh_process"};
 inline constexpr std::string_view correctness[] = {
-    "sizes",     "distributions", "fresh_inputs",      "poison",
-    "red_zones", "guard_pages",   "inputs_unchanged",  "same_bits",
-    "precision", "sandbox",       "process_namespace", "state"};
-inline constexpr std::string_view timing[] = {"timed_results", "freeze"};
+    "sizes",     "secret_sizes",  "distributions", "far_distributions", "fresh_inputs",
+    "poison",    "red_zones",     "guard_pages",   "inputs_unchanged",  "same_bits",
+    "precision", "truth",         "sandbox",       "process_namespace", "state",
+    "residue",   "calls_in_a_row"};
+inline constexpr std::string_view timing[] = {"timed_results", "freeze", "reload"};
 inline constexpr std::string_view plausibility[] = {"plausibility"};
 } // namespace defences_of
 
@@ -60,6 +61,12 @@ inline constexpr ProtocolStage protocol_stages[] = {
      true, &EvaluationCost::time, time_candidate},
     {"plausibility", "no size beats what the device can do", defences_of::plausibility, true,
      &EvaluationCost::time, check_times},
+    {"launches",
+     "which launch takes how much of a call's time",
+     {},
+     true,
+     &EvaluationCost::time,
+     divide_time},
     {"profile", "where its time goes, if that is asked for", {}, true, nullptr, take_profile},
 };
 

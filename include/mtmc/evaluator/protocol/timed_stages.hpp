@@ -14,6 +14,10 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Refuses times that no kernel can have which reads its inputs.
 [[nodiscard]] std::optional<Refusal> check_times(EvaluationContext& context);
 
+/// Divides the time of a call among its launches, for candidates that a search may go on from: those that are
+/// not slower than the incumbent. Refuses nothing.
+[[nodiscard]] std::optional<Refusal> divide_time(EvaluationContext& context);
+
 /// Takes the candidate's profile if the options ask for it and the backend can.
 [[nodiscard]] std::optional<Refusal> take_profile(EvaluationContext& context);
 

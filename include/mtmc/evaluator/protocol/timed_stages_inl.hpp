@@ -5,7 +5,9 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage.hpp>
 #include <mtmc/evaluator/protocol/plausibility.hpp>
+#include <mtmc/evaluator/protocol/shortage.hpp>
 #include <mtmc/evaluator/protocol/timed_stages.hpp>
+#include <mtmc/evaluator/timing/launch_times.hpp>
 #include <mtmc/evaluator/timing/timing_conditions.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 
@@ -78,6 +80,29 @@ MTMC_INLINE std::optional<Refusal> check_times(EvaluationContext& context) {
     if (auto refusal = check_plausibility(context.judge, context.task, times.size,
                                           context.evaluation.sizes[times.size].seconds))
       return refusal;
+  return std::nullopt;
+}
+
+MTMC_INLINE std::optional<Refusal> divide_time(EvaluationContext& context) {
+  // Of what checks and times took.
+  constexpr double share = 0.05;
+  auto& evaluation = context.evaluation;
+  if (!context.shared.options.launch_times || evaluation.comparison == Comparison::slower)
+    return std::nullopt;
+  const auto* size = context.task.task.main_size();
+  for (const auto& times : context.timing->times()) {
+    if (&context.task.task.sizes[times.size] != size) continue;
+    const double spent = evaluation.cost.check + evaluation.cost.time;
+    const LaunchTiming timing{times.size, times.group, evaluation.sizes[times.size].seconds, share * spent};
+    // What has no memory left to be known is not known.
+    const auto shortage = shortage_in([&] {
+      evaluation.launches = time_launches(context.judge, context.task, *context.candidate, timing);
+      // Compiling costs as much as a small evaluation, so only what a search surely goes on from is divided.
+      if (context.request.purpose == Purpose::promote || context.incumbent == nullptr)
+        time_parts(context.judge, context.task, *context.candidate, timing, evaluation.launches);
+    });
+    if (shortage) context.judge.make_room(context.task, {context.candidate.get(), context.incumbent.get()});
+  }
   return std::nullopt;
 }
 

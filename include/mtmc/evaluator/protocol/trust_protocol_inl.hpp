@@ -40,15 +40,32 @@ MTMC_INLINE void TrustProtocol::prepare(const Task& task, std::stop_token stop) 
   (void)prepared(task, std::move(stop));
 }
 
+/// Whether reads where nothing lies are seen, as the environment record has it.
+[[nodiscard]] inline std::string guard_record(const AnyBackend& backend) {
+  if (guards_buffers(backend)) return "observed";
+  const auto missing = backend.guarded_allocation().missing;
+  return missing.empty() ? "not observed" : "not observed: " + missing;
+}
+
 /// The answer before anything is known: where it is judged, and the sizes.
 [[nodiscard]] inline Evaluation empty_evaluation(const PreparedTask& task, const Device& device,
                                                  const AnyBackend& backend) {
   Evaluation evaluation;
   evaluation.environment = environment_record(device);
   evaluation.environment["truth"] = task.truth;
-  const bool observed = has_ability(backend, BackendAbility::changed_state);
-  evaluation.environment["state"] = observed ? "observed" : "not observed";
-  for (const auto& layout : task.layouts) evaluation.sizes.emplace_back().size = layout.size;
+  if (!task.told_precision.empty()) evaluation.environment["precision"] = "tells " + task.told_precision;
+  const auto observed = [&](BackendAbility ability) {
+    return has_ability(backend, ability) ? "observed" : "not observed";
+  };
+  evaluation.environment["state"] = observed(BackendAbility::changed_state);
+  evaluation.environment["binary"] = observed(BackendAbility::binary_hash);
+  evaluation.environment["guarded_allocation"] = guard_record(backend);
+  const bool overwritten = has_ability(backend, BackendAbility::overwrite_residue);
+  evaluation.environment["residue"] = overwritten ? "overwritten" : "not overwritten";
+  const bool reloaded = has_ability(backend, BackendAbility::reload);
+  evaluation.environment["reload"] = reloaded ? "between pairs" : "not between pairs";
+  evaluation.environment["secret_sizes"] = std::to_string(task.layouts.size() - task.listed);
+  for (const auto& size : task.given.sizes) evaluation.sizes.emplace_back().size = size;
   return evaluation;
 }
 

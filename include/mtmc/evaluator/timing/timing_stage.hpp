@@ -66,6 +66,8 @@ public:
   [[nodiscard]] std::optional<Refusal> run(Purpose purpose, Deadline until) {
     const auto start = std::chrono::steady_clock::now();
     choose_place();
+    // Neither side is timed in what checks or earlier comparisons ran in; the warm-up calls both.
+    load_anew();
     if (auto refusal = warm_up(until)) return refusal;
     const auto& options = judge_.options();
     const bool promote = purpose == Purpose::promote;
@@ -81,6 +83,8 @@ public:
     kernel_seconds_ = 0;
     for (int rounds = 1; !times_.empty(); ++rounds) {
       if (rounds % rounds_in_one_place == 0) choose_place();
+      if (rounds > 1)
+        if (auto refusal = reload(until)) return refusal;
       if (auto refusal = round(until)) return refusal;
       const double spent = seconds_since(timing);
       const double beyond_kernels = spent - kernel_seconds_;
@@ -120,10 +124,58 @@ private:
   /// A place that has become busy is left after this many rounds. Not after each, because a first call in a
   /// new place varies more: half the width of an interval was 4.5 % then, instead of 3 %.
   static constexpr int rounds_in_one_place = 7;
+  /// A call so long that what the first one does besides cannot be told. Seconds.
+  static constexpr double long_call = 20e-3;
   /// Rounds without an incumbent.
   static constexpr int absolute_rounds = 5;
 
   void choose_place() { choose_place_of(judge_.backend()); }
+
+  /// Both programs, at the same point.
+  void load_anew() {
+    judge_.reload(candidate_);
+    if (incumbent_ != nullptr && incumbent_ != &candidate_) judge_.reload(*incumbent_);
+  }
+
+  /// Loads both programs anew and calls each once without a clock, at the size that is cheapest: a first call
+  /// loads code, which a long call does not notice.
+  [[nodiscard]] std::optional<Refusal> reload(Deadline until) {
+    if (!judge_.can_reload() || std::chrono::steady_clock::now() > until) return std::nullopt;
+    load_anew();
+    const auto cheapest =
+        std::min_element(times_.begin(), times_.end(), [this](const SizeTimes& a, const SizeTimes& b) {
+          return known_seconds(a.size) < known_seconds(b.size);
+        });
+    if (known_seconds(cheapest->size) >= long_call) return std::nullopt;
+    std::optional<Refusal> refusal;
+    const auto attempt = [&] { refusal = call_untimed(cheapest->size); };
+    if (!shortage_in(attempt)) return refusal;
+    judge_.make_room(prepared_, {&candidate_, incumbent_});
+    attempt();
+    return refusal;
+  }
+
+  /// A call of each side on inputs that neither has seen. Nobody compares the results, but all that a call
+  /// must not touch is looked at.
+  [[nodiscard]] std::optional<Refusal> call_untimed(std::size_t size) {
+    const auto inputs = prepared_.shared_inputs(prepared_.book.next_timed(candidate_.id, size));
+    const double limit = judge_.launch_limit(prepared_, size);
+    const auto call = [&](Contestant& contestant) {
+      return judge_.call(prepared_, contestant, size, *inputs, judge_.noise(), limit, Refill::all,
+                         BufferGuard::red_zones, inputs);
+    };
+    if (auto mine = call(candidate_); mine.refusal) return std::move(mine.refusal);
+    if (incumbent_ == nullptr || incumbent_ == &candidate_) return std::nullopt;
+    auto theirs = call(*incumbent_);
+    if (theirs.refusal) {
+      drop_incumbent(*theirs.refusal);
+      return std::nullopt;
+    }
+    // Where programs share an address space, no results lie there while the candidate runs.
+    if (!isolates_programs(judge_.backend()))
+      forget_results(judge_.backend(), theirs.results.slot(), prepared_.layouts[size]);
+    return std::nullopt;
+  }
 
   [[nodiscard]] std::vector<double> combined() const {
     std::vector<std::vector<double>> logarithms;
@@ -181,11 +233,13 @@ private:
   }
 
   /// A round that does not count where calls are short: it maps and touches all buffers, and tells how many
-  /// calls make a group. Like all others on inputs of its own, and checked.
+  /// calls make a group. Like all others on inputs of its own, and checked. Where each group runs in a
+  /// process of its own, it is also the one in which many calls follow the first at every
+  /// size.
   [[nodiscard]] std::optional<Refusal> warm_up(Deadline until) {
-    constexpr double long_enough = 20e-3;
     for (auto& times : times_) {
-      if (known_seconds(times.size) >= long_enough) continue;
+      if (known_seconds(times.size) >= long_call) continue;
+      times.group = std::min(calls_in_a_row(known_seconds(times.size)), largest_group(times.size));
       if (auto refusal = pair(times, true, until)) return refusal;
       const double fastest = std::min(
           times.candidate.back(), times.incumbent.empty() ? times.candidate.back() : times.incumbent.back());
@@ -196,15 +250,27 @@ private:
     return std::nullopt;
   }
 
+  /// Calls of a size of which some are checked in one process: what the first leaves there must not change
+  /// the others.
+  [[nodiscard]] static std::size_t calls_in_a_row(double seconds) {
+    constexpr double all_seconds = 4e-3;
+    return static_cast<std::size_t>(std::clamp(all_seconds / std::max(seconds, 1e-6), 3.0, 64.0));
+  }
+
   [[nodiscard]] std::size_t group_size(std::size_t size, double seconds) const {
+    const double wanted = std::ceil(judge_.options().shortest_timing / std::max(seconds, 1e-9));
+    return static_cast<std::size_t>(std::clamp(wanted, 1.0, static_cast<double>(largest_group(size))));
+  }
+
+  /// As many calls as the options, and the memory for their buffers, allow in a group; at least one.
+  [[nodiscard]] std::size_t largest_group(std::size_t size) const {
     const auto& options = judge_.options();
-    const double wanted = std::ceil(options.shortest_timing / std::max(seconds, 1e-9));
     const auto allowed = bytes_allowed(options.group_bytes, std::int64_t{16} << 20, judge_.backend(), 64);
     const double fitting = static_cast<double>(allowed) / std::max(bytes_of_a_call(size), 1.0);
     const auto buffers = std::max<std::size_t>(1, buffers_of_a_call(size) * times_.size());
     const double most = std::min({static_cast<double>(options.max_group_size), std::floor(fitting),
                                   std::floor(options.group_buffers / static_cast<double>(buffers))});
-    return static_cast<std::size_t>(std::clamp(wanted, 1.0, std::max(1.0, most)));
+    return static_cast<std::size_t>(std::max(1.0, most));
   }
 
   /// Bytes of all buffers of one call, those of scratch lines included, of whoever needs more.
@@ -286,7 +352,7 @@ private:
       cases.push_back(prepared_.book.next_timed(candidate_.id, times.size));
       inputs.push_back(prepared_.shared_inputs(cases.back()));
     }
-    const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise();
+    const auto poison = rounds_ % 2 == 0 ? Poison{} : judge_.noise_or_zeros();
     const double limit = judge_.launch_limit(prepared_, times.size) * static_cast<double>(times.group);
     std::optional<Refusal> refusal;
     if (candidate_first) refusal = time_candidate(times, inputs, poison, limit);
@@ -308,6 +374,7 @@ private:
       group.push_back(slot.plan);
     }
     judge_.finish_loading();
+    judge_.overwrite_residue(contestant);
     auto timed =
         judge_.backend().time(*contestant.program, group, judge_.options().cold, detail::deadline_in(limit));
     kernel_seconds_ += timed.seconds;

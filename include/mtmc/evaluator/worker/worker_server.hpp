@@ -43,6 +43,8 @@ template <class B> [[nodiscard]] B backend_from_json(nlohmann::json options, con
   if constexpr (requires { B::takes_device_lock_folder; })
     if (!folders.device_lock.empty() && !options.contains("device_lock_folder"))
       options["device_lock_folder"] = folders.device_lock;
+  if constexpr (requires { B::takes_expendable_process; })
+    if (!options.contains("expendable_process")) options["expendable_process"] = true;
   if constexpr (BackendFromJson<B>) {
     return B::from_json(options);
   } else {
@@ -78,7 +80,8 @@ template <class B> [[nodiscard]] WorkerBackend worker_backend() {
 /// The backends `play_role` is to offer. Each needs `static constexpr std::string_view name`, the name it
 /// is asked for by, and is made by `static B from_json(const nlohmann::json& options)` or, if it has no
 /// options, by its default constructor. With `static constexpr bool takes_temporary_folder` and
-/// `takes_device_lock_folder` it finds `temporary_folder` and `device_lock_folder` among its options. With
+/// `takes_device_lock_folder` it finds `temporary_folder` and `device_lock_folder` among its options, with
+/// `takes_expendable_process` that `expendable_process` is true: a worker that is spent is replaced. With
 /// `bool spent() const` it can say that its process must be replaced, with `static ProgramRole role()` what
 /// the program must be able to be besides a worker.
 template <class... Backends>

@@ -1,0 +1,176 @@
+#pragma once
+/// Many calls one after the other in one process, each on inputs of its own.
+
+#include <mtmc/core/backend_abilities.hpp>
+#include <mtmc/evaluator/content/case_inputs.hpp>
+#include <mtmc/evaluator/protocol/amounts.hpp>
+#include <mtmc/evaluator/protocol/check_plan.hpp>
+#include <mtmc/evaluator/protocol/evaluation_context.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// A call of a row: its inputs, where it runs, and what it is compared with.
+struct CallOfARow {
+  CaseId id;
+  Slot* slot = nullptr;
+  std::shared_ptr<const CaseInputs> inputs{};
+  std::shared_ptr<const ReferenceResult> wanted{};
+};
+
+/// Whether a size takes part in rows: one that is cheap.
+[[nodiscard]] inline bool is_for_rows(const PreparedTask& task, std::size_t size, bool on_device) {
+  const auto cost = task.cost(size);
+  return is_cheap_secret(cost) && cost.bytes <= max_row_bytes(on_device);
+}
+
+/// Which inputs the calls of a row have: half of them at one size, which takes turns with `serial`, by turns
+/// of structures, of near and far slices, since rows differ most there, and of all distributions; the others
+/// one at each of the sizes that are met in rows only. No more than there may be buffers.
+[[nodiscard]] inline std::vector<CaseId> cases_of_a_row(const EvaluationContext& context,
+                                                        std::uint64_t serial) {
+  constexpr std::size_t at_one_size = 32;
+  const auto& task = context.task;
+  const auto& defences = context.judge.defences();
+  const bool on_device = runs_judge_kernels(context.judge.backend());
+  std::vector<std::size_t> sizes;
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < task.layouts.size(); ++i) {
+    if (!is_for_rows(task, i, on_device)) continue;
+    if (i >= task.in_rows)
+      others.push_back(i);
+    else if (defences.sizes || &task.task.sizes[i] == task.task.main_size())
+      sizes.push_back(i);
+  }
+  std::vector<CaseId> cases;
+  const auto add = [&](std::size_t size, Distribution distribution) {
+    // Captured content is shown as it is on normal inputs, and once is enough.
+    if (!task.captured.empty() && distribution == Distribution::normal) distribution = Distribution::slices;
+    if (is_far(distribution) ? !defences.far_distributions : !defences.distributions)
+      distribution = Distribution::normal;
+    cases.push_back({size, distribution, false, ((serial + 1) << 16) + cases.size()});
+  };
+  for (std::size_t call = 0; call < at_one_size && !sizes.empty(); ++call)
+    add(sizes[(serial + sizes.size() - 1) % sizes.size()],
+        call % 4 != 0    ? Distribution::structured
+        : call % 16 == 0 ? Distribution::slices
+        : call % 16 == 8 ? Distribution::far_slices
+                         : all_distributions[(call / 8 + serial) % all_distributions.size()]);
+  for (const auto size : others)
+    add(size, (size + serial) % 3 == 0   ? Distribution::normal
+              : (size + serial) % 3 == 1 ? Distribution::structured
+                                         : Distribution::far_slices);
+  std::size_t buffers = task.layouts.front().buffers.size() + context.candidate->plans.front().scratch.size();
+  const auto allowed = static_cast<std::size_t>(std::max(0, context.shared.options.group_buffers)) /
+                       std::max<std::size_t>(1, buffers);
+  if (cases.size() > allowed) cases.resize(allowed);
+  return cases;
+}
+
+/// What is wrong with a row, and with which call's results; no case where it did not end well.
+struct RefusedRow {
+  Refusal refusal{};
+  std::optional<CaseId> id{};
+};
+
+/// What is wrong with the results of a row; nothing if they are right. One or two elements may be a little
+/// wrong by chance, so those of small results are not asked for their precision.
+[[nodiscard]] inline std::optional<RefusedRow>
+look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const Poison& poison) {
+  constexpr std::int64_t enough_elements = 16;
+  const auto has_enough = [&](const CaseId& id) {
+    return context.task.layouts[id.size].result_elements() >= enough_elements;
+  };
+  std::vector<FinishedCall> calls;
+  for (const auto& call : row)
+    calls.push_back({call.id, call.slot, call.inputs.get(), call.inputs.get(), call.wanted.get()});
+  ComparisonTally unused;
+  // All at once, and one by one where there is something.
+  if (!context.judge.look_at(context.task, calls, poison, unused)) return std::nullopt;
+  for (const auto& call : calls) {
+    auto refusal = context.judge.look_at(context.task, {&call, 1}, poison, unused);
+    if (refusal && (has_enough(call.id) || refusal->verdict != Verdict::low_precision))
+      return RefusedRow{std::move(*refusal), call.id};
+  }
+  return std::nullopt;
+}
+
+/// Compares the results of many calls in a row, in one process and with nothing between them: what a call
+/// leaves to the next, and what few inputs or sizes bring about, has more chances to show. Where programs are
+/// given memory uncleared, some hundred calls go before. Nothing where no size is cheap enough.
+[[nodiscard]] inline std::optional<RefusedRow> check_calls_in_a_row(EvaluationContext& context,
+                                                                    std::uint64_t serial) {
+  // Of one launch each, fewer of more.
+  constexpr std::size_t calls_before = 448;
+  auto& judge = context.judge;
+  auto& task = context.task;
+  auto& candidate = *context.candidate;
+  if (!judge.defences().calls_in_a_row) return std::nullopt;
+  const auto cases = cases_of_a_row(context, serial);
+  if (cases.size() < 2) return std::nullopt;
+  std::vector<CallOfARow> row;
+  for (const auto& id : cases) {
+    auto inputs = task.shared_inputs(id);
+    row.push_back({id, nullptr, inputs, judge.reference(task, id, *inputs)});
+  }
+  // Each buffer may cost a descriptor.
+  const auto forget = [&](auto& slots, auto&& size_of) {
+    std::erase_if(slots, [&](const auto& entry) { return size_of(entry.first) >= task.in_rows; });
+  };
+  const auto first_of = [](const auto& key) { return std::get<0>(key); };
+  forget(task.reference->slots, first_of);
+  if (task.twin) forget(task.twin->slots, std::identity{});
+  const auto poison = judge.noise_or_zeros();
+  std::map<std::size_t, std::size_t> places;
+  std::vector<LaunchPlan> group;
+  const auto load = [&](const CallOfARow& call) {
+    auto& slot = judge.slot(task, candidate, call.id.size, places[call.id.size]++);
+    judge.begin_loading(slot, task.layouts[call.id.size], *call.inputs, poison, Refill::all, call.inputs);
+    return &slot;
+  };
+  if (has_ability(judge.backend(), BackendAbility::overwrite_residue)) {
+    const auto plan = load(row.front())->plan;
+    group.assign(calls_before / std::max<std::size_t>(1, plan.launches.size()), plan);
+  }
+  for (auto& call : row) {
+    call.slot = load(call);
+    group.push_back(call.slot->plan);
+  }
+  judge.finish_loading();
+  judge.overwrite_residue(candidate);
+  const auto& layout = task.layouts[row.front().id.size];
+  const double limit = judge.launch_limit(task, row.front().id.size) * static_cast<double>(group.size());
+  const auto timed = judge.backend().time(*candidate.program, group, false, deadline_in(limit));
+  std::optional<RefusedRow> refused;
+  if (!timed.status.finished()) refused = RefusedRow{run_refusal(timed.status, layout.size, limit)};
+  if (!refused)
+    if (auto changed = judge.changed_state(candidate, layout)) refused = RefusedRow{std::move(*changed)};
+  if (!refused) {
+    refused = look_at_row(context, row, poison);
+    if (refused && !isolates_programs(judge.backend())) {
+      // Another kernel may have written where results of the reference are kept.
+      for (auto& call : row) call.wanted = judge.certain_reference(task, call.id, *call.inputs);
+      refused = look_at_row(context, row, poison);
+    }
+  }
+  forget(candidate.slots, first_of);
+  if (refused)
+    refused->refusal.diagnostics.front().message +=
+        " in one of " + std::to_string(group.size()) + " calls in a row";
+  return refused;
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,41 @@
+#pragma once
+/// Sizes that nobody was told: a kernel that is right at the listed ones alone is wrong.
+
+#include <mtmc/core/task.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// Draws at most `count` sizes of weight 0 near those of a task, none of them listed; by turns one more or
+/// less, any smaller number, one to eight, multiples of powers of two, one less than those, larger ones, ones
+/// beyond the largest, two or three more or less; some with all symbols alike. What the
+/// listed sizes have in common stays: a symbol that is always the same, or always a multiple of a number;
+/// symbols that are always equal; and of symbols that always divide each other, or whose ratio, difference or
+/// product is always the same, the values of one listed size. Whether a kernel bears a size is for the caller
+/// to find out. None for a task of fewer than three sizes, because two have too much in common by chance.
+[[nodiscard]] std::vector<ProblemSize> draw_secret_sizes(const Task& task, std::uint64_t key,
+                                                         std::size_t count);
+
+/// Draws at most `count` sizes whose symbols lie anywhere up to eight times the largest listed value, evenly
+/// in their logarithm, so that small and large ones meet: few long rows, many short ones. For the same tasks
+/// and by the same rules. Only those that `is_wanted`, and none of `known`.
+[[nodiscard]] std::vector<ProblemSize>
+draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
+                 std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
+
+/// Draws at most `count` of the sizes nearest to the listed ones, for the same tasks and by the same rules,
+/// for calls that cost next to nothing: one or two more or less, or twice as much, of one symbol or of all.
+/// Only those that `is_wanted`, and none of `known`.
+[[nodiscard]] std::vector<ProblemSize>
+draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
+                   std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
+
+} // namespace mtmc
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/evaluator/protocol/secret_sizes_inl.hpp>
+#endif
