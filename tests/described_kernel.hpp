@@ -41,7 +41,7 @@ namespace mtmc_test {
       if (argument.kind == mtmc::LaunchArgument::Kind::tensor_map)
         throw std::runtime_error(task.name + " has a tensor map, which cannot be described");
       if (argument.kind == mtmc::LaunchArgument::Kind::buffer)
-        arguments.push_back({{"buffer", argument.name}});
+        arguments.push_back({{"buffer", argument.name}, {"zeroed", argument.zeroed}});
       else if (mtmc::is_floating(argument.type))
         arguments.push_back({{"value", argument.real}});
       else

@@ -121,6 +121,7 @@ class BinaryKernel:
             self.driver.call("cuFuncSetAttribute", function, ctypes.c_int(max_dynamic_shared),
                              ctypes.c_int(launch["shared"]))
         words = []
+        zeroed = [self.tensors[argument["buffer"]] for argument in launch["arguments"] if argument.get("zeroed")]
         for argument in launch["arguments"]:
             if "buffer" in argument:
                 words.append(ctypes.c_uint64(self.tensors[argument["buffer"]].data_ptr()))
@@ -128,10 +129,13 @@ class BinaryKernel:
                 words.append(ctypes.c_uint64(argument["bits"]))
         parameters = (ctypes.c_void_p * len(words))(*[ctypes.addressof(word) for word in words])
         extents = [ctypes.c_uint(extent) for extent in launch["grid"] + launch["block"] + [launch["shared"]]]
-        return function, extents, parameters, words  # the words live as long as the pointers to them
+        return function, extents, parameters, zeroed, words  # the words live as long as the pointers to them
 
     def __call__(self):
-        for function, extents, parameters, _ in self.launches:
+        for function, extents, parameters, zeroed, _ in self.launches:
+            for tensor in zeroed:
+                self.driver.call("cuMemsetD8Async", ctypes.c_uint64(tensor.data_ptr()), ctypes.c_ubyte(0),
+                                 ctypes.c_size_t(tensor.nbytes), self.stream)
             self.driver.call("cuLaunchKernel", function, *extents, self.stream, parameters, None)
 
 
