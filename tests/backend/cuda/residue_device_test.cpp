@@ -84,6 +84,10 @@ private:
   std::shared_ptr<CudaBackend::Program> program_;
 };
 
+/// Noise is the mark by chance, too, once in 2^32 words: of 4 x 10^8, more than so many less than once in ten
+/// million times.
+constexpr std::uint32_t max_by_chance = 4;
+
 /// The largest dynamic shared memory of a block that can be launched.
 std::int64_t most_shared_bytes() {
   const auto& arch = gpu()->device().arch;
@@ -107,7 +111,7 @@ TEST_SUITE("residue on a GPU") {
       MESSAGE(marks.count(false), " of ", parts * units * share / 4, " words survive without");
       for (int i = 0; i < 5; ++i) {
         marks.leave();
-        CHECK(marks.count(true) == 0);
+        CHECK(marks.count(true) <= max_by_chance);
       }
     }
   }
@@ -122,7 +126,7 @@ TEST_SUITE("residue on a GPU") {
       MESSAGE(marks.count(false), " of ", std::int64_t{1500} * units * 2048, " words survive without");
       for (int i = 0; i < 5; ++i) {
         marks.leave();
-        CHECK(marks.count(true) == 0);
+        CHECK(marks.count(true) <= max_by_chance);
       }
     }
   }
@@ -139,9 +143,9 @@ TEST_SUITE("residue on a GPU") {
           if (overwritten) gpu()->overwrite_residue(marks.program());
           marks.call(1);
         }
-        const std::string what = local ? "6 KB of local memory, " : "shared memory, ";
-        MESSAGE(what, overwritten ? "overwritten: " : "as it is: ", 1e6 * seconds_since(begin) / calls,
-                " us a call");
+        const std::string what = (local ? "6 KB of local memory, " : "shared memory, ") +
+                                 std::string(overwritten ? "overwritten: " : "as it is: ");
+        MESSAGE(what, 1e6 * seconds_since(begin) / calls, " us a call");
       }
     }
   }
