@@ -81,15 +81,22 @@ inline void print_estimate(const Estimate& most) {
   if (most.cost > 0) std::printf(", cost %.4g", most.cost);
 }
 
+/// The most drafts that an action may ask for.
+inline int max_samples(const mtmc::LoopOptions& options, const mtmc::ActionSpace& space) {
+  int most = mtmc::detail::samples_of(options, nullptr);
+  for (const auto& type : space.types) most = std::max(most, mtmc::detail::samples_of(options, &type));
+  return most;
+}
+
 /// What would be sent, and what it could cost.
 inline Estimate show_first_request(const mtmc::CodingRequest& request, const mtmc::OpenAiCoder& coder,
-                                   const Arguments& arguments) {
+                                   const Arguments& arguments, const Parts& parts) {
   const auto prompt = coder.prompt(request).text();
   const auto usual = coder.most_of(request);
   const auto most = coder.most_of_draft(request);
   const int steps = arguments.policy == "single-pass" ? 1 : arguments.loop.max_steps;
-  const double drafts = static_cast<double>(steps) * arguments.loop.samples * arguments.loop.beam *
-                        (1 + arguments.loop.repairs);
+  const double drafts = static_cast<double>(steps) * max_samples(arguments.loop, parts.space) *
+                        arguments.loop.beam * (1 + arguments.loop.repairs);
   const Estimate estimate{drafts, drafts * static_cast<double>(most.tokens()), drafts * most.cost};
   if (arguments.json) {
     const nlohmann::json summary{{"task", request.seen.task.name},
@@ -121,7 +128,8 @@ inline void show_first_requests(const std::vector<mtmc::Task>& tasks, Evaluators
                                 const Arguments& arguments, Parts& parts, const mtmc::OpenAiCoder& coder) {
   Estimate sum;
   for (const auto& task : tasks) {
-    const auto one = show_first_request(first_request(task, evaluators, arguments, parts), coder, arguments);
+    const auto one =
+        show_first_request(first_request(task, evaluators, arguments, parts), coder, arguments, parts);
     sum = {sum.drafts + one.drafts, sum.tokens + one.tokens, sum.cost + one.cost};
   }
   if (tasks.size() < 2 || arguments.json || arguments.show_prompt) return;

@@ -52,6 +52,19 @@ inline nlohmann::json hash_of(const mtmc::Evaluation& evaluation) {
   return evaluation.binary_hash.empty() ? nlohmann::json() : nlohmann::json(evaluation.binary_hash);
 }
 
+/// What each action cost and brought.
+inline nlohmann::json account_of(const mtmc::Result& result) {
+  auto account = nlohmann::json::array();
+  for (const auto& one : result.account)
+    account.push_back({{"step", one.step},
+                       {"action", one.action_key},
+                       {"gain", one.gain},
+                       {"drafts", one.drafts},
+                       {"tokens", one.usage.tokens()},
+                       {"cost", one.usage.cost}});
+  return account;
+}
+
 inline nlohmann::json summarize(const mtmc::Result& result) {
   auto sizes = nlohmann::json::array();
   for (const auto& size : result.verified_sizes()) sizes.push_back(mtmc::to_string(size));
@@ -69,6 +82,7 @@ inline nlohmann::json summarize(const mtmc::Result& result) {
           {"seconds", result.seconds},
           {"tokens", result.usage.tokens()},
           {"cost", result.usage.cost},
+          {"account", account_of(result)},
           {"start_seconds", result.start_seconds()},
           {"best_seconds", result.evaluation.seconds},
           {"verified_sizes", sizes},

@@ -1,5 +1,5 @@
-// How a call's time divides among its launches, as the judge tells it, and what telling it costs: three kernels
-// of several launches, each promoted with and without it in turns.
+// How a call's time divides among its launches, as the judge tells it, and what telling it costs, of three
+// kernels of several launches.
 //
 //   bench_cuda_shares --output FOLDER && python3 tests/bench/cuda_shares.py FOLDER
 //
@@ -54,16 +54,11 @@ __global__ void mean_loss(const float* losses, float* loss, int M) {
 
 std::vector<bench::NamedKernel> kernels_of_several_launches() {
   std::vector<bench::NamedKernel> kernels;
-  for (const auto& task : {bench::cuda_task("attention"), bench::cuda_task("gemm_bias_gelu"), cross_entropy()})
+  for (const auto& task :
+       {bench::cuda_task("attention"), bench::cuda_task("gemm_bias_gelu"), cross_entropy()})
     kernels.push_back({task.name, task, task.kernel});
   return kernels;
 }
-
-/// Both ways of promoting one kernel against itself, in turns, each time as a text nobody has seen.
-struct Told {
-  std::vector<mtmc::Evaluation> with;
-  std::vector<mtmc::Evaluation> without;
-};
 
 mtmc::Evaluation promoted(mtmc::CudaEvaluator& evaluator, const bench::NamedKernel& named, int number) {
   auto answer = evaluator.evaluate(
@@ -73,10 +68,12 @@ mtmc::Evaluation promoted(mtmc::CudaEvaluator& evaluator, const bench::NamedKern
   return answer;
 }
 
-double median_total(const std::vector<mtmc::Evaluation>& evaluations) {
-  std::vector<double> totals;
-  for (const auto& one : evaluations) totals.push_back(one.cost.total);
-  return mtmc::median(totals);
+/// Seconds of dividing the time, as a part of what the evaluation took else.
+double median_cost(const std::vector<mtmc::Evaluation>& evaluations) {
+  std::vector<double> parts;
+  for (const auto& one : evaluations)
+    parts.push_back(one.cost.launches / (one.cost.total - one.cost.launches));
+  return mtmc::median(parts);
 }
 
 /// Median seconds of each launch over all evaluations that have them.
@@ -91,49 +88,41 @@ std::vector<double> launch_seconds(const std::vector<mtmc::Evaluation>& evaluati
   return medians;
 }
 
-nlohmann::json report(const bench::NamedKernel& named, const Told& told) {
+nlohmann::json report(const bench::NamedKernel& named, const std::vector<mtmc::Evaluation>& told) {
   const auto& size = *named.task.main_size();
   std::vector<double> wholes;
-  for (const auto& evaluation : told.with)
+  for (const auto& evaluation : told)
     for (const auto& one : evaluation.sizes)
       if (one.size == size) wholes.push_back(one.seconds);
   const double whole = mtmc::median(wholes);
-  const auto seconds = launch_seconds(told.with);
+  const auto seconds = launch_seconds(told);
   double sum = 0;
   for (const double one : seconds) sum += one;
   std::printf("%s, %s: %.2f us a call, launches add up to %.3f of it\n", named.name.c_str(),
               mtmc::to_string(size).c_str(), 1e6 * whole, sum / whole);
   auto launches = nlohmann::json::array();
   for (std::size_t i = 0; i < seconds.size(); ++i) {
-    const auto& entry = told.with.front().launches[i].entry;
+    const auto& entry = told.front().launches[i].entry;
     std::printf("  %-16s %10.2f us %6.1f %%\n", entry.c_str(), 1e6 * seconds[i], 100 * seconds[i] / sum);
     launches.push_back({{"entry", entry}, {"seconds", seconds[i]}, {"share", seconds[i] / sum}});
   }
-  const double with = median_total(told.with);
-  const double without = median_total(told.without);
-  std::printf("  an evaluation takes %.3f s with them, %.3f s without: %+.1f %%\n", with, without,
-              100 * (with / without - 1));
+  std::printf("  telling them costs %.1f %% of an evaluation\n", 100 * median_cost(told));
   std::fflush(stdout);
   return {{"seconds", whole}, {"shares", std::move(launches)}};
 }
 
 int run(const Arguments& arguments) {
-  mtmc::CudaEvaluator telling;
-  const auto device = bench::cuda_device(telling);
+  mtmc::CudaEvaluator evaluator;
+  const auto device = bench::cuda_device(evaluator);
   if (!device) return 77;
-  mtmc::CudaEvaluator silent({}, {.launch_times = false});
   std::printf("%s\n", device->name.c_str());
   const mtmc::detail::CudaCompiler compiler({}, device->arch);
   auto kernels = nlohmann::json::array();
   if (!arguments.output.empty()) mtmc::create_folders(arguments.output);
   for (const auto& named : kernels_of_several_launches()) {
-    Told told;
-    telling.prepare(named.task, {});
-    silent.prepare(named.task, {});
-    for (int i = 0; i < arguments.repeats; ++i) {
-      told.with.push_back(promoted(telling, named, 2 * i));
-      told.without.push_back(promoted(silent, named, 2 * i + 1));
-    }
+    std::vector<mtmc::Evaluation> told;
+    evaluator.prepare(named.task, {});
+    for (int i = 0; i < arguments.repeats; ++i) told.push_back(promoted(evaluator, named, i));
     const auto measured = report(named, told);
     if (arguments.output.empty()) continue;
     auto described =
@@ -154,8 +143,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Shares of launches as the judge tells them, and what that costs"};
   app.add_option("--output", arguments.output, "folder for kernels.json and the binaries");
-  app.add_option("--repeats", arguments.repeats, "evaluations of each kernel, each way")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--repeats", arguments.repeats, "evaluations of each kernel")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     return run(arguments);

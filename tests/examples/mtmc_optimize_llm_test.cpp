@@ -62,7 +62,7 @@ TEST_CASE("--show-prompt prints what is sent then, and sends nothing") {
   CHECK(shown(prompt.output) == Contains("# Its speed"));
   const auto run = ask(tasks, server.url("/v1"), {"--steps", "1", "--quiet", "--repairs", "0"});
   CHECK(run.code == 0);
-  REQUIRE(server.request_count() == 1);
+  REQUIRE(server.request_count() == 3); // a rewriting, of which three are asked for
   const auto body = nlohmann::json::parse(server.requests().front().body);
   std::string sent;
   for (const auto& message : body["messages"])
@@ -89,24 +89,25 @@ TEST_CASE("--dry-run tells the most a run could take, in tokens and money, and s
   CAPTURE(text.error);
   REQUIRE(text.code == 0);
   CHECK(shown(text.output) == Contains("a request takes at most "));
-  CHECK(shown(text.output) == Contains("the run asks for at most 6 drafts"));
+  CHECK(shown(text.output) == Contains("the run asks for at most 18 drafts")); // 3 steps, 3 samples, repaired
   CHECK(shown(text.output) == Contains(" tokens, cost "));
   const auto json = ask(tasks, nowhere, {"--dry-run", "--prices", prices, "--steps", "3", "--json"});
   const auto line = json_lines(json.output).at(0);
-  CHECK(line["max_drafts"] == 6);
+  CHECK(line["max_drafts"] == 18);
   CHECK(line["max_tokens_a_draft"].get<int>() > 16384);
-  CHECK(line["max_cost"].get<double>() == doctest::Approx(6 * line["max_cost_a_draft"].get<double>()));
+  CHECK(line["max_cost"].get<double>() == doctest::Approx(18 * line["max_cost_a_draft"].get<double>()));
 }
 
 TEST_CASE("--dry-run over several tasks ends with their sum, and says where no price fits") {
   auto tasks = one_task();
   const auto one = ask(tasks, nowhere, {"--dry-run"});
   REQUIRE(one.code == 0);
-  CHECK(shown(one.output) != Contains("together"));
+  CHECK(shown(one.output) != Contains("tasks together"));
   const auto second = tasks.add("second", columns_task("second"));
   const auto prices =
       tasks.add_text("prices.json", R"([{"model": "model-*", "prompt": 1, "completion": 10}])");
-  const std::vector<std::string> three_steps{second, "--dry-run", "--prices", prices, "--steps", "3"};
+  const std::vector<std::string> three_steps{second,    "--dry-run", "--prices",  prices,
+                                             "--steps", "3",         "--samples", "1"};
   const auto both = ask(tasks, nowhere, three_steps);
   REQUIRE(both.code == 0);
   CHECK(both.error.empty());
@@ -178,7 +179,8 @@ TEST_CASE("an endpoint that refuses the key, or the model, ends the run at once 
   fake::Server server([](const fake::Request&, fake::Connection& connection) {
     connection.answer(401, R"({"error": {"message": "wrong key", "code": "invalid_api_key"}})");
   });
-  auto done = ask(tasks, server.url("/v1"), {"--quiet", "--key-variable", "THE_KEY"});
+  const std::vector<std::string> one_draft{"--quiet", "--key-variable", "THE_KEY", "--samples", "1"};
+  auto done = ask(tasks, server.url("/v1"), one_draft);
   CHECK(done.code == 3);
   CHECK(server.request_count() == 1);
   CHECK(server.requests().front().header("Authorization") == "Bearer sk-secret");
@@ -190,7 +192,7 @@ TEST_CASE("an endpoint that refuses the key, or the model, ends the run at once 
   server.script([](const fake::Request&, fake::Connection& connection) {
     connection.answer(404, R"({"error": {"message": "there is no model-1"}})");
   });
-  done = ask(tasks, server.url("/v1"), {"--quiet"});
+  done = ask(tasks, server.url("/v1"), one_draft);
   CHECK(done.code == 3);
   CHECK(server.request_count() == 2);
   CHECK(shown(done.error) == Contains("there is no model-1"));
@@ -209,7 +211,7 @@ TEST_CASE("a server that gives no usable answer ends the run after a few drafts,
   CHECK(shown(done.error) == Contains("out of memory"));
   CHECK(shown(done.error) == Contains("Correct what the message names"));
 
-  const auto soon_over = ask(tasks, server.url("/v1"), {"--quiet", "--steps", "1"});
+  const auto soon_over = ask(tasks, server.url("/v1"), {"--quiet", "--steps", "1", "--samples", "1"});
   CHECK(soon_over.code == 3);
   CHECK(shown(soon_over.error) == Contains("the endpoint answered no draft; the last time: HTTP 500"));
 }
@@ -233,19 +235,22 @@ TEST_CASE("what was recorded is played without the server, as long as the same i
   const auto cassette = tasks.path("cassette.jsonl");
   std::string url;
   mtmc::ProcessResult recorded;
+  const auto three_steps_and = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps", "3", "--samples", "1", "--quiet"});
+    return more;
+  };
   {
     fake::Server server(
         [](const fake::Request&, fake::Connection& connection) { connection.answer(200, says("No idea.")); });
     url = server.url("/v1");
-    recorded = ask(tasks, url,
-                   {"--steps", "3", "--json", "--quiet", "--plain-prompt", "--record", cassette,
-                    "--key-variable", "THE_KEY"});
+    recorded =
+        ask(tasks, url,
+            three_steps_and({"--json", "--plain-prompt", "--record", cassette, "--key-variable", "THE_KEY"}));
     REQUIRE(recorded.code == 0);
     CHECK(server.request_count() == 6);
   }
   CHECK(shown(mtmc::read_file(cassette)) != Contains("sk-secret"));
-  auto done =
-      ask(tasks, nowhere, {"--steps", "3", "--json", "--quiet", "--plain-prompt", "--play", cassette});
+  auto done = ask(tasks, nowhere, three_steps_and({"--json", "--plain-prompt", "--play", cassette}));
   CHECK(done.code == 0);
   CHECK(done.error.empty());
   const auto then = json_lines(recorded.output).at(0);
@@ -253,7 +258,7 @@ TEST_CASE("what was recorded is played without the server, as long as the same i
   for (const char* const field : {"tokens", "cost", "steps", "best_id", "stop_reason"})
     CHECK(now[field] == then[field]);
 
-  done = ask(tasks, nowhere, {"--steps", "3", "--quiet", "--play", cassette});
+  done = ask(tasks, nowhere, three_steps_and({"--play", cassette}));
   CHECK(done.code == 3);
   CHECK(shown(done.error) == Contains("The nearest is"));
   CHECK(shown(done.error) == Contains("6 answers of"));

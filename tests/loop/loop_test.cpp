@@ -335,17 +335,83 @@ TEST_CASE("a kernel that the search has been at is not judged again, and the his
   CHECK(stage.evaluator.asked({}) == 1);
 }
 
-TEST_CASE("an optimisation type may ask for more drafts than the loop's options do") {
+TEST_CASE("an optimisation type says how many drafts it asks for, unless the options do") {
   Stage stage;
   stage.wants({"alpha", "beta"});
   for (auto& type : stage.options.action_space.types)
     if (type.id == "alpha") type.samples = 3;
-  (void)stage.run();
   std::map<std::string, int> drafts;
-  for (const auto& request : stage.coder.requests)
-    if (!request.repair) ++drafts[request.action.optimization];
-  CHECK(drafts["alpha"] == 3);
-  CHECK(drafts["beta"] == 1);
+  const auto count_drafts = [&] {
+    (void)stage.run();
+    for (const auto& request : stage.coder.requests)
+      if (!request.repair) ++drafts[request.action.optimization];
+  };
+  SUBCASE("nothing said") {
+    count_drafts();
+    CHECK(drafts["alpha"] == 3);
+    CHECK(drafts["beta"] == 1);
+  }
+  SUBCASE("a number for all") {
+    stage.options.samples = 2;
+    count_drafts();
+    CHECK(drafts["alpha"] == 2);
+    CHECK(drafts["beta"] == 2);
+  }
+}
+
+TEST_CASE("a beam holds no two kernels that differ in numbers alone") {
+  Stage stage;
+  stage.options.beam = 3;
+  stage.options.samples = 2;
+  stage.options.max_steps = 1;
+  stage.options.repairs = 0;
+  stage.wants({"alpha", "beta"});
+  stage.evaluator.speed = {{"alpha#0", 1.5}, {"alpha#1", 2}, {"beta#0", 1.2}, {"beta#1", 1.3}};
+  std::vector<std::string> kept;
+  stage.options.observer.step_finished = [&kept](const mtmc::StepFinished& event) {
+    for (const auto& outcome : event.outcomes)
+      if (outcome.entry.kept) kept.push_back(outcome.entry.action_key);
+  };
+  (void)stage.run();
+  CHECK(kept == std::vector<std::string>{"alpha|play/0", "beta|play/0"}); // one variant of each
+}
+
+TEST_CASE("where nothing is left to try on the best kernel, the search goes back to one that it came by") {
+  Stage stage;
+  stage.options.action_space = toy::space(2);
+  stage.options.repairs = 0;
+  stage.policy.once = false;
+  stage.evaluator.speed = {{"alpha#0", 2}, {"beta#0", 3}};
+  stage.wants({"alpha", "beta"});
+  stage.coder.answer = [](const mtmc::CodingRequest& request, std::stop_token) {
+    if (!toy::deeds(request.seen.kernel).empty())
+      return mtmc::Draft::failed(DraftFailure::declined, "one deed is enough");
+    return scripted::Coder::did(request, scripted::Coder::name_of(request));
+  };
+  const auto result = stage.run();
+  REQUIRE(stage.policy.offered.size() > 3);
+  CHECK(toy::deeds(stage.policy.seen[3].kernel).empty()); // the start kernel again
+  CHECK(stage.policy.offered[3] == std::vector<std::string>{"beta|play/0", "stop"});
+  CHECK(toy::deeds(result.best) == Deeds{"beta#0"});
+  CHECK(result.stop_reason == StopReason::no_legal_action);
+}
+
+TEST_CASE("the account says which step brought what, and for how much") {
+  Stage stage;
+  stage.options.samples = 2;
+  stage.options.repairs = 0;
+  stage.options.max_steps = 2;
+  stage.wants({"alpha", "beta"});
+  stage.evaluator.speed = {{"alpha#1", 2}};
+  const auto result = stage.run();
+  REQUIRE(result.account.size() == 2);
+  CHECK(result.account[0].action_key == "alpha|play/0");
+  CHECK(result.account[0].gain == doctest::Approx(2));
+  CHECK(result.account[0].drafts == 2);
+  CHECK(result.account[0].usage.tokens() == 30);
+  CHECK(result.account[1].step == 1);
+  CHECK(result.account[1].gain == 1);
+  CHECK(result.account[1].usage.tokens() == 30);
 }
 
 TEST_CASE("a failed draft is repaired with what was wrong before the coder's eyes") {
@@ -582,12 +648,10 @@ TEST_CASE("what goes wrong before the first step is thrown") {
   Stage stage;
   stage.wants({"alpha"});
   SUBCASE("contradicting options") {
-    stage.options.samples = 0;
-    CHECK_THROWS_WITH_AS(
-        (void)stage.run(),
-        doctest::Contains(
-            "the number of drafts per action is less than 1. Use 1 or more (LoopOptions::samples)"),
-        mtmc::Error);
+    stage.options.samples = -1;
+    CHECK_THROWS_WITH_AS((void)stage.run(),
+                         doctest::Contains("the number of drafts per action is negative. Use 1 or more"),
+                         mtmc::Error);
   }
   SUBCASE("resume without a folder") {
     stage.options.resume = true;

@@ -54,7 +54,7 @@ struct Coder {
   [[nodiscard]] static mtmc::Draft did(const mtmc::CodingRequest& request, const std::string& what) {
     mtmc::Draft draft;
     draft.kernel =
-        mtmc::Kernel{request.seen.kernel.language, request.seen.kernel.source + "// did " + what + "\n"};
+        mtmc::Kernel{request.seen.kernel.language, request.seen.kernel.source + "#pragma did " + what + "\n"};
     draft.usage.prompt_tokens = 10;
     draft.usage.completion_tokens = 5;
     draft.usage.cost = 0.25;

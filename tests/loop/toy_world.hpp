@@ -55,7 +55,7 @@ inline mtmc::ActionSpace space(int types = 4) {
 
 /// What was done to a kernel: the lines "// did KEY#SAMPLE" of its text.
 inline std::vector<std::string> deeds(const mtmc::Kernel& kernel) {
-  constexpr std::string_view mark = "// did ";
+  constexpr std::string_view mark = "#pragma did ";
   std::vector<std::string> result;
   for (std::size_t at = kernel.source.find(mark); at != std::string::npos;
        at = kernel.source.find(mark, at + 1)) {
@@ -138,7 +138,7 @@ struct Coder {
           luck < refusals / 2 ? mtmc::DraftFailure::declined : mtmc::DraftFailure::no_kernel, "not today");
     else
       draft.kernel = mtmc::Kernel{request.seen.kernel.language,
-                                  request.seen.kernel.source + "// did " + name +
+                                  request.seen.kernel.source + "#pragma did " + name +
                                       (luck < refusals + mistakes ? " wrongly" : "") + "\n"};
     draft.raw_text = "I thought about " + name;
     draft.usage.prompt_tokens = 100;

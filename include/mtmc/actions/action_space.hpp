@@ -31,8 +31,8 @@ struct OptimizationType {
   ApplicabilityPredicate applies;
   /// The same for a region that the threads of a launch execute; empty = no different.
   std::string grid_principle{};
-  /// Drafts of one step, where the loop asks for fewer (`LoopOptions::samples`): more where much is to be
-  /// gained and answers differ much.
+  /// Drafts of one step, where the loop's options name no number (`LoopOptions::samples`): more where much is
+  /// to be gained and answers differ much.
   int samples = 1;
 
   /// How it is done on this region.

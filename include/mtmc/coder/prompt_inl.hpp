@@ -5,6 +5,7 @@
 #include <mtmc/coder/prompt.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/observation/describe.hpp>
+#include <mtmc/observation/tried_before.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -160,6 +161,26 @@ namespace detail {
   return text + "Mend it, and keep the optimization.\n";
 }
 
+/// What was tried, divided into steps on other launches, of which the newest `most` are listed, and those on
+/// the launches of the action, all of them, so that none is done again in other words.
+[[nodiscard]] inline std::string tried_text(const CodingRequest& request, std::size_t most) {
+  auto elsewhere = request.seen;
+  std::string here;
+  const auto functions = functions_of(request.action.region);
+  std::erase_if(elsewhere.history, [&](const HistoryEntry& entry) {
+    if (!is_about(entry, functions)) return false;
+    here += "- " + describe(entry) + '\n';
+    return true;
+  });
+  std::string text;
+  if (!elsewhere.history.empty()) text = "# What was tried so far\n" + describe_history(elsewhere, most);
+  if (here.empty()) return text;
+  if (!text.empty()) text += '\n';
+  return text + "# What was tried on this launch\n" + here +
+         "What was not kept gained nothing, or failed: do something else, or the same in a way that avoids "
+         "what is said there.\n";
+}
+
 /// A request without what differs from machine to machine: see `PromptOptions::plain`.
 [[nodiscard]] inline CodingRequest plain_request(CodingRequest request) {
   request.seen.evaluation.reset();
@@ -187,10 +208,7 @@ namespace detail {
       part(prompt_part::format, format_text(language, options.edits), 0, true),
       part(prompt_part::hardware, options.plain ? std::string() : "# Hardware\n" + describe(seen.device), 5),
       part(prompt_part::task, "# Task\n" + describe(seen.task)),
-      part(prompt_part::history,
-           seen.history.empty() ? std::string()
-                                : "# What was tried so far\n" + describe_history(seen, options.history),
-           3),
+      part(prompt_part::history, tried_text(request, options.history), 3),
       part(prompt_part::kernel, "# The kernel\n" + fenced(fence_tag(language), seen.kernel.source)),
       part(prompt_part::speed, seen.evaluation ? "# Its speed\n" + describe_speed(seen) : std::string(), 4),
   };

@@ -348,6 +348,7 @@ MTMC_INLINE void visit_fields(JsonFields& visit, EvaluationCost& noun) {
   visit.optional("compile", noun.compile);
   visit.optional("check", noun.check);
   visit.optional("time", noun.time);
+  visit.optional("launches", noun.launches);
   visit.optional("total", noun.total);
   visit.unknown(noun.unknown);
 }

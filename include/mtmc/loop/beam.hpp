@@ -2,6 +2,7 @@
 /// Which candidates of a step are worth going on from, and in which order.
 
 #include <mtmc/loop/gain.hpp>
+#include <mtmc/loop/kernel_shape.hpp>
 #include <mtmc/loop/search.hpp>
 #include <mtmc/loop/search_state.hpp>
 
@@ -90,7 +91,23 @@ struct BeamPlace {
     return child != nullptr ? child->speed_up.value : node->speed_up.value;
   }
   [[nodiscard]] std::string key() const { return child != nullptr ? child->chain->action.key() : node->id; }
+  [[nodiscard]] const Kernel& kernel() const {
+    return child != nullptr ? *child->chain->last()->draft.kernel : node->kernel;
+  }
 };
+
+/// At most `width` places, from the first on, without those whose kernel differs from an earlier one in
+/// numbers alone: what is to be learnt of an idea is learnt from its fastest variant.
+[[nodiscard]] inline std::vector<BeamPlace> different_places(const std::vector<BeamPlace>& places,
+                                                             std::size_t width) {
+  std::vector<BeamPlace> different;
+  std::set<std::string> shapes;
+  for (const auto& place : places) {
+    if (different.size() == width) break;
+    if (shapes.insert(shape_of(place.kernel())).second) different.push_back(place);
+  }
+  return different;
+}
 
 /// The next beam. A new best comes first; then accepted children and kernels without such, the fastest first;
 /// then the parents of accepted children. So a chain moves on to a neutral child, and a beam stays wide.
@@ -114,7 +131,7 @@ next_beam(std::vector<SearchChild>& children, const std::vector<SearchNode*>& st
     }
     for (const auto index : ranked(values, keys)) beam.push_back((*places)[index]);
   }
-  if (beam.size() > width) beam.resize(width);
+  beam = different_places(beam, width);
   for (const auto& place : beam)
     if (place.child != nullptr) place.child->kept = true;
   return beam;

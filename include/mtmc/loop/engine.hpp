@@ -140,12 +140,19 @@ private:
   }
 
   /// The kernels of the beam from which something can still be tried. If there is none, the search goes back
-  /// to the best kernel, which it may have left for a neutral step.
+  /// to the best kernel, which it may have left for a neutral step, or else to the fastest of those that it
+  /// came by.
   [[nodiscard]] std::vector<SearchNode*> standing_nodes() const {
     std::vector<SearchNode*> standing;
     for (auto* node : beam_)
       if (can_go_on(*node)) standing.push_back(node);
-    if (standing.empty() && can_go_on(*best_)) standing.push_back(best_);
+    if (!standing.empty()) return standing;
+    auto* back = can_go_on(*best_) ? best_ : nullptr;
+    for (const auto& [id, node] : nodes_)
+      if (can_go_on(*node) &&
+          (back == nullptr || (back != best_ && node->speed_up.value > back->speed_up.value)))
+        back = node.get();
+    if (back != nullptr) standing.push_back(back);
     return standing;
   }
 
@@ -213,7 +220,7 @@ private:
     for (const auto& action : chosen) {
       const auto* type = options_.action_space.find(action.optimization);
       int& used = node.samples[action.key()];
-      const int samples = std::max(options_.samples, type != nullptr ? type->samples : 1);
+      const int samples = samples_of(options_, type);
       for (int sample = 0; sample < samples; ++sample) {
         auto& chain = chains_.emplace_back();
         chain.parent = &node;
@@ -328,6 +335,7 @@ private:
         cut && calls_.cancelled() ? std::vector<SearchChild>{} : correct_children(chains_, nodes_, *best_);
     RoundRecord round;
     round.step = step_;
+    const double best_before = best_->speed_up.value;
     auto promoted = promote(children, round);
     if (calls_.cancelled() && (cut || !promoted)) {
       add_steps(result_.trajectory, decisions_, chains_, false);
@@ -352,6 +360,8 @@ private:
       add_steps(result_.trajectory, decisions_, chains_, false);
       return calls_.cut_reason();
     }
+    for (auto& account : accounts_of(outcomes, best_before, best_->speed_up.value))
+      result_.account.push_back(std::move(account));
     calls_.journal().commit(decisions_, step_records(chains_, step_), round);
     add_steps(result_.trajectory, decisions_, chains_, true);
     result_.steps = step_ + 1;

@@ -13,14 +13,15 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Options of a `Loop`. The defaults are a greedy chain of single drafts.
+/// Options of a `Loop`. The defaults are a greedy chain.
 struct LoopOptions {
   /// Largest number of steps; at each, the policy is asked once per kernel of the beam.
   int max_steps = 8;
   /// Time, tokens, money, patience.
   Budget budget{};
-  /// Drafts per action, asked for in parallel; the best one counts.
-  int samples = 1;
+  /// Drafts per action, asked for in parallel; the best one counts. 0: as many as each optimization asks for
+  /// (`OptimizationType::samples`: several for a rewriting, one for a single step).
+  int samples = 0;
   /// Further drafts for one that failed, each seeing what was wrong.
   int repairs = 1;
   /// Kernels the search stands on, and actions tried from each of them, per step.
@@ -56,13 +57,20 @@ struct LoopOptions {
 
 namespace detail {
 
+/// Drafts of one step with an optimization; null for what is in no action space.
+[[nodiscard]] inline int samples_of(const LoopOptions& options, const OptimizationType* type) noexcept {
+  if (options.samples > 0) return options.samples;
+  return type != nullptr ? type->samples : 1;
+}
+
 /// Throws `Error` (`mtmc.loop.001`) where options contradict themselves.
 inline void check_options(const LoopOptions& options) {
   const auto require = [](bool holds, const std::string& option, const char* what, const char* remedy) {
     if (!holds) throw Error(error_id::loop_options, what, remedy).about("LoopOptions::" + option);
   };
   require(options.max_steps >= 0, "max_steps", "the number of steps is negative", "Use 0 or more");
-  require(options.samples >= 1, "samples", "the number of drafts per action is less than 1", "Use 1 or more");
+  require(options.samples >= 0, "samples", "the number of drafts per action is negative",
+          "Use 1 or more, or 0 for as many as each optimization asks for");
   require(options.repairs >= 0, "repairs", "the number of repairs is negative", "Use 0 or more");
   require(options.beam >= 1, "beam", "the beam is less than 1 kernel wide",
           "Use 1 for a chain, more for a beam");

@@ -7,6 +7,7 @@
 #include <mtmc/core/step.hpp>
 #include <mtmc/launcher/launcher_evidence.hpp>
 #include <mtmc/loop/budget.hpp>
+#include <mtmc/loop/step_account.hpp>
 
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct Result {
   Evaluation start{};
   /// Every action tried, in order.
   std::vector<HistoryEntry> history{};
+  /// What each action cost and brought, in the order of `history`.
+  std::vector<StepAccount> account{};
   /// Every draft of every finished step, as the journal keeps them, and decisions to stop.
   std::vector<Step> trajectory{};
   /// Number of finished steps.

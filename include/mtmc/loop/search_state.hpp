@@ -4,10 +4,13 @@
 #include <mtmc/core/step.hpp>
 #include <mtmc/loop/gain.hpp>
 #include <mtmc/loop/journal.hpp>
+#include <mtmc/loop/no_gain.hpp>
+#include <mtmc/loop/step_account.hpp>
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -174,6 +177,8 @@ struct SearchOutcome {
     entry.comparison = child->over_parent.comparison;
     if (child->over_parent.timed()) entry.speed_up = child->over_parent.ratio;
     entry.kept = child->kept;
+    if (entry.message.empty() && !child->kept)
+      entry.message = what_changed(chain.parent->evaluation, child->evaluation);
     outcome.new_best = child->new_best;
   } else if (last.judged) {
     outcome.evaluation = last.judged->evaluation;
@@ -229,6 +234,21 @@ outcomes_of(const std::vector<SearchChain>& chains, const std::vector<SearchChil
     outcomes[position].usage = usage;
   }
   return outcomes;
+}
+
+/// What each action of a step cost and brought. `before` and `after`: speed-up of the best kernel before and
+/// after the step.
+[[nodiscard]] inline std::vector<StepAccount> accounts_of(std::span<const SearchOutcome> outcomes,
+                                                          double before, double after) {
+  std::vector<StepAccount> accounts;
+  for (const auto& outcome : outcomes) {
+    // The outcomes of one action stand together, and the first has the drafts of all.
+    if (outcome.drafts > 0 || accounts.empty())
+      accounts.push_back({outcome.record.entry.step, outcome.record.entry.action_key,
+                          outcome.record.entry.action_text, outcome.drafts, outcome.usage, 1});
+    if (outcome.new_best) accounts.back().gain = after / before;
+  }
+  return accounts;
 }
 
 /// Whether an action has been answered: trying it again on the same kernel would be the same again.

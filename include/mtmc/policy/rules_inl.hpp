@@ -5,6 +5,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/observation/launch_shares.hpp>
+#include <mtmc/observation/tried_before.hpp>
 #include <mtmc/policy/gpu_rules.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/rules.hpp>
@@ -282,13 +283,6 @@ private:
            entry.speed_up->value >= 1 + options_.least_gain;
   }
 
-  /// Whether an entry of history is about a region of this launch's function, or about a sequence with it.
-  [[nodiscard]] static bool is_about(const HistoryEntry& entry, const LaunchShare& launch) {
-    const auto region = entry.action_key.substr(entry.action_key.find('|') + 1);
-    const auto function = region.substr(0, region.find('/'));
-    return function == launch.entry || has_word(region, launch.entry);
-  }
-
   /// Whatever the kernel's launches are called by now.
   [[nodiscard]] static bool is_rewriting(std::string_view key) { return key.starts_with("rewriting|"); }
 
@@ -299,7 +293,7 @@ private:
     for (const auto& entry : seen_.history) {
       if (entry.action_key == action.key() || (is_rewriting(entry.action_key) && is_rewriting(action.key())))
         (entry.kept ? kept : tried) = true;
-      if (judgement.launch == nullptr || !alone || !is_about(entry, *judgement.launch)) continue;
+      if (judgement.launch == nullptr || !alone || !is_about(entry, {judgement.launch->entry})) continue;
       fruitless = gained(entry) ? 0 : fruitless + 1;
       varied = varied || (!gained(entry) && entry.action_key != action.key() &&
                           entry.action_key.starts_with(action.optimization + '|'));

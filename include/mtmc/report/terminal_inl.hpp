@@ -124,7 +124,7 @@ public:
           label("disturbed") + detail::one_line(disturbed, room(label_width + 2), options_.unicode) + '\n';
     text += label("ended by") + ending_text(result) + '\n';
     if (result.usage.tokens() > 0 || result.usage.cost > 0)
-      text += label("spent") + spent_text(result.usage) + '\n';
+      text += label("spent") + spent_text(result.usage) + '\n' + account_lines(result);
     if (!result.folder.empty()) text += label("kept in") + result.folder + '\n';
     if (result.error && options_.errors) text += label("error") + red(result.error->what()) + '\n';
     live_text_.clear();
@@ -293,6 +293,30 @@ private:
       text += cost;
     }
     return text;
+  }
+
+  /// "gained    step 2, 1.84x for 21.3k tokens: rewriting of ...": a line for each action that led to a new
+  /// best kernel and what the others cost together.
+  [[nodiscard]] std::string account_lines(const Result& result) const {
+    std::vector<const StepAccount*> gained;
+    std::int64_t idle_tokens = 0;
+    for (const auto& one : result.account) {
+      if (one.gain > 1)
+        gained.push_back(&one);
+      else
+        idle_tokens += one.usage.tokens();
+    }
+    std::string lines;
+    const auto add = [&](const std::string& text) {
+      lines += label(lines.empty() ? "gained" : "") +
+               detail::one_line(text, room(label_width + 2), options_.unicode) + '\n';
+    };
+    for (const auto* one : gained)
+      add("step " + std::to_string(one->step + 1) + ", " + detail::ratio_text(one->gain) + "x for " +
+          detail::count_text(one->usage.tokens()) + " tokens: " + one->action_text);
+    if (idle_tokens > 0)
+      add("nothing for " + detail::count_text(idle_tokens) + " tokens of all other actions");
+    return lines;
   }
 
   // ---- the live line

@@ -65,7 +65,7 @@ inline constexpr ProtocolStage protocol_stages[] = {
      "which launch takes how much of a call's time",
      {},
      true,
-     &EvaluationCost::time,
+     &EvaluationCost::launches,
      divide_time},
     {"profile", "where its time goes, if that is asked for", {}, true, nullptr, take_profile},
 };
