@@ -2,6 +2,7 @@
 /// Which optimisations may be offered for a region that is launched on a grid: what the facts of its accesses
 /// say about the threads of a warp and of a block.
 
+#include <mtmc/core/device.hpp>
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>
@@ -57,6 +58,16 @@ inline constexpr std::int64_t warp_threads = 32;
 
 /// Loops that one thread runs alone are shared by the threads of a warp or a block.
 [[nodiscard]] bool grid_parallelization_applies(const Region& region, const Structure& structure);
+
+/// What a thread reads of an array in one loop it reads again in another one, and it is little enough to wait
+/// for that in registers.
+[[nodiscard]] bool grid_retention_applies(const Region& region);
+
+/// A thread's only loop, each iteration of which needs the one before, goes through elements alone.
+[[nodiscard]] bool grid_scanning_applies(const Region& region, const Structure& structure);
+
+/// A long reduction of fewer results than the device has threads for.
+[[nodiscard]] bool grid_splitting_applies(const Region& region, const Device& device);
 
 } // namespace mtmc::detail
 

@@ -2,6 +2,7 @@
 /// Definitions of actions/grid_applicability.hpp.
 
 #include <mtmc/actions/grid_applicability.hpp>
+#include <mtmc/actions/repeated_reads.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/structure.hpp>
 
@@ -225,6 +226,29 @@ MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Struct
   return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
          facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads &&
          is_only_loop(region, structure);
+}
+
+MTMC_INLINE bool grid_retention_applies(const Region& region) {
+  const RegionFacts& facts = region.facts;
+  constexpr std::int64_t max_kept = 64; // registers are 255 at most
+  if (region.kind != RegionKind::thread_nest || facts.opaque || facts.indirect) return false;
+  return reads_again(facts) && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+           return loop.trip_count.value_or(max_kept) <= max_kept;
+         });
+}
+
+MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& structure) {
+  return threads_are_independent(region.facts) && is_only_loop(region, structure) && !is_spread(region.facts);
+}
+
+MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
+  const RegionFacts& facts = region.facts;
+  constexpr std::int64_t long_reduction = 256; // of one thread
+  constexpr std::int64_t enough = 1024;        // threads of a multiprocessor
+  if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
+  const LoopFacts& loop = facts.loops.front();
+  return loop.reduction && !loop.parallel && loop.trip_count.value_or(0) >= long_reduction &&
+         facts.blocks() * facts.threads_per_block() < enough * std::max(device.compute_units, 1);
 }
 
 } // namespace mtmc::detail

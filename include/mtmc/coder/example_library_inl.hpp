@@ -3,10 +3,15 @@
 
 #include <mtmc/coder/example_library.hpp>
 #include <mtmc/coder/examples/fusion.hpp>
+#include <mtmc/coder/examples/online.hpp>
 #include <mtmc/coder/examples/parallelization.hpp>
 #include <mtmc/coder/examples/pipeline.hpp>
 #include <mtmc/coder/examples/reordering.hpp>
+#include <mtmc/coder/examples/retention.hpp>
 #include <mtmc/coder/examples/rewriting.hpp>
+#include <mtmc/coder/examples/scanning.hpp>
+#include <mtmc/coder/examples/splitting.hpp>
+#include <mtmc/coder/examples/strength_reduction.hpp>
 #include <mtmc/coder/examples/tiling.hpp>
 #include <mtmc/coder/examples/unrolling.hpp>
 #include <mtmc/coder/examples/vectorization.hpp>
@@ -274,6 +279,12 @@ MTMC_INLINE ExampleLibrary ExampleLibrary::built_in() {
                                    {"built-in examples of unrolling", detail::unrolling_examples},
                                    {"built-in examples of vectorization", detail::vectorization_examples},
                                    {"built-in examples of parallelization", detail::parallelization_examples},
+                                   {"built-in examples of retention", detail::retention_examples},
+                                   {"built-in examples of online algorithms", detail::online_examples},
+                                   {"built-in examples of scanning", detail::scanning_examples},
+                                   {"built-in examples of splitting", detail::splitting_examples},
+                                   {"built-in examples of strength reduction",
+                                    detail::strength_reduction_examples},
                                    {"built-in examples of rewriting", detail::rewriting_examples}};
   ExampleLibrary library;
   for (const auto& document : documents)
