@@ -283,7 +283,7 @@ TEST_CASE("a loop of eight samples a step ends properly on a bad network") {
     // All as long: a continuation, which is another request, goes on at the same place.
     const auto text = std::to_string(100000 + number);
     return "Done.\n```cpp\n//@ launch play(A)\nvoid play(float* A) { A[0] = 1; A[1] = " + text +
-           "; }\n// did alpha#" + text + "\n```\n";
+           "; }\n#pragma did alpha#" + text + "\n```\n";
   };
   fake::Server server(kind);
   auto coder = coder_at(server);

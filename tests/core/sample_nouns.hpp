@@ -120,7 +120,7 @@ inline Evaluation evaluation() {
   evaluation.profile = Profile{
       Evidence::counters, BoundBy::memory, "why", {{"duration", 0.5, "s", unknown()}}, "nothing", unknown()};
   evaluation.environment = {{"compiler", "g++"}};
-  evaluation.cost = {1, 2, 3, 6, unknown()};
+  evaluation.cost = {1, 2, 3, 6, 0.1, unknown()};
   evaluation.unknown = unknown();
   return evaluation;
 }

@@ -308,7 +308,7 @@ TEST_CASE("a failure is judged once, whatever it is compared with later") {
   stage.coder.answer = [](const mtmc::CodingRequest& request, std::stop_token) {
     if (request.action.optimization == "beta") return scripted::Coder::did(request, "beta#0");
     mtmc::Draft draft;
-    draft.kernel = mtmc::Kernel{mtmc::languages::cpp, "// did dead end\n"};
+    draft.kernel = mtmc::Kernel{mtmc::languages::cpp, "#pragma did dead end\n"};
     return draft;
   };
   const auto result = stage.run();

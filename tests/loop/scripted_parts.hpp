@@ -45,7 +45,7 @@ struct Policy {
   }
 };
 
-/// Answers by a function; the default appends "// did KEY#SAMPLE".
+/// Answers by a function; the default appends "#pragma did KEY#SAMPLE".
 struct Coder {
   std::function<mtmc::Draft(const mtmc::CodingRequest&, std::stop_token)> answer{};
   std::vector<mtmc::CodingRequest> requests{};

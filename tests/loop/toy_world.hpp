@@ -53,7 +53,7 @@ inline mtmc::ActionSpace space(int types = 4) {
   return result;
 }
 
-/// What was done to a kernel: the lines "// did KEY#SAMPLE" of its text.
+/// What was done to a kernel: the lines "#pragma did KEY#SAMPLE" of its text.
 inline std::vector<std::string> deeds(const mtmc::Kernel& kernel) {
   constexpr std::string_view mark = "#pragma did ";
   std::vector<std::string> result;

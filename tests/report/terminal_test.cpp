@@ -149,6 +149,8 @@ TEST_CASE("without a terminal a run is told in plain lines") {
         "  right at  1 size: N=16\n"
         "  ended by  the policy, after 4\n"
         "  spent     1.5k tokens, cost 0.75\n"
+        "  gained    step 1, 2.00x for 15 tokens: alphaing loop 0 in line 1\n"
+        "            nothing for 1.5k tokens of all other actions\n"
         "\n");
 }
 

@@ -186,8 +186,8 @@ struct EvaluationCost {
   double compile = 0;      ///< in the compiler
   double check = 0;        ///< in checks of correctness
   double time = 0;         ///< in timing
-  double launches = 0;     ///< in dividing the time among launches (`Evaluation::launches`)
   double total = 0;        ///< from the request to the answer
+  double launches = 0;     ///< in dividing the time among launches (`Evaluation::launches`)
   UnknownFields unknown{}; ///< fields of a newer form
 
   friend bool operator==(const EvaluationCost&, const EvaluationCost&) = default; ///< member by member
