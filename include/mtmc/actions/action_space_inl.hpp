@@ -74,12 +74,16 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
 }
 
 /// Neighbouring loops go over the same data, one reduction after the other, and nothing else comes of them.
-[[nodiscard]] inline bool could_be_one_pass(const Region& region) {
+[[nodiscard]] inline bool could_be_one_pass(const Region& region, const Structure& structure) {
   const auto& facts = region.facts;
-  return region.kind == RegionKind::loop_sequence && !facts.opaque && !facts.fusable && facts.writes.empty() &&
-         facts.loops.size() >= 2 && reads_again(facts) &&
-         std::all_of(facts.loops.begin(), facts.loops.end(),
-                     [](const LoopFacts& loop) { return loop.reduction && !loop.parallel; });
+  if (region.kind != RegionKind::loop_sequence || facts.opaque || facts.fusable || !facts.writes.empty())
+    return false;
+  const auto loops = loops_in_turn(region, structure);
+  return loops.size() >= 2 && repeated_readers(loops).size() == loops.size() &&
+         std::all_of(loops.begin(), loops.end(), [](const Region* loop) {
+           const LoopFacts& outer = loop->facts.loops.front();
+           return outer.reduction && !outer.parallel;
+         });
 }
 
 /// Every iteration of the loop hands a value on to the next one and stores something.
@@ -90,9 +94,10 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
     return false;
   const LoopFacts& loop = facts.loops.front();
   return !loop.parallel && !loop.reduction && loop.trip_count.value_or(long_enough) >= long_enough &&
-         std::any_of(facts.dependences.begin(), facts.dependences.end(), [](const DependenceFacts& dependence) {
-           return dependence.kind == DependenceKind::flow && dependence.direction.starts_with('<');
-         });
+         std::any_of(
+             facts.dependences.begin(), facts.dependences.end(), [](const DependenceFacts& dependence) {
+               return dependence.kind == DependenceKind::flow && dependence.direction.starts_with('<');
+             });
 }
 
 /// The innermost work of a loop nest, or all that a thread does where it has no loop.
@@ -202,42 +207,51 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "combine partial results by shuffles or shared memory. Adapt the launch line."},
       {"retention", "keeping the values of",
        "Read what several passes need once, and keep it where the next pass finds it.",
-       "Hold a block of the data that stays in the nearest cache through all passes before going on to the next.",
-       [](const Region& region, const Structure&, const Device&) { return grid_retention_applies(region); },
+       "Hold a block of the data that stays in the nearest cache through all passes before going on to the "
+       "next.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         return grid_retention_applies(region, structure);
+       },
        "Let each thread keep its share in registers, in an array that only loops with a constant number of "
        "turns, all unrolled, index; or let the block keep the row in shared memory. Keep the way through "
        "memory for what does not fit."},
       {"online", "making one pass of",
        "Read the data once: carry what an earlier pass would have found, and correct what depends on it.",
-       "Update all results in one loop; where a running maximum, mean or scale changes, rescale what was summed "
+       "Update all results in one loop; where a running maximum, mean or scale changes, rescale what was "
+       "summed "
        "relative to the old one (online softmax, Welford). Combine partial results by the same rule.",
-       [](const Region& region, const Structure&, const Device&) { return could_be_one_pass(region); }},
-      {"scanning", "scanning",
-       "Spread a recurrence over many threads, because its operation is associative.",
-       "Sum blocks in parallel, find what comes before each block, then go through each block again from there; "
+       [](const Region& region, const Structure& structure, const Device&) {
+         return could_be_one_pass(region, structure);
+       }},
+      {"scanning", "scanning", "Spread a recurrence over many threads, because its operation is associative.",
+       "Sum blocks in parallel, find what comes before each block, then go through each block again from "
+       "there; "
        "keep the order of the operands where the operation is not commutative.",
        [](const Region& region, const Structure& structure, const Device&) {
          return is_recurrence(region) && (!on_grid(region.facts) || grid_scanning_applies(region, structure));
        },
-       "Give a warp or a block a run of neighbouring elements: scan them in shared memory or by shuffles, carry "
-       "the last sum to the next run; for few long rows let blocks sum first, scan the sums of the blocks in a "
+       "Give a warp or a block a run of neighbouring elements: scan them in shared memory or by shuffles, "
+       "carry "
+       "the last sum to the next run; for few long rows let blocks sum first, scan the sums of the blocks in "
+       "a "
        "second launch, and add them in a third."},
-      {"splitting", "splitting",
-       "Let more threads work on a long reduction than there are results.",
+      {"splitting", "splitting", "Let more threads work on a long reduction than there are results.",
        "Divide the reduction into parts, one to a core, and combine the parts in their order.",
        [](const Region& region, const Structure&, const Device& device) {
          return on_grid(region.facts) && grid_splitting_applies(region, device);
        },
-       "Let several blocks share one result: each reduces a part into scratch memory, and a second launch, or "
+       "Let several blocks share one result: each reduces a part into scratch memory, and a second launch, "
+       "or "
        "the last block to be done (a counter in zeroed scratch memory), combines the parts in their order."},
-      {"strength_reduction", "reducing the strength of",
-       "Let cheaper instructions compute the same.",
-       "Replace powers, quotients and transcendental functions by products, roots or cheaper functions of the "
+      {"strength_reduction", "reducing the strength of", "Let cheaper instructions compute the same.",
+       "Replace powers, quotients and transcendental functions by products, roots or cheaper functions of "
+       "the "
        "same value (identities, folded constants, reciprocals of what does not change), as exact as before.",
        [](const Region& region, const Structure&, const Device&) {
          return !region.facts.opaque && region.facts.transcendental && is_innermost_work(region);
        },
-       "Fold constants, use exp2 and log2 with scaled arguments, reciprocal roots, and identities that need one "
+       "Fold constants, use exp2 and log2 with scaled arguments, reciprocal roots, and identities that need "
+       "one "
        "function instead of two; the precision of the result stays that of its type."},
       {"rewriting", "rewriting",
        "Write the whole kernel anew, as an expert would for this task and this device.",

@@ -61,7 +61,7 @@ inline constexpr std::int64_t warp_threads = 32;
 
 /// What a thread reads of an array in one loop it reads again in another one, and it is little enough to wait
 /// for that in registers.
-[[nodiscard]] bool grid_retention_applies(const Region& region);
+[[nodiscard]] bool grid_retention_applies(const Region& region, const Structure& structure);
 
 /// A thread's only loop, each iteration of which needs the one before, goes through elements alone.
 [[nodiscard]] bool grid_scanning_applies(const Region& region, const Structure& structure);

@@ -228,13 +228,13 @@ MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Struct
          is_only_loop(region, structure);
 }
 
-MTMC_INLINE bool grid_retention_applies(const Region& region) {
-  const RegionFacts& facts = region.facts;
-  constexpr std::int64_t max_kept = 64; // registers are 255 at most
-  if (region.kind != RegionKind::thread_nest || facts.opaque || facts.indirect) return false;
-  return reads_again(facts) && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
-           return loop.trip_count.value_or(max_kept) <= max_kept;
-         });
+MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& structure) {
+  static constexpr std::int64_t max_kept = 64; // registers are 255 at most
+  if (region.kind != RegionKind::thread_nest || region.facts.opaque || region.facts.indirect) return false;
+  const auto readers = repeated_readers(loops_in_turn(region, structure));
+  return !readers.empty() && std::all_of(readers.begin(), readers.end(), [](const Region* loop) {
+    return loop->facts.loops.front().trip_count.value_or(max_kept) <= max_kept;
+  });
 }
 
 MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& structure) {

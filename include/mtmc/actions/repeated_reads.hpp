@@ -1,37 +1,52 @@
 #pragma once
-/// Whether several loops read the same array, each by itself.
+/// Whether several loops, one after the other, read the same array.
 
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>
-#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The loop moves the access, which stands in it.
-[[nodiscard]] inline bool is_moved_by(const AccessFacts& access, std::size_t loop) noexcept {
-  return loop < access.strides.size() && access.strides[loop] && *access.strides[loop] != 0;
+/// The loops that stand one after the other in a region: the members of a sequence, or the outermost loops of
+/// what a thread executes.
+[[nodiscard]] inline std::vector<const Region*> loops_in_turn(const Region& region,
+                                                              const Structure& structure) {
+  const std::string_view path = region.path;
+  const auto parent = path.substr(0, path.rfind('/') + 1);
+  std::vector<const Region*> loops;
+  for (const auto& one : structure.regions)
+    if (one.kind == RegionKind::loop && one.path.starts_with(parent) &&
+        one.path.find('/', parent.size()) == std::string::npos && one.first_line >= region.first_line &&
+        one.last_line <= region.last_line)
+      loops.push_back(&one);
+  return loops;
 }
 
-/// Both read one array in memory that all threads see, one moved by a loop that does not move the other.
-[[nodiscard]] inline bool read_in_turn(const AccessFacts& first, const AccessFacts& second) {
-  if (first.write || second.write || first.array != second.array) return false;
-  if ((first.lanes && first.lanes->shared_memory) || (second.lanes && second.lanes->shared_memory)) return false;
-  bool only_first = false, only_second = false;
-  for (std::size_t loop = 0; loop < first.strides.size(); ++loop) {
-    const bool moved = is_moved_by(first, loop);
-    if (moved == is_moved_by(second, loop)) continue;
-    (moved ? only_first : only_second) = true;
-  }
-  return only_first && only_second;
+/// The loop reads elements of the array from memory that all threads see, another one in each turn.
+[[nodiscard]] inline bool reads_along(const Region& loop, std::string_view array) {
+  return std::any_of(loop.facts.accesses.begin(), loop.facts.accesses.end(), [&](const AccessFacts& access) {
+    const bool on_chip = access.lanes && access.lanes->shared_memory;
+    return !access.write && !on_chip && access.array == array && !access.strides.empty() &&
+           access.strides.front() && *access.strides.front() != 0;
+  });
 }
 
-/// What one loop reads of an array, another one reads again.
-[[nodiscard]] inline bool reads_again(const RegionFacts& facts) {
-  for (std::size_t i = 0; i < facts.accesses.size(); ++i)
-    for (std::size_t k = i + 1; k < facts.accesses.size(); ++k)
-      if (read_in_turn(facts.accesses[i], facts.accesses[k])) return true;
-  return false;
+/// Those of the loops that read an array which another one of them reads, too.
+[[nodiscard]] inline std::vector<const Region*> repeated_readers(const std::vector<const Region*>& loops) {
+  std::vector<const Region*> readers;
+  for (const auto* loop : loops)
+    if (std::any_of(loops.begin(), loops.end(), [loop](const Region* other) {
+          return other != loop && std::any_of(loop->facts.reads.begin(), loop->facts.reads.end(),
+                                              [&](const std::string& array) {
+                                                return reads_along(*loop, array) &&
+                                                       reads_along(*other, array);
+                                              });
+        }))
+      readers.push_back(loop);
+  return readers;
 }
 
 } // namespace mtmc::detail

@@ -272,20 +272,20 @@ MTMC_INLINE ExampleLibrary ExampleLibrary::built_in() {
     std::string_view place;
     std::string_view xml;
   };
-  constexpr BuiltIn documents[] = {{"built-in examples of tiling", detail::tiling_examples},
-                                   {"built-in examples of fusion", detail::fusion_examples},
-                                   {"built-in examples of pipeline", detail::pipeline_examples},
-                                   {"built-in examples of reordering", detail::reordering_examples},
-                                   {"built-in examples of unrolling", detail::unrolling_examples},
-                                   {"built-in examples of vectorization", detail::vectorization_examples},
-                                   {"built-in examples of parallelization", detail::parallelization_examples},
-                                   {"built-in examples of retention", detail::retention_examples},
-                                   {"built-in examples of online algorithms", detail::online_examples},
-                                   {"built-in examples of scanning", detail::scanning_examples},
-                                   {"built-in examples of splitting", detail::splitting_examples},
-                                   {"built-in examples of strength reduction",
-                                    detail::strength_reduction_examples},
-                                   {"built-in examples of rewriting", detail::rewriting_examples}};
+  constexpr BuiltIn documents[] = {
+      {"built-in examples of tiling", detail::tiling_examples},
+      {"built-in examples of fusion", detail::fusion_examples},
+      {"built-in examples of pipeline", detail::pipeline_examples},
+      {"built-in examples of reordering", detail::reordering_examples},
+      {"built-in examples of unrolling", detail::unrolling_examples},
+      {"built-in examples of vectorization", detail::vectorization_examples},
+      {"built-in examples of parallelization", detail::parallelization_examples},
+      {"built-in examples of retention", detail::retention_examples},
+      {"built-in examples of online algorithms", detail::online_examples},
+      {"built-in examples of scanning", detail::scanning_examples},
+      {"built-in examples of splitting", detail::splitting_examples},
+      {"built-in examples of strength reduction", detail::strength_reduction_examples},
+      {"built-in examples of rewriting", detail::rewriting_examples}};
   ExampleLibrary library;
   for (const auto& document : documents)
     for (auto& example : detail::read_examples(document.xml, document.place))

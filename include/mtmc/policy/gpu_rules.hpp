@@ -125,6 +125,28 @@ namespace detail {
       {"tiling", [](const Region&, const Situation&) { return true; }, 0.35,
        "neighbouring threads jump through memory; a tile could be read in its order"},
 
+      // what is read once, and what one thread need not do alone
+      {"retention", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.01,
+       "registers spill already"},
+      {"retention", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; },
+       0.10, "memory is not the limit"},
+      {"retention", [](const Region&, const Situation&) { return true; }, 0.86,
+       "memory gives a thread the same elements several times, and registers could keep them"},
+      {"online", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; }, 0.10,
+       "memory is not the limit"},
+      {"online", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.50,
+       "the same elements are read several times, but neighbouring threads jump through memory"},
+      {"online", [](const Region&, const Situation&) { return true; }, 0.83,
+       "memory gives the same elements once for each of several sums"},
+      {"scanning", [](const Region& r, const Situation& s) { return leaves_units_idle(r, s); }, 0.94,
+       "one thread goes through a recurrence alone, and most of the device is idle"},
+      {"scanning", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); }, 0.91,
+       "one thread goes through a recurrence alone while its neighbours jump through memory"},
+      {"scanning", [](const Region&, const Situation&) { return true; }, 0.30,
+       "a block could go through a recurrence together"},
+      {"splitting", [](const Region&, const Situation&) { return true; }, 0.89,
+       "there are too few results to fill the device, and each is a long sum"},
+
       // neighbouring threads to neighbouring elements, and enough of them
       {"parallelization",
        [](const Region& r, const Situation&) {
@@ -169,6 +191,11 @@ namespace detail {
        "other threads compute while one waits for its load"},
 
       // work of a thread, and wide accesses
+      {"strength_reduction",
+       [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; }, 0.66,
+       "dear functions are called for every element, and memory is not the limit"},
+      {"strength_reduction", [](const Region&, const Situation&) { return true; }, 0.05,
+       "the functions hide behind the loads"},
       {"unrolling", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.0,
        "registers spill already"},
       {"unrolling",

@@ -143,6 +143,18 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
        "elements are used again"},
       {"tiling", [](const Region&, const Situation&) { return true; }, 0.0, "no element is used again"},
 
+      // passes and recurrences
+      {"online", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; }, 0.10,
+       "the data is small against the work"},
+      {"online", [](const Region&, const Situation&) { return true; }, 0.55,
+       "memory gives the same data once for each of several sums"},
+      {"scanning", [](const Region& r, const Situation&) { return is_small(r); }, 0.0,
+       "too little work to wake the other cores for"},
+      {"scanning", [](const Region& r, const Situation&) { return is_outermost(r); }, 0.60,
+       "one core goes through a recurrence that all could share"},
+      {"scanning", [](const Region&, const Situation&) { return true; }, 0.03,
+       "the loops around it can keep all cores busy"},
+
       // parallel mapping
       {"parallelization", [](const Region& r, const Situation&) { return is_small(r); }, 0.0,
        "too little work to wake the other cores for"},
@@ -154,6 +166,11 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
       {"parallelization", [](const Region&, const Situation&) { return true; }, 0.04, "an inner loop"},
 
       // instruction level
+      {"strength_reduction",
+       [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::memory; }, 0.05,
+       "memory is the limit"},
+      {"strength_reduction", [](const Region&, const Situation&) { return true; }, 0.50,
+       "dear functions are called for every element"},
       {"vectorization", [](const Region& r, const Situation&) { return innermost_is_short(r.facts); }, 0.0,
        "the loop ends before a vector is full"},
       {"vectorization",
@@ -405,7 +422,7 @@ MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen
 }
 
 MTMC_INLINE std::string RulesPolicy::identity() const {
-  return "rules 3, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+  return "rules 4, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
          " for GPUs";
 }
 

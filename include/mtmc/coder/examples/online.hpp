@@ -10,97 +10,87 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::string_view online_examples = R"xml(<examples>
 
 <example optimization="online" language="cpp">
-<title>Logarithm of the sum of exponentials of each row</title>
-<action>making one pass of the neighbouring j and j loops of soft_top in line 7 to 9</action>
-<why>The sum needed the maximum of the whole row, so the row was read twice. Now the pass carries the largest value so far
-and the sum relative to it; where a larger one comes, the sum is scaled to it. Each value costs one exponential as
-before, the row is read once, and nothing overflows. The first value starts the pair, so no infinity is ever
-subtracted.</why>
+<title>How often each gauge stood at its highest mark</title>
+<action>making one pass of the neighbouring t and t loops of at_top in line 5 to 7</action>
+<why>The count needed the highest mark of the whole record, so the record was read twice. Now one pass carries the highest
+mark so far and how often it came: a higher one starts the count anew, the same one adds to it. Nothing is approximate, and
+memory gives the record once. The first mark starts the pair, so a record of one is right.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "shape": ["M", "N"]}, {"name": "out", "shape": ["M"]}],
- "sizes": [{"M": 300, "N": 5000}, {"M": 7, "N": 13, "weight": 0}, {"M": 1, "N": 1, "weight": 0}],
- "flops": "3*M*N"}
+{"arguments": [{"name": "x", "shape": ["G", "T"]}, {"name": "out", "shape": ["G"]}],
+ "sizes": [{"G": 300, "T": 20000}, {"G": 7, "T": 13, "weight": 0}, {"G": 1, "T": 1, "weight": 0}],
+ "flops": "2*G*T"}
 ]]></task>
 <before><![CDATA[
-#include <cmath>
-
-//@ launch soft_top(x, out, M, N)
-void soft_top(const float* x, float* out, int M, int N) {
-  for (int i = 0; i < M; ++i) {
-    float top = x[i * N];
-    for (int j = 0; j < N; ++j) top = std::fmax(top, x[i * N + j]);
-    float sum = 0;
-    for (int j = 0; j < N; ++j) sum += std::exp(x[i * N + j] - top);
-    out[i] = top + std::log(sum);
+//@ launch at_top(x, out, G, T)
+void at_top(const float* x, float* out, int G, int T) {
+  for (int g = 0; g < G; ++g) {
+    float top = x[g * T];
+    for (int t = 0; t < T; ++t) top = x[g * T + t] > top ? x[g * T + t] : top;
+    float count = 0;
+    for (int t = 0; t < T; ++t) count += x[g * T + t] == top ? 1.0f : 0.0f;
+    out[g] = count;
   }
 }
 ]]></before>
 <after><![CDATA[
-#include <cmath>
-
-//@ launch soft_top(x, out, M, N)
-void soft_top(const float* x, float* out, int M, int N) {
-  for (int i = 0; i < M; ++i) {
-    float top = x[i * N];
-    float sum = 1;
-    for (int j = 1; j < N; ++j) {
-      const float value = x[i * N + j];
-      if (value > top) {
-        sum = sum * std::exp(top - value) + 1;
-        top = value;
-      } else {
-        sum += std::exp(value - top);
-      }
+//@ launch at_top(x, out, G, T)
+void at_top(const float* x, float* out, int G, int T) {
+  for (int g = 0; g < G; ++g) {
+    float top = x[g * T];
+    float count = 1;
+    for (int t = 1; t < T; ++t) {
+      const float mark = x[g * T + t];
+      count = mark > top ? 1.0f : mark == top ? count + 1.0f : count;
+      top = mark > top ? mark : top;
     }
-    out[i] = top + std::log(sum);
+    out[g] = count;
   }
 }
 ]]></after>
 </example>
 
 <example optimization="online" language="cuda">
-<title>Logarithm of the sum of exponentials of each row</title>
-<action>making one pass of the neighbouring j and j loops of soft_top in line 6 to 12</action>
-<why>The sum needed the maximum of the whole row, so memory gave the row twice. Now the pass carries the largest value so
-far and the sum relative to it: both are scaled to the larger of old and new, by one exponential that is 1 and one that
-is not, so that no thread waits for another's branch. Memory gives the row once, nothing overflows, and the first value
-starts the pair, so no infinity is ever subtracted.</why>
+<title>How often each gauge stood at its highest mark</title>
+<action>making one pass of the neighbouring t and t loops of at_top in line 6 to 12</action>
+<why>The count needed the highest mark of the whole record, so memory gave the record twice. Now one pass carries the highest
+mark so far and how often it came: a higher one starts the count anew, the same one adds to it, and both are chosen
+without a branch. Two such pairs become one by the same rule, should a block share a record later. The first mark
+starts the pair, so a record of one is right.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "shape": ["M", "N"]}, {"name": "out", "shape": ["M"]}],
- "sizes": [{"M": 4096, "N": 4000}, {"M": 7, "N": 131, "weight": 0}, {"M": 3, "N": 1, "weight": 0}],
- "flops": "3*M*N"}
+{"arguments": [{"name": "x", "shape": ["T", "G"]}, {"name": "out", "shape": ["G"]}],
+ "sizes": [{"G": 100000, "T": 100}, {"G": 131, "T": 13, "weight": 0}, {"G": 1, "T": 1, "weight": 0}],
+ "flops": "2*G*T"}
 ]]></task>
 <before><![CDATA[
-//@ launch soft_top<<<ceil_div(M, 128), 128>>>(x, out, M, N)
-__global__ void soft_top(const float* x, float* out, int M, int N) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < M) {
-    float top = x[i * N];
-    for (int j = 0; j < N; ++j) {
-      top = fmaxf(top, x[i * N + j]);
+//@ launch at_top<<<ceil_div(G, 128), 128>>>(x, out, G, T)
+__global__ void at_top(const float* x, float* out, int G, int T) {
+  int g = blockIdx.x * blockDim.x + threadIdx.x;
+  if (g < G) {
+    float top = x[g];
+    for (int t = 0; t < T; ++t) {
+      top = fmaxf(top, x[t * G + g]);
     }
-    float sum = 0;
-    for (int j = 0; j < N; ++j) {
-      sum += expf(x[i * N + j] - top);
+    float count = 0;
+    for (int t = 0; t < T; ++t) {
+      count += x[t * G + g] == top ? 1.0f : 0.0f;
     }
-    out[i] = top + logf(sum);
+    out[g] = count;
   }
 }
 ]]></before>
 <after><![CDATA[
-//@ launch soft_top<<<ceil_div(M, 128), 128>>>(x, out, M, N)
-__global__ void soft_top(const float* x, float* out, int M, int N) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < M) {
-    float top = x[i * N];
-    float sum = 1;
-    for (int j = 1; j < N; ++j) {
-      float value = x[i * N + j];
-      float larger = fmaxf(top, value);
-      sum = sum * expf(top - larger) + expf(value - larger);
-      top = larger;
+//@ launch at_top<<<ceil_div(G, 128), 128>>>(x, out, G, T)
+__global__ void at_top(const float* x, float* out, int G, int T) {
+  int g = blockIdx.x * blockDim.x + threadIdx.x;
+  if (g < G) {
+    float top = x[g];
+    float count = 1;
+    for (int t = 1; t < T; ++t) {
+      float mark = x[t * G + g];
+      count = mark > top ? 1.0f : mark == top ? count + 1.0f : count;
+      top = fmaxf(top, mark);
     }
-    out[i] = top + logf(sum);
+    out[g] = count;
   }
 }
 ]]></after>

@@ -10,49 +10,49 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::string_view scanning_examples = R"xml(<examples>
 
 <example optimization="scanning" language="cpp">
-<title>Running balance of an account</title>
-<action>scanning the i loop of balance in line 4 to 7</action>
-<why>Each balance needs the one before, so one core added alone. Addition is associative: all cores add up blocks of 4096
-entries first, then each block begins with the sum of all blocks before it and goes through its entries again. That is
-twice the additions, by all cores, and memory gives the entries of a block a second time from the cache. The sums of
-blocks are scratch memory, the last block may be shorter.</why>
+<title>Highest water mark of a gauge up to each day</title>
+<action>scanning the t loop of high_water in line 4 to 7</action>
+<why>Each mark needs the one before, so one core went through the days alone. The larger of two is associative: all cores
+find the highest mark of blocks of 4096 days first, then each block begins with the highest of all blocks before it and goes
+through its days again. That is twice the comparisons, by all cores, and the second time the days come from the cache. The
+marks of blocks are scratch memory, the last block may be shorter.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "shape": ["N"]}, {"name": "out", "shape": ["N"]}],
- "sizes": [{"N": 1000000}, {"N": 4097, "weight": 0}, {"N": 1, "weight": 0}],
- "flops": "N"}
+{"arguments": [{"name": "x", "shape": ["T"]}, {"name": "out", "shape": ["T"]}],
+ "sizes": [{"T": 1000000}, {"T": 4097, "weight": 0}, {"T": 1, "weight": 0}],
+ "flops": "T"}
 ]]></task>
 <before><![CDATA[
-//@ launch balance(x, out, N)
-void balance(const float* x, float* out, int N) {
-  float sum = 0;
-  for (int i = 0; i < N; ++i) {
-    sum += x[i];
-    out[i] = sum;
+//@ launch high_water(x, out, T)
+void high_water(const float* x, float* out, int T) {
+  float top = x[0];
+  for (int t = 0; t < T; ++t) {
+    top = x[t] > top ? x[t] : top;
+    out[t] = top;
   }
 }
 ]]></before>
 <after><![CDATA[
 #include <algorithm>
 
-//@ scratch sums: f32[ceil_div(N, 4096)]
-//@ launch balance(x, out, sums, N)
-void balance(const float* x, float* out, float* sums, int N) {
-  const int blocks = (N + 4095) / 4096;
+//@ scratch tops: f32[ceil_div(T, 4096)]
+//@ launch high_water(x, out, tops, T)
+void high_water(const float* x, float* out, float* tops, int T) {
+  const int blocks = (T + 4095) / 4096;
 #pragma omp parallel
   {
 #pragma omp for schedule(static)
     for (int b = 0; b < blocks; ++b) {
-      float sum = 0;
-      for (int i = b * 4096; i < std::min(N, b * 4096 + 4096); ++i) sum += x[i];
-      sums[b] = sum;
+      float top = x[b * 4096];
+      for (int t = b * 4096; t < std::min(T, b * 4096 + 4096); ++t) top = std::max(top, x[t]);
+      tops[b] = top;
     }
 #pragma omp for schedule(static)
     for (int b = 0; b < blocks; ++b) {
-      float sum = 0;
-      for (int c = 0; c < b; ++c) sum += sums[c];
-      for (int i = b * 4096; i < std::min(N, b * 4096 + 4096); ++i) {
-        sum += x[i];
-        out[i] = sum;
+      float top = x[b * 4096];
+      for (int c = 0; c < b; ++c) top = std::max(top, tops[c]);
+      for (int t = b * 4096; t < std::min(T, b * 4096 + 4096); ++t) {
+        top = std::max(top, x[t]);
+        out[t] = top;
       }
     }
   }
@@ -61,50 +61,50 @@ void balance(const float* x, float* out, float* sums, int N) {
 </example>
 
 <example optimization="scanning" language="cuda">
-<title>Running balance of each account</title>
-<action>scanning the j loop of balance in line 6 to 9</action>
-<why>One thread went through an account alone, its neighbours N entries away. Now a block takes an account, 256 entries at
-a time: neighbouring threads read neighbouring entries, and in eight rounds each adds what its partner 1, 2, 4, ... places
-before holds, with a barrier before reading and one before writing. The last sum of a round of 256 is carried to
-the next. Threads behind the end add 0 and write nothing.</why>
+<title>Highest water mark of each gauge up to each day</title>
+<action>scanning the t loop of high_water in line 6 to 9</action>
+<why>One thread went through a gauge alone, its neighbours T days away. Now a block takes a gauge, 256 days at a time:
+neighbouring threads read neighbouring days, and in eight rounds each takes the larger of its own and what its partner 1,
+2, 4, ... places before holds, with a barrier before reading and one before writing. The last mark of a run of 256 is
+carried to the next. Threads behind the end repeat the first day and write nothing.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "shape": ["M", "N"]}, {"name": "out", "shape": ["M", "N"]}],
- "sizes": [{"M": 2000, "N": 5000}, {"M": 7, "N": 257, "weight": 0}, {"M": 3, "N": 1, "weight": 0}],
- "flops": "M*N"}
+{"arguments": [{"name": "x", "shape": ["G", "T"]}, {"name": "out", "shape": ["G", "T"]}],
+ "sizes": [{"G": 2000, "T": 5000}, {"G": 7, "T": 257, "weight": 0}, {"G": 3, "T": 1, "weight": 0}],
+ "flops": "G*T"}
 ]]></task>
 <before><![CDATA[
-//@ launch balance<<<ceil_div(M, 128), 128>>>(x, out, M, N)
-__global__ void balance(const float* x, float* out, int M, int N) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < M) {
-    float sum = 0;
-    for (int j = 0; j < N; ++j) {
-      sum += x[i * N + j];
-      out[i * N + j] = sum;
+//@ launch high_water<<<ceil_div(G, 128), 128>>>(x, out, G, T)
+__global__ void high_water(const float* x, float* out, int G, int T) {
+  int g = blockIdx.x * blockDim.x + threadIdx.x;
+  if (g < G) {
+    float top = x[g * T];
+    for (int t = 0; t < T; ++t) {
+      top = fmaxf(top, x[g * T + t]);
+      out[g * T + t] = top;
     }
   }
 }
 ]]></before>
 <after><![CDATA[
-//@ launch balance<<<M, 256>>>(x, out, N)
-__global__ void balance(const float* x, float* out, int N) {
-  __shared__ float sums[256];
-  int i = blockIdx.x;
-  int t = threadIdx.x;
-  float carried = 0;
-  for (int first = 0; first < N; first += 256) {
-    int j = first + t;
-    float sum = j < N ? x[i * N + j] : 0;
+//@ launch high_water<<<G, 256>>>(x, out, T)
+__global__ void high_water(const float* x, float* out, int T) {
+  __shared__ float tops[256];
+  int g = blockIdx.x;
+  int own = threadIdx.x;
+  float carried = x[g * T];
+  for (int first = 0; first < T; first += 256) {
+    int t = first + own;
+    float top = t < T ? x[g * T + t] : x[g * T];
     for (int reach = 1; reach < 256; reach *= 2) {
-      sums[t] = sum;
+      tops[own] = top;
       __syncthreads();
-      if (t >= reach) sum += sums[t - reach];
+      if (own >= reach) top = fmaxf(top, tops[own - reach]);
       __syncthreads();
     }
-    sums[t] = sum;
+    tops[own] = top;
     __syncthreads();
-    if (j < N) out[i * N + j] = carried + sum;
-    carried += sums[255];
+    if (t < T) out[g * T + t] = fmaxf(carried, top);
+    carried = fmaxf(carried, tops[255]);
     __syncthreads();
   }
 }
