@@ -81,9 +81,8 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--samples", arguments.loop.samples,
-                 "drafts per action; 0: as many as each asks for, 3 for a rewriting and 1 else")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+                 "drafts per action; 0 or not given: as many as each asks for, 3 for a rewriting and 1 else")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--repairs", arguments.loop.repairs,
                  "further drafts for one that failed; if not given 1 with --coder openai, else 0")
       ->check(CLI::NonNegativeNumber);
