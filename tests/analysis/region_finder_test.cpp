@@ -227,7 +227,8 @@ void softmax(const float* in, float* out, int M, int N) {
   CHECK(structure.find_region("softmax/i/j")->facts.branches);
   CHECK(actions_of(task) ==
         std::vector<std::string>{"parallelization|softmax/i", "rewriting|launch:softmax",
-                                 "unrolling|softmax/i", "unrolling|softmax/i/j", "unrolling|softmax/i/j#2",
+                                 "strength_reduction|softmax/i/j#2", "unrolling|softmax/i",
+                                 "unrolling|softmax/i/j", "unrolling|softmax/i/j#2",
                                  "unrolling|softmax/i/j#3", "vectorization|softmax/i/j",
                                  "vectorization|softmax/i/j#2", "vectorization|softmax/i/j#3", "stop"});
 }

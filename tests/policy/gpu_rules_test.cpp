@@ -195,6 +195,31 @@ TEST_CASE("GPU rules: bank conflicts are mended by the tile's shape, however lit
   CHECK(wanted(seen, "tiling|f/threads:x") > 20);
 }
 
+TEST_CASE("GPU rules: values are kept where memory is the limit, and not while registers spill") {
+  auto seen = kernel({read("x", LanePattern::coalesced, 4)}, "N");
+  const std::vector<Action> legal{action("retention", "f/threads:x"), action("unrolling", "f/threads:x"),
+                                  Action::stop()};
+  CHECK(favourite(seen, legal) == "retention|f/threads:x");
+  seen.evaluation->resources["spill_store_bytes"] = 256;
+  CHECK(favourite(seen, legal) != "retention|f/threads:x");
+}
+
+TEST_CASE("GPU rules: a recurrence is scanned before its loop is unrolled, a long sum is split first") {
+  const auto seen = row_of_each_thread();
+  CHECK(favourite(seen, {action("scanning", "f/k"), action("unrolling", "f/k"),
+                         action("vectorization", "f/k"), Action::stop()}) == "scanning|f/k");
+  CHECK(favourite(seen, {action("splitting", "f/k"), action("pipeline", "f/k"), action("unrolling", "f/k"),
+                         Action::stop()}) == "splitting|f/k");
+}
+
+TEST_CASE("GPU rules: cheaper functions pay where memory is not the limit") {
+  const std::vector<Action> legal{action("strength_reduction", "f/k"), action("vectorization", "f/k"),
+                                  Action::stop()};
+  CHECK(favourite(kernel({read("x", LanePattern::coalesced, 4)}, "1000*N"), legal) ==
+        "strength_reduction|f/k");
+  CHECK(favourite(kernel({read("x", LanePattern::coalesced, 4)}, "N"), legal) != "strength_reduction|f/k");
+}
+
 TEST_CASE("GPU rules: wide accesses pay where memory is the limit") {
   auto seen = kernel({read("x", LanePattern::coalesced, 4)}, "N");
   CHECK(wanted(seen, "vectorization|f/threads:x") > 10);

@@ -138,8 +138,14 @@ TEST_CASE("rules: where everything is forbidden the answer is still a distributi
 }
 
 TEST_CASE("rules: every optimisation type of the extended space has its rows") {
-  for (const auto& type : ActionSpace::extended().types)
-    CHECK_MESSAGE(std::any_of(default_rules().begin(), default_rules().end(),
-                              [&](const Rule& rule) { return rule.optimization == type.id; }),
-                  type.id);
+  const auto has_rows = [](const std::vector<Rule>& rules, const std::string& id) {
+    return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.optimization == id; });
+  };
+  const std::vector<std::string> of_gpus{"retention", "splitting"};
+  for (const auto& type : ActionSpace::extended().types) {
+    CAPTURE(type.id);
+    const bool everywhere = std::find(of_gpus.begin(), of_gpus.end(), type.id) == of_gpus.end();
+    CHECK(has_rows(default_rules(), type.id) == everywhere);
+    CHECK(has_rows(default_gpu_rules(), type.id));
+  }
 }

@@ -66,7 +66,7 @@ inline constexpr std::int64_t warp_threads = 32;
 /// A thread's only loop, each iteration of which needs the one before, goes through elements alone.
 [[nodiscard]] bool grid_scanning_applies(const Region& region, const Structure& structure);
 
-/// A long reduction of fewer results than the device has threads for.
+/// A long reduction of so few results that a block for each would leave multiprocessors idle.
 [[nodiscard]] bool grid_splitting_applies(const Region& region, const Device& device);
 
 } // namespace mtmc::detail

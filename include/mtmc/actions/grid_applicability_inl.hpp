@@ -244,11 +244,12 @@ MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& st
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t long_reduction = 256; // of one thread
-  constexpr std::int64_t enough = 1024;        // threads of a multiprocessor
+  constexpr std::int64_t few_blocks = 2;       // to a multiprocessor
   if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
   const LoopFacts& loop = facts.loops.front();
-  return loop.reduction && !loop.parallel && loop.trip_count.value_or(0) >= long_reduction &&
-         facts.blocks() * facts.threads_per_block() < enough * std::max(device.compute_units, 1);
+  if (!loop.reduction || loop.parallel || loop.trip_count.value_or(0) < long_reduction) return false;
+  const std::int64_t results = facts.blocks() * (is_spread(facts) ? 1 : facts.threads_per_block());
+  return results < few_blocks * std::max(device.compute_units, 1);
 }
 
 } // namespace mtmc::detail
