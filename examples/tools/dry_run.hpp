@@ -42,7 +42,8 @@ inline mtmc::CodingRequest first_request(const mtmc::Task& task, Evaluators& eva
   request.action = actions.at(static_cast<std::size_t>(best - distribution.probabilities.begin()));
   if (const auto* const type = parts.space.find(request.action.optimization)) {
     request.intent = type->intent;
-    request.principle = type->principle_on(request.seen.structure.find_region(request.action.region));
+    request.principle =
+        type->principle_on(request.seen.structure.find_region(request.action.region), request.seen.structure);
   }
   return request;
 }

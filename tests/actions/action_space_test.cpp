@@ -84,6 +84,21 @@ TEST_CASE("how an optimisation is done may be said differently for the threads o
   CHECK(tiling->principle_on(&region).find("shared memory") != std::string::npos);
   const OptimizationType plain{"own", "doing", "why", "how", {}};
   CHECK(plain.principle_on(&region) == "how");
+
+  // A sequence has no threads of its own, its launches have.
+  Structure structure;
+  region.kind = RegionKind::launch;
+  region.first_line = region.last_line = 3;
+  Region sequence;
+  sequence.kind = RegionKind::launch_sequence;
+  sequence.first_line = 3;
+  sequence.last_line = 4;
+  structure.regions = {region, sequence};
+  const auto* fusion = space.find("fusion");
+  CHECK(fusion->principle_on(&sequence) == fusion->principle);
+  CHECK(fusion->principle_on(&sequence, structure) == fusion->grid_principle);
+  structure.regions[0].facts.threads.clear();
+  CHECK(fusion->principle_on(&sequence, structure) == fusion->principle);
 }
 
 TEST_CASE("nothing is offered across threads that wait for each other or exchange values") {

@@ -64,6 +64,15 @@ nlohmann::json outline_of(const std::string& folder) {
           {"cost", run.finish->usage.cost}};
 }
 
+/// The seven types that the script has answers for, of which each is one draft.
+mtmc::ActionSpace single_steps() {
+  auto space = mtmc::ActionSpace::extended();
+  const std::set<std::string> played{"tiling",    "fusion",        "pipeline",       "reordering",
+                                     "unrolling", "vectorization", "parallelization"};
+  std::erase_if(space.types, [&](const mtmc::OptimizationType& type) { return !played.contains(type.id); });
+  return space;
+}
+
 /// Runs the loop over all tasks with answers from `transport`.
 nlohmann::json play(const mtmc::AnyTransport& transport, const std::string& url, const std::string& folder,
                     double try_seconds = 600) {
@@ -76,6 +85,7 @@ nlohmann::json play(const mtmc::AnyTransport& transport, const std::string& url,
   asking.prompt.plain = true;
   asking.stream = true;
   mtmc::LoopOptions options{.max_steps = steps, .repairs = 1};
+  options.action_space = single_steps();
   options.selection = mtmc::Selection::sample;
   options.seed = seed;
   options.output = folder;

@@ -37,6 +37,9 @@ struct OptimizationType {
 
   /// How it is done on this region.
   [[nodiscard]] const std::string& principle_on(const Region* region) const noexcept;
+  /// The same for a region of a structure, whose launches tell what a sequence of them runs on.
+  [[nodiscard]] const std::string& principle_on(const Region* region,
+                                                const Structure& structure) const noexcept;
 };
 
 namespace detail {

@@ -21,6 +21,17 @@ MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* regi
   return grid && !grid_principle.empty() ? grid_principle : principle;
 }
 
+MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region,
+                                                              const Structure& structure) const noexcept {
+  if (region == nullptr || region->kind != RegionKind::launch_sequence) return principle_on(region);
+  const auto member =
+      std::find_if(structure.regions.begin(), structure.regions.end(), [&](const Region& one) {
+        return one.kind == RegionKind::launch && one.first_line >= region->first_line &&
+               one.last_line <= region->last_line;
+      });
+  return principle_on(member == structure.regions.end() ? region : &*member);
+}
+
 } // namespace mtmc
 
 namespace mtmc::inline MTMC_ABI::detail {

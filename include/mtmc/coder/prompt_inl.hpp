@@ -138,8 +138,12 @@ namespace detail {
   if (!request.intent.empty()) text += "What it is for: " + request.intent + '\n';
   if (!request.principle.empty()) text += "How it is done: " + request.principle + '\n';
   if (request.sample > 0)
-    text += "This is attempt " + std::to_string(request.sample + 1) +
-            ": choose other parameters (tile sizes, factors, mapping) than would come to mind first.\n";
+    text +=
+        "This is attempt " + std::to_string(request.sample + 1) +
+        (action.optimization == "rewriting"
+             ? ": take another way than would come to mind first (another algorithm, another division of the "
+               "work).\n"
+             : ": choose other parameters (tile sizes, factors, mapping) than would come to mind first.\n");
   return text;
 }
 

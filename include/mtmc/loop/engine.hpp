@@ -231,7 +231,7 @@ private:
         if (type != nullptr) {
           chain.request.intent = type->intent;
           chain.request.principle =
-              type->principle_on(chain.request.seen.structure.find_region(action.region));
+              type->principle_on(seen.structure.find_region(action.region), seen.structure);
         }
         chain.request.sample = used++;
       }

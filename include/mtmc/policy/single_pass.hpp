@@ -35,8 +35,8 @@ public:
       const bool known =
           std::find(explained.begin(), explained.end(), action.optimization) != explained.end();
       if (type == nullptr || known) continue;
-      text +=
-          "  " + type->intent + ' ' + type->principle_on(seen.structure.find_region(action.region)) + '\n';
+      text += "  " + type->intent + ' ' +
+              type->principle_on(seen.structure.find_region(action.region), seen.structure) + '\n';
       explained.push_back(action.optimization);
     }
     if (explained.empty()) return {};
