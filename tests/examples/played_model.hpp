@@ -21,8 +21,10 @@ namespace played {
 /// The four launches as one, and the exponential by a polynomial.
 inline const std::string chain_fused = R"cpp(#include <bit>
 #include <cstdint>
+#include <limits>
 
-static inline float exponential(float x) {
+static inline float exponential(float value) {
+  const float x = value < -87.0f ? -87.0f : value > 88.72f ? 88.72f : value;
   const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
@@ -32,10 +34,9 @@ static inline float exponential(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  std::int32_t exponent = static_cast<std::int32_t>(n) + 127;
-  exponent = exponent < 0 ? 0 : exponent;
-  exponent = exponent > 254 ? 254 : exponent;
-  return p * std::bit_cast<float>(exponent << 23);
+  const std::int32_t exponent = static_cast<std::int32_t>(n) + 127;
+  const float power = p * std::bit_cast<float>((exponent > 254 ? 254 : exponent) << 23) * (exponent > 254 ? 2.0f : 1.0f);
+  return value > 88.72f ? std::numeric_limits<float>::infinity() : value < -87.0f ? 0.0f : power;
 }
 
 void gate(const float* x, const float* bias, const float* up, float factor, float* y, int n) {
@@ -82,7 +83,8 @@ void gate(const float* x, const float* up, float factor, float* y, int n) {
 inline const std::string softmax_vectors = R"cpp(#include <bit>
 #include <cstdint>
 
-static inline float exponential(float x) {
+static inline float exponential(float value) {
+  const float x = value < -87.0f ? -87.0f : value;
   const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
@@ -92,9 +94,8 @@ static inline float exponential(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  std::int32_t exponent = static_cast<std::int32_t>(n) + 127;
-  exponent = exponent < 0 ? 0 : exponent;
-  return p * std::bit_cast<float>(exponent << 23);
+  const std::int32_t exponent = static_cast<std::int32_t>(n) + 127;
+  return value < -87.0f ? 0.0f : p * std::bit_cast<float>(exponent << 23);
 }
 
 void softmax(const float* in, float* out, int M, int N) {
@@ -214,6 +215,8 @@ inline std::map<std::string, std::vector<Turn>> script() {
            kernel(chain_not_declared), // and its repair:
            kernel(chain_wrong),
            kernel(chain_slow),
+           kernel(chain_fused), // unchanged
+           refuses("No more of this."), refuses("Nor of that."),
        }},
       {"softmax",
        {

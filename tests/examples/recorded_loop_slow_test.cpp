@@ -64,15 +64,6 @@ nlohmann::json outline_of(const std::string& folder) {
           {"cost", run.finish->usage.cost}};
 }
 
-/// The seven types that the script has answers for, of which each is one draft.
-mtmc::ActionSpace single_steps() {
-  auto space = mtmc::ActionSpace::extended();
-  const std::set<std::string> played{"tiling",    "fusion",        "pipeline",       "reordering",
-                                     "unrolling", "vectorization", "parallelization"};
-  std::erase_if(space.types, [&](const mtmc::OptimizationType& type) { return !played.contains(type.id); });
-  return space;
-}
-
 /// Runs the loop over all tasks with answers from `transport`.
 nlohmann::json play(const mtmc::AnyTransport& transport, const std::string& url, const std::string& folder,
                     double try_seconds = 600) {
@@ -84,8 +75,7 @@ nlohmann::json play(const mtmc::AnyTransport& transport, const std::string& url,
   mtmc::OpenAiCoderOptions asking;
   asking.prompt.plain = true;
   asking.stream = true;
-  mtmc::LoopOptions options{.max_steps = steps, .repairs = 1};
-  options.action_space = single_steps();
+  mtmc::LoopOptions options{.max_steps = steps, .samples = 1, .repairs = 1};
   options.selection = mtmc::Selection::sample;
   options.seed = seed;
   options.output = folder;
@@ -167,10 +157,12 @@ TEST_CASE("mtmc-optimize --play does the same") {
       "prices.json", R"([{"model": "played-*", "prompt": 1.1, "completion": 4.4, "cached": 0.3}])");
   std::vector<std::string> arguments;
   for (const auto& name : names) arguments.push_back(task_path(name));
-  for (const char* const word :
-       {"--coder", "openai", "--endpoint", "http://127.0.0.1:9/v1", "--model", "played-model", "--stream",
-        "--plain-prompt", "--policy", "random", "--sample", "--seed", "11", "--steps", "6", "--patience", "0",
-        "--json", "--quiet"})
+  for (const char* const word : {"--coder",  "openai",       "--endpoint", "http://127.0.0.1:9/v1",
+                                 "--model",  "played-model", "--stream",   "--plain-prompt",
+                                 "--policy", "random",       "--sample",   "--seed",
+                                 "11",       "--steps",      "6",          "--samples",
+                                 "1",        "--patience",   "0",          "--json",
+                                 "--quiet"})
     arguments.emplace_back(word);
   arguments.insert(arguments.end(),
                    {"--play", cassette, "--prices", prices, "--output", folder.path("runs")});
