@@ -32,3 +32,16 @@ TEST_CASE("the tasks on which steps are compared with one pass keep to the rule 
     CHECK(mtmc::ActionSpace::extended().legal_actions(structure, device).size() > 2);
   }
 }
+
+TEST_CASE("the states at which the rules' first choice is compared with what pays are kernels, too") {
+  const auto device = mtmc::find_device_preset("H100")->device;
+  const auto files = mtmc::find_task_files(MTMC_REPOSITORY "/tests/bench/steps/states");
+  CHECK(files.size() == 3);
+  for (const auto& file : files) {
+    CAPTURE(file);
+    const auto task = mtmc::load_task(file);
+    const auto structure = mtmc::AstRegionFinder{}.find(task, task.kernel);
+    CHECK(structure.opaque_statements == 0);
+    CHECK(mtmc::ActionSpace::extended().legal_actions(structure, device).size() > 3);
+  }
+}
