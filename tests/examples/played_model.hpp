@@ -216,7 +216,8 @@ inline std::map<std::string, std::vector<Turn>> script() {
            kernel(chain_wrong),
            kernel(chain_slow),
            kernel(chain_fused), // unchanged
-           refuses("No more of this."), refuses("Nor of that."),
+           refuses("No more of this."),
+           refuses("Nor of that."),
        }},
       {"softmax",
        {
