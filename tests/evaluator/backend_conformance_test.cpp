@@ -320,7 +320,10 @@ Wrapped broken_cable() { throw std::runtime_error("the cable is loose"); }
 
 TEST_CASE("CpuBackend keeps every promise") {
   const auto report = test::check_conformance([] { return CpuBackend{}; }, test::cpp_probe(), silent);
-  CHECK_MESSAGE(report.passed(), report.to_text());
+  CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 0, report.to_text());
+  for (const auto& check : report.checks) // what a busy machine leaves open, and says so, is open
+    CHECK_MESSAGE((check.outcome != test::ConformanceOutcome::skipped || check.name == "time.evicts"),
+                  report.to_text());
   CHECK(report.device == CpuBackend{}.device().name);
   REQUIRE(report.find_ability("in_double_precision") != nullptr);
   CHECK(report.find_ability("in_double_precision")->presence == test::ConformanceAbility::Presence::found);
