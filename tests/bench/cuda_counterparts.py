@@ -5,7 +5,6 @@
 """
 
 import argparse
-import json
 import pathlib
 import sys
 
@@ -28,7 +27,7 @@ def main():
     arguments = parser.parse_args()
     torch = cuda_kernels.import_torch()
     flush = cuda_kernels.Flush(torch)
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, f32 without TF32, L2 evicted")
+    cuda_kernels.say_conditions(torch)
     counterparts = []
     for task, size, shapes in TASKS:
         buffers = [{"name": name, "role": "input", "dtype": "f32", "shape": [size[symbol] for symbol in shape]}
@@ -42,9 +41,7 @@ def main():
             seconds = cuda_kernels.median_seconds(torch, lambda: way(tensors), flush, arguments.samples)
             counterparts.append({"task": task, "size": size, "name": name, "seconds": seconds})
             print(f"{task:16} {str(size):42} {name:20} {1e6 * seconds:10.2f} us", flush=True)
-    if arguments.output:
-        text = json.dumps({"torch": torch.__version__, "counterparts": counterparts}, indent=1)
-        pathlib.Path(arguments.output).write_text(text + "\n")
+    cuda_kernels.write_counterparts(torch, counterparts, arguments.output)
     return 0
 
 

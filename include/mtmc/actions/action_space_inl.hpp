@@ -14,6 +14,16 @@
 #include <utility>
 #include <vector>
 
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// Whether a region is a launch, and one of those that a sequence of launches is made of.
+[[nodiscard]] inline bool is_launch_of(const Region& sequence, const Region& one) noexcept {
+  return one.kind == RegionKind::launch && one.first_line >= sequence.first_line &&
+         one.last_line <= sequence.last_line;
+}
+
+} // namespace mtmc::detail
+
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region) const noexcept {
@@ -24,11 +34,8 @@ MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* regi
 MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region,
                                                               const Structure& structure) const noexcept {
   if (region == nullptr || region->kind != RegionKind::launch_sequence) return principle_on(region);
-  const auto member =
-      std::find_if(structure.regions.begin(), structure.regions.end(), [&](const Region& one) {
-        return one.kind == RegionKind::launch && one.first_line >= region->first_line &&
-               one.last_line <= region->last_line;
-      });
+  const auto member = std::find_if(structure.regions.begin(), structure.regions.end(),
+                                   [&](const Region& one) { return detail::is_launch_of(*region, one); });
   return principle_on(member == structure.regions.end() ? region : &*member);
 }
 
@@ -79,9 +86,8 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
   const auto launches = std::count_if(structure.regions.begin(), structure.regions.end(), is_launch);
   if (region.kind == RegionKind::launch) return launches == 1;
   if (region.kind != RegionKind::launch_sequence) return false;
-  return std::all_of(structure.regions.begin(), structure.regions.end(), [&](const Region& one) {
-    return !is_launch(one) || (one.first_line >= region.first_line && one.last_line <= region.last_line);
-  });
+  return std::all_of(structure.regions.begin(), structure.regions.end(),
+                     [&](const Region& one) { return !is_launch(one) || is_launch_of(region, one); });
 }
 
 /// Neighbouring loops go over the same data, one reduction after the other, and nothing else comes of them.

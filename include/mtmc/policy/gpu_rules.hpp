@@ -3,6 +3,7 @@
 /// share, and what the compiler and the roofline say.
 
 #include <mtmc/actions/grid_applicability.hpp>
+#include <mtmc/policy/rewriting_rules.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/situation.hpp>
 
@@ -59,20 +60,7 @@ namespace detail {
   using detail::is_inner;
   using detail::leaves_units_idle;
   using detail::reads_are_shared;
-  static const std::vector<Rule> rules{
-      // the first step, where much is left
-      {"rewriting",
-       [](const Region& r, const Situation& s) {
-         return s.headroom == Headroom::high && r.kind == RegionKind::launch_sequence;
-       },
-       0.99, "several launches, and the call is far from what the task needs at least"},
-      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::high; }, 0.98,
-       "the call is far from what the task needs at least"},
-      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::middle; }, 0.20,
-       "some is left, and single steps may find it"},
-      {"rewriting", [](const Region&, const Situation&) { return true; }, 0.01,
-       "little is left of which a new text could take a part"},
-
+  static const std::vector<Rule> rules = detail::behind_rewriting({
       // what is never written need not be read
       {"fusion",
        [](const Region& r, const Situation& s) {
@@ -235,7 +223,7 @@ namespace detail {
        0.40, "a thread that goes along memory alone could fetch 16 bytes at once"},
       {"vectorization", [](const Region&, const Situation&) { return true; }, 0.15,
        "wider accesses move the same bytes with fewer requests"},
-  };
+  });
   return rules;
 }
 

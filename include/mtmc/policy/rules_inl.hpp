@@ -7,6 +7,7 @@
 #include <mtmc/observation/launch_shares.hpp>
 #include <mtmc/observation/tried_before.hpp>
 #include <mtmc/policy/gpu_rules.hpp>
+#include <mtmc/policy/rewriting_rules.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/policy/situation.hpp>
@@ -91,20 +92,7 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
   using detail::order_is_poor;
   using detail::shares_loads;
   using detail::sum_is_innermost;
-  static const std::vector<Rule> rules{
-      // the first step, where much is left
-      {"rewriting",
-       [](const Region& r, const Situation& s) {
-         return s.headroom == Headroom::high && r.kind == RegionKind::launch_sequence;
-       },
-       0.99, "several launches, and the call is far from what the task needs at least"},
-      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::high; }, 0.98,
-       "the call is far from what the task needs at least"},
-      {"rewriting", [](const Region&, const Situation& s) { return s.headroom == Headroom::middle; }, 0.20,
-       "some is left, and single steps may find it"},
-      {"rewriting", [](const Region&, const Situation&) { return true; }, 0.01,
-       "little is left of which a new text could take a part"},
-
+  static const std::vector<Rule> rules = detail::behind_rewriting({
       // whole-kernel traffic first: what is never written need not be read
       {"fusion",
        [](const Region& r, const Situation&) {
@@ -198,7 +186,7 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
        "the compiler unrolls such a loop by itself as a rule"},
       {"pipeline", [](const Region&, const Situation&) { return true; }, 0.40,
        "loads and computation take turns"},
-  };
+  });
   return rules;
 }
 

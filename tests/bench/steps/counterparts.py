@@ -13,6 +13,7 @@ import cuda_kernels  # noqa: E402
 
 FOLDER = pathlib.Path(__file__).parent / "tasks"
 
+
 def operations(torch):
     """What each task computes, from its inputs by name, as one writes it in PyTorch."""
     functional = torch.nn.functional
@@ -67,7 +68,10 @@ def operations(torch):
         linear = (t["image"] / 255) ** 2
         return ((linear - t["centre"]) / t["spread"]).transpose(1, 2).contiguous()
 
-    return {function.__name__: function for name, function in locals().items() if name not in ("torch", "functional")}
+    functions = (squared_distances, gated_projection, add_standardize, local_response, causal_softmax, focal_loss,
+                 column_variance, decayed_scan, heat_step, power_pooling, gated_residual, image_input)
+    return {function.__name__: function for function in functions}
+
 
 def buffers_of(task):
     """The inputs of a task at its main size; the shapes are products and sums of its symbols."""
@@ -83,6 +87,7 @@ def buffers_of(task):
         buffers.append(buffer)
     return size, buffers
 
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", help="file for the times")
@@ -91,7 +96,7 @@ def main():
     arguments = parser.parse_args()
     torch = cuda_kernels.import_torch()
     flush = cuda_kernels.Flush(torch)
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, f32 without TF32, L2 evicted")
+    cuda_kernels.say_conditions(torch)
     counterparts = []
     for name, function in operations(torch).items():
         if not name.startswith(arguments.only):
@@ -108,10 +113,9 @@ def main():
               + (f", torch.compile {1e6 * row['compiled']:10.2f} us" if "compiled" in row else ""), flush=True)
         del tensors
         torch.cuda.empty_cache()
-    if arguments.output:
-        text = json.dumps({"torch": torch.__version__, "counterparts": counterparts}, indent=1)
-        pathlib.Path(arguments.output).write_text(text + "\n")
+    cuda_kernels.write_counterparts(torch, counterparts, arguments.output)
     return 0
+
 
 if __name__ == "__main__":
     sys.exit(main())
