@@ -21,6 +21,13 @@ public:
     constexpr const char* more = R"cpp(
 struct alignas(16) float4 { float x, y, z, w; };
 static inline int min(int a, int b) { return a < b ? a : b; }
+static inline int max(int a, int b) { return a > b ? a : b; }
+static inline void __threadfence() {} // threads take turns
+static inline unsigned atomicAdd(unsigned* place, unsigned more) {
+  const unsigned before = *place;
+  *place += more;
+  return before;
+}
 #line 1 "kernel.cu"
 )cpp";
     return EmulatedDevice::compile({kernel.language, more + kernel.source, {}}, options, std::move(stop));

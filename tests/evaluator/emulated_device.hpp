@@ -276,6 +276,9 @@ public:
         value.integer = scalar ? argument.integer
                                : static_cast<std::int64_t>(argument.bound.handle) + argument.bound.offset;
         value.real = mtmc::is_floating(argument.type) ? argument.real : static_cast<double>(value.integer);
+        if (argument.zeroed)
+          std::memset(reinterpret_cast<void*>(value.integer), 0,
+                      static_cast<std::size_t>(argument.bound.bytes));
       }
       std::array<unsigned, 3> grid{};
       std::array<unsigned, 3> block{};

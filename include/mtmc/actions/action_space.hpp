@@ -61,8 +61,9 @@ struct ActionSpace {
   /// The paper's four: tiling, fusion, pipeline, reordering.
   [[nodiscard]] static ActionSpace paper();
   /// The paper's four and those the library adds: unrolling, vectorization, parallelization; retention,
-  /// online algorithms, scanning, splitting and strength reduction, which language models write; and
-  /// rewriting of the whole kernel.
+  /// online algorithms, scanning, splitting, strength reduction, packing, hoisting, scalar replacement,
+  /// fission, recomputation, persistence and finishing, which language models write; and rewriting of the
+  /// whole kernel.
   [[nodiscard]] static ActionSpace extended() { return {detail::all_optimization_types()}; }
 
   /// The type of that id, or null.

@@ -3,6 +3,7 @@
 
 #include <mtmc/actions/action_space.hpp>
 #include <mtmc/actions/grid_applicability.hpp>
+#include <mtmc/actions/loop_applicability.hpp>
 #include <mtmc/actions/repeated_reads.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/device.hpp>
@@ -137,9 +138,9 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        },
        "Let the threads of a block bring a tile into shared memory with neighbouring accesses, wait, compute "
        "on it "
-       "from there, and wait again before the next one; pad its rows where a column is read, and keep the "
-       "last, "
-       "incomplete tile correct."},
+       "from there, and wait again before the next one; pad its rows, or permute their columns by an "
+       "exclusive or with the row "
+       "(swizzling), where a column is read, and keep the last, incomplete tile correct."},
       {"fusion", "fusing", "Merge neighbouring operators so that intermediates need not go through memory.",
        "Merge the bodies over the common index space; keep the value in a register between producer and "
        "consumer and drop "
@@ -159,9 +160,11 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
          if (on_grid(region.facts)) return grid_pipeline_applies(region);
          return region.kind == RegionKind::loop && region.facts.staged && !region.facts.opaque;
        },
-       "Bring the tile of the next iteration into a second buffer (asynchronous copies, or loads into "
-       "registers) "
-       "before computing on the present one, with one barrier an iteration."},
+       "Bring the tile of the next iteration into a second buffer (asynchronous copies of 16 bytes, on newer "
+       "devices "
+       "bulk copies that a barrier in shared memory waits for, or loads into registers) before computing on "
+       "the "
+       "present one, with one barrier an iteration."},
       {"reordering", "reordering",
        "Change the order of loops so that neighbouring iterations touch neighbouring data.",
        "Interchange the loops so that the innermost one moves by one element through the arrays it touches, "
@@ -270,6 +273,70 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "Fold constants, use exp2 and log2 with scaled arguments, reciprocal roots, and identities that need "
        "one "
        "function instead of two; the precision of the result stays that of its type."},
+      {"packing", "packing the data of", "Read an operand in the order of its use, from a copy made once.",
+       "Copy the operand (or the panel that a tile needs) into scratch memory so that the innermost loops "
+       "read "
+       "neighbouring elements; copy in tiles, so that neither reading nor writing jumps through many pages. "
+       "Not where "
+       "each element is used only a few times.",
+       [](const Region& region, const Structure&, const Device&) {
+         return !on_grid(region.facts) && packing_applies(region);
+       }},
+      {"hoisting", "hoisting out of", "Compute once what an inner loop does not change.",
+       "Move calls, quotients and subscripts whose operands the inner loop leaves alone in front of it; "
+       "where that "
+       "takes many values, keep them in a small array. Not where it costs registers that are already short.",
+       [](const Region& region, const Structure&, const Device&) { return hoisting_applies(region); }},
+      {"scalar_replacement", "replacing elements by scalars in",
+       "Keep an element in a register while a loop works on it.",
+       "Load the element into a scalar before the loop, work on the scalar, and store it behind the loop; "
+       "the "
+       "compiler may not, where other pointers could mean the same element.",
+       [](const Region& region, const Structure&, const Device&) {
+         return scalar_replacement_applies(region);
+       }},
+      {"fission", "distributing", "Let one loop do what must go in order, and another one what need not.",
+       "Give the recurrence a loop of its own and let the rest follow in a loop that the compiler "
+       "vectorises; work in "
+       "blocks that stay in the nearest cache where both need the same data.",
+       [](const Region& region, const Structure&, const Device& device) {
+         return device.kind == "cpu" && !on_grid(region.facts) && fission_applies(region);
+       }},
+      {"recomputation", "recomputing what lies between",
+       "Compute a value where it is needed, rather than store it and read it again.",
+       "Let the second function compute the elements that it reads of the buffer from the first one's "
+       "inputs, also "
+       "those of neighbours; drop the buffer and its launch. Not where an element is needed often and is "
+       "dear.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         return recomputation_applies(region, structure);
+       },
+       "Let each thread compute the elements that it reads of the buffer from the first launch's inputs, its "
+       "neighbours' too (or let the block compute them once, with a margin, into shared memory); drop the "
+       "buffer and "
+       "its launch. Not where an element is needed often and is dear."},
+      {"persistence", "keeping alive the blocks of",
+       "Start as many blocks as the device holds at once, and let each do the work of many.",
+       "Start as many blocks as the device holds at once, and let each do the work of many.",
+       [](const Region& region, const Structure&, const Device& device) {
+         return grid_persistence_applies(region, device);
+       },
+       "Launch a few blocks for each multiprocessor, prepare what all tiles share (tables, descriptors, "
+       "weights) "
+       "once, and go through the tiles with a stride of the grid; bring the next tile while one is worked "
+       "on, and give "
+       "the tail of the tiles out evenly (stream K where each is a long sum)."},
+      {"finishing", "finishing in one launch",
+       "Let the last block to be done do what a small launch behind it does.",
+       "Let the last part to be done combine the results of all.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         return grid_finishing_applies(region, structure);
+       },
+       "Each block writes its part, fences (`__threadfence`), and counts itself in scratch memory that every "
+       "call "
+       "finds zeroed (`//@ scratch done: u32[1] zero`); the block that counts last goes through all parts, "
+       "in their "
+       "order, and the small launch and its line are gone."},
       {"rewriting", "rewriting",
        "Write the whole kernel anew, as an expert would for this task and this device.",
        "Choose the algorithm, the order of the loops, what is kept where and what is computed together by "

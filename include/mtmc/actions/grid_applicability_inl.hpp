@@ -252,4 +252,29 @@ MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& devi
   return results < few_blocks * std::max(device.compute_units, 1);
 }
 
+MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& device) {
+  const RegionFacts& facts = region.facts;
+  constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
+  constexpr std::int64_t many_waves = 4;
+  if (region.kind != RegionKind::thread_nest || facts.opaque || !on_grid(facts)) return false;
+  if (facts.block_barriers == 0 || facts.shared_bytes == 0) return false;
+  const std::int64_t at_once = std::max(device.compute_units, 1) *
+                               std::max<std::int64_t>(resident_threads / facts.threads_per_block(), 1);
+  return facts.blocks() > many_waves * at_once;
+}
+
+MTMC_INLINE bool grid_finishing_applies(const Region& region, const Structure& structure) {
+  if (region.kind != RegionKind::launch_sequence || region.facts.intermediates.empty() ||
+      region.facts.fusable)
+    return false;
+  const Region *first = nullptr, *last = nullptr;
+  for (const Region& one : structure.regions) {
+    if (one.kind != RegionKind::launch || !on_grid(one.facts)) continue;
+    if (one.first_line == region.first_line) first = &one;
+    if (one.last_line == region.last_line) last = &one;
+  }
+  constexpr std::int64_t far_fewer = 16;
+  return first != nullptr && last != nullptr && far_fewer * last->facts.blocks() <= first->facts.blocks();
+}
+
 } // namespace mtmc::detail

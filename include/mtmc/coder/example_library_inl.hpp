@@ -2,13 +2,20 @@
 /// Definitions of coder/example_library.hpp.
 
 #include <mtmc/coder/example_library.hpp>
+#include <mtmc/coder/examples/finishing.hpp>
+#include <mtmc/coder/examples/fission.hpp>
 #include <mtmc/coder/examples/fusion.hpp>
+#include <mtmc/coder/examples/hoisting.hpp>
 #include <mtmc/coder/examples/online.hpp>
+#include <mtmc/coder/examples/packing.hpp>
 #include <mtmc/coder/examples/parallelization.hpp>
+#include <mtmc/coder/examples/persistence.hpp>
 #include <mtmc/coder/examples/pipeline.hpp>
+#include <mtmc/coder/examples/recomputation.hpp>
 #include <mtmc/coder/examples/reordering.hpp>
 #include <mtmc/coder/examples/retention.hpp>
 #include <mtmc/coder/examples/rewriting.hpp>
+#include <mtmc/coder/examples/scalar_replacement.hpp>
 #include <mtmc/coder/examples/scanning.hpp>
 #include <mtmc/coder/examples/splitting.hpp>
 #include <mtmc/coder/examples/strength_reduction.hpp>
@@ -285,6 +292,13 @@ MTMC_INLINE ExampleLibrary ExampleLibrary::built_in() {
       {"built-in examples of scanning", detail::scanning_examples},
       {"built-in examples of splitting", detail::splitting_examples},
       {"built-in examples of strength reduction", detail::strength_reduction_examples},
+      {"built-in examples of packing", detail::packing_examples},
+      {"built-in examples of hoisting", detail::hoisting_examples},
+      {"built-in examples of scalar replacement", detail::scalar_replacement_examples},
+      {"built-in examples of fission", detail::fission_examples},
+      {"built-in examples of recomputation", detail::recomputation_examples},
+      {"built-in examples of persistent blocks", detail::persistence_examples},
+      {"built-in examples of finishing", detail::finishing_examples},
       {"built-in examples of rewriting", detail::rewriting_examples}};
   ExampleLibrary library;
   for (const auto& document : documents)

@@ -135,6 +135,16 @@ namespace detail {
       {"splitting", [](const Region&, const Situation&) { return true; }, 0.89,
        "there are too few results to fill the device, and each is a long sum"},
 
+      // launches that need not be
+      {"finishing", [](const Region&, const Situation&) { return true; }, 0.76,
+       "a small launch waits for all blocks of the one before; the last of them could do its work"},
+      {"recomputation", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; },
+       0.15, "memory is not the limit"},
+      {"recomputation", [](const Region&, const Situation&) { return true; }, 0.71,
+       "an intermediate goes through memory, and its reader could compute it"},
+      {"persistence", [](const Region&, const Situation&) { return true; }, 0.32,
+       "many times more blocks than fit at once prepare the same"},
+
       // neighbouring threads to neighbouring elements, and enough of them
       {"parallelization",
        [](const Region& r, const Situation&) {
@@ -184,6 +194,14 @@ namespace detail {
        "dear functions are called for every element, and memory is not the limit"},
       {"strength_reduction", [](const Region&, const Situation&) { return true; }, 0.05,
        "the functions hide behind the loads"},
+      {"hoisting", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.01,
+       "registers spill already"},
+      {"hoisting", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; }, 0.60,
+       "an inner loop calls dear functions for what it does not change"},
+      {"hoisting", [](const Region&, const Situation&) { return true; }, 0.10,
+       "the functions hide behind the loads"},
+      {"scalar_replacement", [](const Region&, const Situation&) { return true; }, 0.65,
+       "an element goes to memory and back in each iteration"},
       {"unrolling", [](const Region&, const Situation& s) { return s.spilled_bytes > 0; }, 0.0,
        "registers spill already"},
       {"unrolling",

@@ -143,6 +143,15 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
       {"scanning", [](const Region&, const Situation&) { return true; }, 0.03,
        "the loops around it can keep all cores busy"},
 
+      {"recomputation", [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::compute; },
+       0.05, "the data is small against the work"},
+      {"recomputation", [](const Region&, const Situation&) { return true; }, 0.45,
+       "an intermediate goes through memory, and its reader could compute it"},
+      {"packing", [](const Region& r, const Situation&) { return is_outermost(r) && !is_small(r); }, 0.52,
+       "an operand is read with jumps, again and again"},
+      {"packing", [](const Region&, const Situation&) { return true; }, 0.02,
+       "a copy would be made again and again, or serve little work"},
+
       // parallel mapping
       {"parallelization", [](const Region& r, const Situation&) { return is_small(r); }, 0.0,
        "too little work to wake the other cores for"},
@@ -154,6 +163,12 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
       {"parallelization", [](const Region&, const Situation&) { return true; }, 0.04, "an inner loop"},
 
       // instruction level
+      {"hoisting", [](const Region&, const Situation&) { return true; }, 0.55,
+       "an inner loop calls dear functions for what it does not change"},
+      {"scalar_replacement", [](const Region&, const Situation&) { return true; }, 0.57,
+       "an element goes to memory and back in each iteration"},
+      {"fission", [](const Region&, const Situation&) { return true; }, 0.35,
+       "what must go in order keeps the rest from vectors"},
       {"strength_reduction",
        [](const Region&, const Situation& s) { return s.bottleneck == Bottleneck::memory; }, 0.05,
        "memory is the limit"},
@@ -410,7 +425,7 @@ MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen
 }
 
 MTMC_INLINE std::string RulesPolicy::identity() const {
-  return "rules 4, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+  return "rules 5, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
          " for GPUs";
 }
 
