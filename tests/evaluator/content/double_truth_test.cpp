@@ -511,7 +511,10 @@ void finish(const float* t, float* y, int M, int N) {
   CHECK(judge(wrong).verdict == Verdict::wrong_result);
 }
 
-TEST_CASE("on the processor: an angle that f32 rounds more the farther it is turned is better in f64") {
+namespace {
+
+/// Turns by an angle that f32 rounds more the farther it is turned; the sizes' first symbols are given.
+Task rotation(std::int64_t turns, std::int64_t few_turns) {
   Task task;
   task.name = "rotation";
   task.kernel = {languages::cpp,
@@ -529,10 +532,17 @@ TEST_CASE("on the processor: an angle that f32 rounds more the farther it is tur
                     {.name = "y", .role = ArgumentRole::output, .shape = {"T", "D"}},
                     {.name = "T", .role = ArgumentRole::scalar, .type = DataType::i32},
                     {.name = "D", .role = ArgumentRole::scalar, .type = DataType::i32}};
-  // Sizes that are drawn have up to 528 times, those that the twin is confirmed at few.
-  task.sizes = {{.symbols = {{"T", 512}, {"D", 256}}},
-                {.symbols = {{"T", 19}, {"D", 13}}, .weight = 0},
+  task.sizes = {{.symbols = {{"T", turns}, {"D", 256}}},
+                {.symbols = {{"T", few_turns}, {"D", 13}}, .weight = 0},
                 {.symbols = {{"T", 1}, {"D", 1}}, .weight = 0}};
+  return task;
+}
+
+} // namespace
+
+TEST_CASE("on the processor: an angle that f32 rounds more the farther it is turned is better in f64") {
+  // Sizes that are drawn have up to 528 times, those that the twin is confirmed at few.
+  const auto task = rotation(512, 19);
   KernelEvaluator<CpuBackend> evaluator(CpuBackend{}, {.explore_seconds = 0.01, .explore_pairs = 1});
   auto wide = task.kernel;
   wide.source.replace(wide.source.find("const float angle"), 17, "const double angle");
@@ -543,6 +553,20 @@ TEST_CASE("on the processor: an angle that f32 rounds more the farther it is tur
     CAPTURE(i);
     wide.source += "// once more\n";
     const auto answer = evaluator.evaluate({task, wide, std::nullopt, Purpose::explore, {}}, {});
+    CHECK(answer.verdict == Verdict::correct);
+    CHECK(answer.environment.at("truth") == "f64");
+  }
+}
+
+TEST_CASE("on the processor: rounding errors that are the reference's own are none of a candidate's") {
+  const auto task = rotation(96, 67); // all sizes are small enough for the truth
+  KernelEvaluator<CpuBackend> evaluator(CpuBackend{}, {.explore_seconds = 0.01, .explore_pairs = 1});
+  auto same = task.kernel;
+  for (int i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    same.source += "// once more\n";
+    const auto answer = evaluator.evaluate({task, same, std::nullopt, Purpose::explore, {}}, {});
+    CAPTURE(answer.diagnostics.empty() ? std::string() : answer.diagnostics.front().message);
     CHECK(answer.verdict == Verdict::correct);
     CHECK(answer.environment.at("truth") == "f64");
   }

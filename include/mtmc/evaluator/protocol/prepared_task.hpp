@@ -146,7 +146,8 @@ struct PreparedTask {
                                     const ReferenceResult& known) const {
     return tolerance(id, buffer, known, known.has_truth(buffer));
   }
-  /// The same where it is said whether errors are those against the truth.
+  /// The same where it is said whether errors are those against the truth. What is known of the reference's
+  /// errors widens only what they were measured by: the truth's own where there is one, else the reference's.
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, const ReferenceResult& known,
                                     bool against_truth) const {
     const auto type = layouts[id.size].buffers[buffer].type;
@@ -158,7 +159,8 @@ struct PreparedTask {
                             : precise || !is_floating(type)
                                 ? relative_tolerance(type, conditioning, amplifies(id.distribution))
                                 : coarse;
-    double widened = relative * widening(id, buffer, known);
+    const bool measured_so = against_truth == known.has_truth(buffer);
+    double widened = relative * (measured_so ? widening(id, buffer, known) : 1);
     if (widened >= 1 && widened > relative) widened = tells_nothing;
     return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
   }

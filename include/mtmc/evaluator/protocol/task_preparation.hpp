@@ -339,11 +339,12 @@ private:
   void measure_amplification(std::size_t size, Distribution distribution) {
     const auto& layout = prepared_.layouts[size];
     const auto d = static_cast<std::size_t>(distribution);
-    // Few slices are far from zero or have a value that is repeated, and theirs is what counts; a case may
-    // have none of them.
-    const bool slices = distribution == Distribution::slices || amplifies(distribution);
-    const double share = slices ? 0.995 : 0.9;
-    const std::uint64_t cases = slices && distribution != Distribution::structured ? 3 : 1;
+    // Few slices are far from zero or have a value that is repeated, few rows have two large terms that
+    // cancel, and theirs is what counts; a case may have none of them.
+    const bool few = distribution == Distribution::slices || distribution == Distribution::magnitudes ||
+                     amplifies(distribution);
+    const double share = few ? 0.995 : 0.9;
+    const std::uint64_t cases = few && distribution != Distribution::structured ? 3 : 1;
     for (auto& by_distribution : prepared_.amplification) by_distribution[d] = 1;
     for (std::uint64_t serial = 0; serial < cases; ++serial) {
       const CaseId id{size, distribution, false, serial};
