@@ -122,10 +122,10 @@ TEST_CASE("regions of a matrix product") {
 
 TEST_CASE("actions on a matrix product") {
   CHECK(actions_of(gemm_task()) ==
-        std::vector<std::string>{"parallelization|gemm/i", "reordering|gemm/i", "reordering|gemm/i/j",
-                                 "rewriting|launch:gemm", "tiling|gemm/i", "tiling|gemm/i/j",
-                                 "unrolling|gemm/i", "unrolling|gemm/i/j", "unrolling|gemm/i/j/k",
-                                 "vectorization|gemm/i/j/k", "stop"});
+        std::vector<std::string>{"packing|gemm/i", "parallelization|gemm/i", "reordering|gemm/i",
+                                 "reordering|gemm/i/j", "rewriting|launch:gemm", "tiling|gemm/i",
+                                 "tiling|gemm/i/j", "unrolling|gemm/i", "unrolling|gemm/i/j",
+                                 "unrolling|gemm/i/j/k", "vectorization|gemm/i/j/k", "stop"});
 }
 
 TEST_CASE("directives that are there are not offered again") {

@@ -234,9 +234,9 @@ TEST_CASE("GPU rules: near the bound, stop") {
 }
 
 TEST_CASE(
-    "GPU rules: every optimisation type of the extended space has rows, the last of which holds for all") {
-  const auto seen = shared_reads();
+    "GPU rules: every optimisation type that is offered on GPUs has rows, the last of which holds for all") {
   for (const auto& type : ActionSpace::extended().types) {
+    if (type.id == "packing" || type.id == "fission") continue; // of processors
     const Rule* last = nullptr;
     for (const auto& rule : default_gpu_rules())
       if (rule.optimization == type.id) last = &rule;

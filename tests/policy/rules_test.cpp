@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "observations.hpp"
 
@@ -141,11 +144,11 @@ TEST_CASE("rules: every optimisation type of the extended space has its rows") {
   const auto has_rows = [](const std::vector<Rule>& rules, const std::string& id) {
     return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.optimization == id; });
   };
-  const std::vector<std::string> of_gpus{"retention", "splitting"};
+  const std::set<std::string> of_gpus{"retention", "splitting", "persistence", "finishing"};
+  const std::set<std::string> of_processors{"packing", "fission"};
   for (const auto& type : ActionSpace::extended().types) {
     CAPTURE(type.id);
-    const bool everywhere = std::find(of_gpus.begin(), of_gpus.end(), type.id) == of_gpus.end();
-    CHECK(has_rows(default_rules(), type.id) == everywhere);
-    CHECK(has_rows(default_gpu_rules(), type.id));
+    CHECK(has_rows(default_rules(), type.id) == !of_gpus.contains(type.id));
+    CHECK(has_rows(default_gpu_rules(), type.id) == !of_processors.contains(type.id));
   }
 }
