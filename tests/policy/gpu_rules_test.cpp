@@ -233,6 +233,18 @@ TEST_CASE("GPU rules: near the bound, stop") {
   CHECK(favourite(seen) == "stop");
 }
 
+TEST_CASE("GPU rules: a single launch that is near its own bound is left, too") {
+  auto seen = shared_reads();
+  const auto* launch = seen.structure.find_region("launch:f");
+  const std::vector<LaunchTime> alone{{"f", launch == nullptr ? 1 : launch->first_line, 0.0115, {}, {}}};
+  seen.evaluation->seconds = 0.0115; // 10 ms is the bound
+  seen.evaluation->launches = alone;
+  CHECK(favourite(seen) == "stop");
+  seen.evaluation->seconds = 0.013;
+  seen.evaluation->launches.front().seconds = 0.013;
+  CHECK(favourite(seen) != "stop");
+}
+
 TEST_CASE(
     "GPU rules: every optimisation type that is offered on GPUs has rows, the last of which holds for all") {
   for (const auto& type : ActionSpace::extended().types) {

@@ -143,7 +143,6 @@ namespace detail {
   if (!(total > 0)) return shares;
   const auto plan = detail::plan_where_possible(seen, *size);
   const double bandwidth = detail::memory_ceiling(seen.device);
-  const double rate = detail::compute_ceiling(seen.device, seen.task);
   for (const auto& timed : seen.evaluation->launches) {
     LaunchShare share{.entry = timed.entry, .line = timed.line, .share = timed.seconds / total};
     share.roofline.seconds = timed.seconds;
@@ -160,7 +159,9 @@ namespace detail {
       share.filled = detail::filled_part(seen.device, share.blocks, share.threads);
     }
     if (bandwidth > 0) share.roofline.memory_seconds = share.bytes / bandwidth;
-    if (rate > 0 && region != nullptr) share.roofline.compute_seconds = region->facts.flops / rate;
+    if (region != nullptr)
+      share.roofline.compute_seconds =
+          detail::least_compute_seconds(region->facts.flops, timed.seconds, seen.device, seen.task);
     shares.push_back(std::move(share));
   }
   // What the task states of its own kernel is better founded than what analysis counts.

@@ -12,7 +12,8 @@ namespace mtmc::inline MTMC_ABI {
 struct Roofline {
   /// For the compulsory traffic, at the bandwidth of the memory.
   double memory_seconds = 0;
-  /// For the operations, at the rate of the ordinary units: hardly a kernel starts with matrix units.
+  /// For the operations: at the rate of the ordinary units, for hardly a kernel starts with matrix units; at
+  /// the rate of the matrix units for a call that is faster than the ordinary ones could be.
   double compute_seconds = 0;
   /// Measured of one call.
   double seconds = 0;
@@ -50,6 +51,35 @@ namespace detail {
   const auto peak = device.peak_rates.find(in_f64 ? "f64" : "f32");
   return peak == device.peak_rates.end() ? 0 : peak->second;
 }
+
+/// Operations a second of the matrix units, as exact as the task asks: of the type itself, and for f32 of the
+/// fastest way to make one product of three (TF32 or f16 in two terms each). 0 = not known, or there are
+/// none.
+[[nodiscard]] inline double matrix_ceiling(const Device& device, const Task& task) {
+  const auto peak = [&device](const char* name) {
+    const auto found = device.peak_rates.find(name);
+    return found == device.peak_rates.end() ? 0.0 : found->second;
+  };
+  if (computes_in_f64(task)) return peak("f64_matrix");
+  const auto has = [&task](DataType type) {
+    return std::any_of(task.arguments.begin(), task.arguments.end(), [type](const Argument& argument) {
+      return argument.role != ArgumentRole::scalar && argument.type == type;
+    });
+  };
+  if (has(DataType::f16)) return peak("f16");
+  if (has(DataType::bf16)) return peak("bf16");
+  constexpr double products = 3;
+  return std::max(peak("tf32"), peak("f16")) / products;
+}
+
+/// `Roofline::compute_seconds` of so many operations that took so many seconds; 0 = not known.
+[[nodiscard]] inline double least_compute_seconds(double flops, double seconds, const Device& device,
+                                                  const Task& task) {
+  const double ordinary = compute_ceiling(device, task);
+  if (!(ordinary > 0)) return 0;
+  const double matrix = matrix_ceiling(device, task);
+  return flops / (seconds * ordinary < flops ? std::max(ordinary, matrix) : ordinary);
+}
 } // namespace detail
 
 /// Reads an observation's roofline: compulsory traffic and the operations that the task (or, without a
@@ -65,10 +95,9 @@ namespace detail {
     if (evaluated.size == *size && evaluated.seconds > 0) roofline.seconds = evaluated.seconds;
 
   const double bandwidth = detail::memory_ceiling(seen.device);
-  const double rate = detail::compute_ceiling(seen.device, seen.task);
   const double flops = seen.task.flops.empty() ? seen.structure.flops : stated_flops(seen.task, *size);
   if (bandwidth > 0) roofline.memory_seconds = least_bytes(seen.task, *size) / bandwidth;
-  if (rate > 0) roofline.compute_seconds = flops / rate;
+  roofline.compute_seconds = detail::least_compute_seconds(flops, roofline.seconds, seen.device, seen.task);
   return roofline;
 }
 
