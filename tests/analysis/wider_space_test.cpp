@@ -222,7 +222,12 @@ TEST_CASE("the last block finishes where a launch of few blocks waits for many")
   const std::string all =
       "  float s = 0;\n  for (int k = i; k < n; k += 256) { s += between[k]; }\n  y[i] = s;\n";
   CHECK(offers(two_launches("between[i] = 2 * x[i];", all, "1"), key));
+  auto alone = two_launches("between[i] = 2 * x[i];", all, "1");
+  alone.replace(alone.find("<<<1, 256>>>"), 12, "<<<1, 1>>>");
+  CHECK(offers(alone, key));
   CHECK_FALSE(offers(two_launches("between[i] = 2 * x[i];", all, everywhere), key));
+  CHECK_FALSE(
+      offers(two_launches("between[i] = 2 * x[i];", all, "64"), key)); // enough for a launch of its own
 }
 
 TEST_CASE("blocks live on where many more of them than fit prepare the same") {

@@ -72,7 +72,8 @@ inline constexpr std::int64_t warp_threads = 32;
 /// Blocks prepare something each, and there are many more of them than the device holds at once.
 [[nodiscard]] bool grid_persistence_applies(const Region& region, const Device& device);
 
-/// The last of several launches is a few blocks that wait for all others and go through what those left.
+/// The last of several launches is one to four blocks that wait for all others and go through what those
+/// left.
 [[nodiscard]] bool grid_finishing_applies(const Region& region, const Structure& structure);
 
 } // namespace mtmc::detail

@@ -264,17 +264,17 @@ MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& de
 }
 
 MTMC_INLINE bool grid_finishing_applies(const Region& region, const Structure& structure) {
-  if (region.kind != RegionKind::launch_sequence || region.facts.intermediates.empty() ||
-      region.facts.fusable)
-    return false;
+  if (region.kind != RegionKind::launch_sequence || region.facts.intermediates.empty()) return false;
   const Region *first = nullptr, *last = nullptr;
   for (const Region& one : structure.regions) {
-    if (one.kind != RegionKind::launch || !on_grid(one.facts)) continue;
-    if (one.first_line == region.first_line) first = &one;
+    if (one.kind != RegionKind::launch) continue;
+    if (one.first_line == region.first_line && on_grid(one.facts)) first = &one;
     if (one.last_line == region.last_line) last = &one;
   }
-  constexpr std::int64_t far_fewer = 16;
-  return first != nullptr && last != nullptr && far_fewer * last->facts.blocks() <= first->facts.blocks();
+  constexpr std::int64_t few_blocks = 4;
+  constexpr std::int64_t far_fewer = 8;
+  return first != nullptr && last != nullptr && last->facts.blocks() <= few_blocks &&
+         far_fewer * last->facts.blocks() <= first->facts.blocks();
 }
 
 } // namespace mtmc::detail
