@@ -367,7 +367,7 @@ private:
       far = far || open || one.gain.value_or(1) >= 1 - options_.launch_good_enough;
       if (open && !one.tried) stop.weight = std::min(stop.weight, one.weight / 2);
     }
-    // Measured on an H100: 3 of 3 steps at 84 to 91 % of the bandwidth gained nothing.
+    // Measured on an H100: of 17 steps at 84 to 91 % of the bandwidth one gained, 4 %.
     if (!far) stop = {certain, "each launch is near its own bound"};
     return stop;
   }

@@ -1,0 +1,77 @@
+// Two launches: intensities in [0, 1] made linear and standardized, and moved to planes.
+
+//@ scratch standard: f32[B, P, 3]
+//@ launch linearize_standardize<<<ceil_div(3 * B * P, 1536), 192>>>(image, centre, spread, standard, 3 * B * P)
+//@ launch to_planes<<<ceil_div(B * P, 512), 256>>>(standard, out, B, P)
+__global__ void __launch_bounds__(192)
+linearize_standardize(const float* __restrict__ image, const float* __restrict__ centre,
+                      const float* __restrict__ spread, float* __restrict__ standard, int n) {
+  // 192 and 1536 are multiples of 3, so all elements of a thread are of one channel
+  int i = blockIdx.x * 1536 + threadIdx.x;
+  int channel = threadIdx.x % 3;
+  float middle = centre[channel];
+  float width = spread[channel];
+  if (i + 192 * 7 < n) {
+#pragma unroll
+    for (int k = 0; k < 8; k += 4) {
+      float value0 = __ldg(image + i + 192 * k);
+      float value1 = __ldg(image + i + 192 * (k + 1));
+      float value2 = __ldg(image + i + 192 * (k + 2));
+      float value3 = __ldg(image + i + 192 * (k + 3));
+      value0 = value0 / 255.0f;
+      value1 = value1 / 255.0f;
+      value2 = value2 / 255.0f;
+      value3 = value3 / 255.0f;
+      float linear0 = value0 * value0;
+      float linear1 = value1 * value1;
+      float linear2 = value2 * value2;
+      float linear3 = value3 * value3;
+      standard[i + 192 * k] = (linear0 - middle) / width;
+      standard[i + 192 * (k + 1)] = (linear1 - middle) / width;
+      standard[i + 192 * (k + 2)] = (linear2 - middle) / width;
+      standard[i + 192 * (k + 3)] = (linear3 - middle) / width;
+    }
+  } else {
+    for (; i < n; i += 192) {
+      float value = image[i] / 255.0f;
+      float linear = value * value;
+      standard[i] = (linear - middle) / width;
+    }
+  }
+}
+
+__global__ void __launch_bounds__(256) to_planes(const float* __restrict__ standard, float* __restrict__ out, int B, int P) {
+  __shared__ float tile[3 * 512];
+  int t = threadIdx.x;
+  int first = blockIdx.x * 512;
+  int count = min(512, B * P - first);
+  const float* from = standard + 3 * first;
+  if (count == 512) {
+    float values[6];
+#pragma unroll
+    for (int k = 0; k < 6; ++k) {
+      values[k] = from[t + 256 * k];
+    }
+#pragma unroll
+    for (int k = 0; k < 6; ++k) {
+      tile[t + 256 * k] = values[k];
+    }
+  } else {
+    for (int k = t; k < 3 * count; k += 256) {
+      tile[k] = from[k];
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    int local = t + 256 * k;
+    if (local < count) {
+      int image_index = (first + local) / P;
+      int pixel = (first + local) - image_index * P;
+      float* to = out + 3 * image_index * P + pixel;
+      to[0] = tile[3 * local];
+      to[P] = tile[3 * local + 1];
+      to[2 * P] = tile[3 * local + 2];
+    }
+  }
+}
