@@ -235,10 +235,8 @@ TEST_CASE("GPU rules: near the bound, stop") {
 
 TEST_CASE("GPU rules: a single launch that is near its own bound is left, too") {
   auto seen = shared_reads();
-  const auto* launch = seen.structure.find_region("launch:f");
-  const std::vector<LaunchTime> alone{{"f", launch == nullptr ? 1 : launch->first_line, 0.0115, {}, {}}};
   seen.evaluation->seconds = 0.0115; // 10 ms is the bound
-  seen.evaluation->launches = alone;
+  seen.evaluation->launches = {{"f", seen.structure.find_region("launch:f")->first_line, 0.0115, {}, {}}};
   CHECK(favourite(seen) == "stop");
   seen.evaluation->seconds = 0.013;
   seen.evaluation->launches.front().seconds = 0.013;

@@ -45,14 +45,7 @@ MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* regi
 namespace mtmc::inline MTMC_ABI::detail {
 
 MTMC_INLINE bool has_reuse(const RegionFacts& facts) {
-  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
-    bool fixed = false, moving = false;
-    for (const auto& stride : access.strides) {
-      if (!stride) continue;
-      (*stride == 0 ? fixed : moving) = true;
-    }
-    return fixed && moving;
-  });
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), is_used_again);
 }
 
 MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
@@ -317,26 +310,24 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "its launch. Not where an element is needed often and is dear."},
       {"persistence", "keeping alive the blocks of",
        "Start as many blocks as the device holds at once, and let each do the work of many.",
-       "Start as many blocks as the device holds at once, and let each do the work of many.",
-       [](const Region& region, const Structure&, const Device& device) {
-         return grid_persistence_applies(region, device);
-       },
        "Launch a few blocks for each multiprocessor, prepare what all tiles share (tables, descriptors, "
        "weights) "
        "once, and go through the tiles with a stride of the grid; bring the next tile while one is worked "
        "on, and give "
-       "the tail of the tiles out evenly (stream K where each is a long sum)."},
+       "the tail of the tiles out evenly (stream K where each is a long sum).",
+       [](const Region& region, const Structure&, const Device& device) {
+         return grid_persistence_applies(region, device);
+       }},
       {"finishing", "finishing in one launch",
        "Let the last block to be done do what a small launch behind it does.",
-       "Let the last part to be done combine the results of all.",
-       [](const Region& region, const Structure& structure, const Device&) {
-         return grid_finishing_applies(region, structure);
-       },
        "Each block writes its part, fences (`__threadfence`), and counts itself in scratch memory that every "
        "call "
        "finds zeroed (`//@ scratch done: u32[1] zero`); the block that counts last goes through all parts, "
        "in their "
-       "order, and the small launch and its line are gone."},
+       "order, and the small launch and its line are gone.",
+       [](const Region& region, const Structure& structure, const Device&) {
+         return grid_finishing_applies(region, structure);
+       }},
       {"rewriting", "rewriting",
        "Write the whole kernel anew, as an expert would for this task and this device.",
        "Choose the algorithm, the order of the loops, what is kept where and what is computed together by "

@@ -256,8 +256,9 @@ MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& de
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
   constexpr std::int64_t many_waves = 4;
-  if (region.kind != RegionKind::thread_nest || facts.opaque || !on_grid(facts)) return false;
-  if (facts.block_barriers == 0 || facts.shared_bytes == 0) return false;
+  if (region.kind != RegionKind::thread_nest || facts.opaque || facts.block_barriers == 0 ||
+      facts.shared_bytes == 0)
+    return false;
   const std::int64_t at_once = std::max(device.compute_units, 1) *
                                std::max<std::int64_t>(resident_threads / facts.threads_per_block(), 1);
   return facts.blocks() > many_waves * at_once;

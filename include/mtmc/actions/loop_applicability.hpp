@@ -2,6 +2,7 @@
 /// Where loops could be rewritten around what they read, keep and recompute: predicates of the optimisation
 /// types that are the same on every device.
 
+#include <mtmc/actions/grid_applicability.hpp>
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>
@@ -81,10 +82,10 @@ namespace mtmc::inline MTMC_ABI::detail {
     return false;
   const auto& buffer = facts.intermediates.front();
   return std::any_of(structure.regions.begin(), structure.regions.end(), [&](const Region& producer) {
-    constexpr std::size_t cheap = 1; // on a CPU the loop over the elements is the launch's own
-    const bool grid = !producer.facts.threads.empty();
+    // On a CPU the loop over the elements is the launch's own.
+    const std::size_t own_loops = on_grid(producer.facts) ? 0 : 1;
     return producer.kind == RegionKind::launch && producer.first_line == region.first_line &&
-           !producer.facts.opaque && producer.facts.loops.size() <= (grid ? 0 : cheap) &&
+           !producer.facts.opaque && producer.facts.loops.size() <= own_loops &&
            std::find(producer.facts.writes.begin(), producer.facts.writes.end(), buffer) !=
                producer.facts.writes.end();
   });

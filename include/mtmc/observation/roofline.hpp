@@ -5,6 +5,7 @@
 #include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
+#include <string>
 
 namespace mtmc::inline MTMC_ABI {
 
@@ -43,33 +44,33 @@ namespace detail {
   return device.measured.read_bandwidth > 0 ? device.measured.read_bandwidth : device.memory_bandwidth;
 }
 
+/// Operations a second by the data sheet, of "f32", "tf32", ...; 0 = not known.
+[[nodiscard]] inline double peak_rate(const Device& device, const std::string& name) {
+  const auto peak = device.peak_rates.find(name);
+  return peak == device.peak_rates.end() ? 0 : peak->second;
+}
+
 /// Operations a second of the ordinary units, in the precision of the task; 0 = not known.
 [[nodiscard]] inline double compute_ceiling(const Device& device, const Task& task) {
   const bool in_f64 = computes_in_f64(task);
   const double measured = in_f64 ? device.measured.f64_rate : device.measured.f32_rate;
-  if (measured > 0) return measured;
-  const auto peak = device.peak_rates.find(in_f64 ? "f64" : "f32");
-  return peak == device.peak_rates.end() ? 0 : peak->second;
+  return measured > 0 ? measured : peak_rate(device, in_f64 ? "f64" : "f32");
 }
 
 /// Operations a second of the matrix units, as exact as the task asks: of the type itself, and for f32 of the
 /// fastest way to make one product of three (TF32 or f16 in two terms each). 0 = not known, or there are
 /// none.
 [[nodiscard]] inline double matrix_ceiling(const Device& device, const Task& task) {
-  const auto peak = [&device](const char* name) {
-    const auto found = device.peak_rates.find(name);
-    return found == device.peak_rates.end() ? 0.0 : found->second;
-  };
-  if (computes_in_f64(task)) return peak("f64_matrix");
+  if (computes_in_f64(task)) return peak_rate(device, "f64_matrix");
   const auto has = [&task](DataType type) {
     return std::any_of(task.arguments.begin(), task.arguments.end(), [type](const Argument& argument) {
       return argument.role != ArgumentRole::scalar && argument.type == type;
     });
   };
-  if (has(DataType::f16)) return peak("f16");
-  if (has(DataType::bf16)) return peak("bf16");
+  if (has(DataType::f16)) return peak_rate(device, "f16");
+  if (has(DataType::bf16)) return peak_rate(device, "bf16");
   constexpr double products = 3;
-  return std::max(peak("tf32"), peak("f16")) / products;
+  return std::max(peak_rate(device, "tf32"), peak_rate(device, "f16")) / products;
 }
 
 /// `Roofline::compute_seconds` of so many operations that took so many seconds; 0 = not known.
