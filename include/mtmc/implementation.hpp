@@ -64,6 +64,9 @@
 #include <mtmc/evaluator/content/input_generation_inl.hpp>
 #include <mtmc/evaluator/content/wrong_result_inl.hpp>
 #include <mtmc/evaluator/kernel_evaluator_inl.hpp>
+#include <mtmc/evaluator/protocol/audit_inl.hpp>
+#include <mtmc/evaluator/protocol/audit_reference_inl.hpp>
+#include <mtmc/evaluator/protocol/audit_task_inl.hpp>
 #include <mtmc/evaluator/protocol/compile_stages_inl.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage_inl.hpp>
 #include <mtmc/evaluator/protocol/evaluator_state_inl.hpp>

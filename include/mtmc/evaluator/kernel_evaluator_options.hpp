@@ -83,6 +83,10 @@ struct KernelEvaluatorOptions {
   /// calls: inputs, buffers, comparisons. Ends at the look before the one that would take longer, with a
   /// wider interval: matters where buffers are large and kernels fast.
   double explore_overhead_seconds = 0.25;
+  /// Seconds that a promotion may spend on checks beyond those of every evaluation (`audit`): sizes, inputs
+  /// and numbers of calls that no evaluation has time for. Not for kernels that are proven slower. 0 = none,
+  /// which is for candidates that are trusted.
+  double audit_seconds = 1;
   /// Most timed pairs.
   int explore_pairs = 28;
   /// Most timed pairs of a promotion.

@@ -148,13 +148,33 @@ private:
   [[nodiscard]] RunnerReply ask(std::uint64_t command, std::span<const std::uint64_t> payload,
                                 Deadline deadline, int descriptor = -1);
 
+  /// About one buffer, to be mapped (with its descriptor) or unmapped.
+  struct ShortQuestion {
+    std::uint64_t mapping = 0;
+    std::uint64_t bytes = 0;
+    int descriptor = -1;
+  };
+  // The same for many questions, with all processes woken and stopped once for dozens of them. The first
+  // answer that is not as it should be, or the last one.
+  [[nodiscard]] RunnerReply ask_all(std::uint64_t command, std::span<const ShortQuestion> questions,
+                                    Deadline deadline);
+
   // Sends one question, lets the processes run, waits for the answer on `answers` and stops them again.
   // `passed` goes with the question, and is closed here, so that its end is seen.
   [[nodiscard]] RunnerReply converse(const FileDescriptor& questions, const FileDescriptor& answers,
                                      std::uint64_t command, std::span<const std::uint64_t> payload,
                                      Deadline deadline, int descriptor, FileDescriptor passed = {});
 
-  [[nodiscard]] bool send_question(int socket, int descriptor);
+  // Nobody speaks unasked; and an answer given in advance would shorten the time that is measured.
+  [[nodiscard]] static bool spoke_unasked(const FileDescriptor& answers);
+  static constexpr const char* spoken_for = "the kernel wrote to its process's connection with the judge";
+
+  // Lets the processes run, waits for the answers to the last `count` questions and stops them again.
+  [[nodiscard]] RunnerReply hear(const FileDescriptor& questions, const FileDescriptor& answers,
+                                 Deadline deadline, std::size_t count);
+
+  [[nodiscard]] bool send_question(int socket, std::uint64_t command, std::span<const std::uint64_t> payload,
+                                   int descriptor);
   [[nodiscard]] ssize_t receive_answer(int socket,
                                        std::array<std::uint64_t, runner_protocol::largest_reply>& words);
 
@@ -177,8 +197,9 @@ private:
   /// How the process ended, if it does within `patience`.
   [[nodiscard]] std::optional<ProcessExit> wait_for_end(std::chrono::milliseconds patience);
 
-  [[nodiscard]] RunnerReply read_reply(const std::array<std::uint64_t, runner_protocol::largest_reply>& words,
-                                       std::size_t size) const;
+  [[nodiscard]] static RunnerReply
+  read_reply(const std::array<std::uint64_t, runner_protocol::largest_reply>& words, std::size_t size,
+             std::uint64_t sequence);
 
   // Outlives the process, as all that stands before it does.
   std::vector<std::shared_ptr<const void>> shown_;

@@ -100,19 +100,38 @@ MTMC_INLINE Runner::Runner(const RunnerSetup& setup)
 
 MTMC_INLINE RunnerReply
 Runner::map(const std::map<std::uint64_t, std::shared_ptr<const SharedMemory>>& buffers, Deadline deadline) {
-  RunnerReply reply;
+  std::vector<ShortQuestion> gone;
   std::erase_if(mapped_, [&](const auto& entry) {
-    if (!reply.status.finished() || !entry.second.expired()) return false;
-    reply = ask(runner_protocol::command_unmap, {{entry.first}}, deadline);
-    return true;
+    if (entry.second.expired()) gone.push_back({entry.first});
+    return entry.second.expired();
   });
+  auto reply = ask_all(runner_protocol::command_unmap, gone, deadline);
+  std::vector<ShortQuestion> news;
   for (const auto& [handle, memory] : buffers) {
-    if (!reply.status.finished() || !reply.accepted) break;
     if (mapped_.contains(handle)) continue;
     shown_.push_back(memory->showing());
-    const std::array<std::uint64_t, 2> payload{handle, memory->mapped_bytes()};
-    reply = ask(runner_protocol::command_map, payload, deadline, memory->descriptor());
-    if (reply.status.finished() && reply.accepted) mapped_.emplace(handle, memory);
+    news.push_back({handle, memory->mapped_bytes(), memory->descriptor()});
+    mapped_.emplace(handle, memory);
+  }
+  // What is refused ends the runner, so nobody looks up what it has not mapped.
+  if (reply.status.finished() && reply.accepted)
+    reply = ask_all(runner_protocol::command_map, news, deadline);
+  return reply;
+}
+
+MTMC_INLINE RunnerReply Runner::ask_all(std::uint64_t command, std::span<const ShortQuestion> questions,
+                                        Deadline deadline) {
+  // So many fit into the buffer of a socket.
+  constexpr std::size_t at_once = 32;
+  RunnerReply reply;
+  while (!questions.empty() && reply.status.finished() && reply.accepted) {
+    const auto now = questions.first(std::min(at_once, questions.size()));
+    questions = questions.subspan(now.size());
+    if (spoke_unasked(socket_)) return failure(RunOutcome::faulted, spoken_for);
+    for (const auto& question : now)
+      if (!send_question(socket_.get(), command, {{question.mapping, question.bytes}}, question.descriptor))
+        return fault();
+    reply = hear(socket_, socket_, deadline, now.size());
   }
   return reply;
 }
@@ -224,7 +243,7 @@ MTMC_INLINE RunnerReply Runner::greet() {
   std::array<std::uint64_t, runner_protocol::largest_reply> words{};
   ssize_t size = -1;
   if (wait_for_answer(socket_, Clock::now() + patience)) size = receive_answer(socket_.get(), words);
-  auto greeting = size <= 0 ? fault() : read_reply(words, static_cast<std::size_t>(size));
+  auto greeting = size <= 0 ? fault() : read_reply(words, static_cast<std::size_t>(size), sequence_);
   if (!greeting.status.finished()) cannot_start("it ended before it was ready: " + greeting.status.message);
   return greeting;
 }
@@ -255,23 +274,40 @@ MTMC_INLINE RunnerReply Runner::ask(std::uint64_t command, std::span<const std::
 MTMC_INLINE RunnerReply Runner::converse(const FileDescriptor& questions, const FileDescriptor& answers,
                                          std::uint64_t command, std::span<const std::uint64_t> payload,
                                          Deadline deadline, int descriptor, FileDescriptor passed) {
-  question_.assign({runner_protocol::magic, command, ++sequence_});
-  question_.insert(question_.end(), payload.begin(), payload.end());
-  // Nobody speaks unasked; and an answer given in advance would shorten the time that is measured.
-  char unasked = 0;
-  if (::recv(answers.get(), &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
-    return failure(RunOutcome::faulted, "the kernel wrote to its process's connection with the judge");
+  if (spoke_unasked(answers)) return failure(RunOutcome::faulted, spoken_for);
   const bool of_caller = answers.get() == channel_.get();
   asked_ = Clock::now();
-  if (!send_question(questions.get(), descriptor)) return of_caller ? fault_of_caller() : fault();
+  if (!send_question(questions.get(), command, payload, descriptor))
+    return of_caller ? fault_of_caller() : fault();
   passed.reset();
+  return hear(questions, answers, deadline, 1);
+}
+
+MTMC_INLINE bool Runner::spoke_unasked(const FileDescriptor& answers) {
+  char unasked = 0;
+  return ::recv(answers.get(), &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
+}
+
+MTMC_INLINE RunnerReply Runner::hear(const FileDescriptor& questions, const FileDescriptor& answers,
+                                     Deadline deadline, std::size_t count) {
+  const bool of_caller = answers.get() == channel_.get();
   // While a caller is at work, nobody else is woken beside it.
   ::kill(-(answers.get() == questions.get() && of_caller ? caller_ : child_.pid()), SIGCONT);
-  std::array<std::uint64_t, runner_protocol::largest_reply> words{};
-  ssize_t size = -1;
-  const bool in_time = wait_for_answer(answers, deadline);
-  if (in_time) size = receive_answer(answers.get(), words);
-  answered_ = Clock::now();
+  RunnerReply reply;
+  bool in_time = true;
+  bool heard = true;
+  for (std::size_t left = count; left > 0 && in_time && heard; --left) {
+    std::array<std::uint64_t, runner_protocol::largest_reply> words{};
+    ssize_t size = -1;
+    in_time = wait_for_answer(answers, deadline);
+    if (in_time) size = receive_answer(answers.get(), words);
+    answered_ = Clock::now();
+    heard = size > 0;
+    if (!heard) break;
+    auto next = read_reply(words, static_cast<std::size_t>(size), sequence_ - left + 1);
+    // The first that is not as it should be is what counts.
+    if (reply.status.finished() && reply.accepted) reply = std::move(next);
+  }
   if (freeze_) {
     if (caller_ > 0) ::kill(-caller_, SIGSTOP);
     if (questions.get() == socket_.get()) ::kill(-child_.pid(), SIGSTOP);
@@ -280,8 +316,8 @@ MTMC_INLINE RunnerReply Runner::converse(const FileDescriptor& questions, const 
     end();
     return failure(RunOutcome::timed_out, "the kernel did not end before its deadline");
   }
-  if (size <= 0) return of_caller ? fault_of_caller() : fault();
-  return read_reply(words, static_cast<std::size_t>(size));
+  if (!heard) return of_caller ? fault_of_caller() : fault();
+  return reply;
 }
 
 MTMC_INLINE ssize_t Runner::receive_answer(int socket,
@@ -304,7 +340,10 @@ MTMC_INLINE ssize_t Runner::receive_answer(int socket,
   return size;
 }
 
-MTMC_INLINE bool Runner::send_question(int socket, int descriptor) {
+MTMC_INLINE bool Runner::send_question(int socket, std::uint64_t command,
+                                       std::span<const std::uint64_t> payload, int descriptor) {
+  question_.assign({runner_protocol::magic, command, ++sequence_});
+  question_.insert(question_.end(), payload.begin(), payload.end());
   const std::string_view bytes(reinterpret_cast<const char*>(question_.data()),
                                question_.size() * sizeof(std::uint64_t));
   return descriptor >= 0 ? send_packet(socket, bytes, {descriptor}) : send_packet(socket, bytes);
@@ -388,13 +427,14 @@ MTMC_INLINE std::optional<ProcessExit> Runner::wait_for_end(std::chrono::millise
   return child_.wait(handing_on);
 }
 
-MTMC_INLINE RunnerReply Runner::read_reply(
-    const std::array<std::uint64_t, runner_protocol::largest_reply>& words, std::size_t size) const {
+MTMC_INLINE RunnerReply
+Runner::read_reply(const std::array<std::uint64_t, runner_protocol::largest_reply>& words, std::size_t size,
+                   std::uint64_t sequence) {
   namespace protocol = runner_protocol;
   constexpr std::size_t word = sizeof(std::uint64_t);
   if (size < protocol::reply_header * word || size > words.size() * word || size % word != 0 ||
-      words[0] != protocol::magic || words[1] != sequence_ || words[2] > protocol::status_misfit)
-    return failure(RunOutcome::faulted, "the kernel wrote to its process's connection with the judge");
+      words[0] != protocol::magic || words[1] != sequence || words[2] > protocol::status_misfit)
+    return failure(RunOutcome::faulted, spoken_for);
   RunnerReply reply;
   reply.accepted = words[2] == protocol::status_ok;
   reply.first = words[3];

@@ -387,6 +387,7 @@ __device__ __noinline__ wide textured(word texture, wide first, wide in, const J
   if (texture == 7 && in >= job.slice / 2) value = 0.0f;
   if (texture == 8 && value < 0.0f) value = 0.0f;
   if (texture == 9) value = (float)(int)(bits >> 24);
+  if (texture == 10 && bits % 8 == 0) value = __uint_as_float((bits & 0x80000000u) | ((bits >> 12 & 0x7ff) + 1));
   return bits_of(value, job);
 }
 /// Bits of the element at a place of an input of slices.
@@ -416,10 +417,11 @@ __device__ __noinline__ wide value_in_slice(wide element, const Job& job) {
     const float offset = __fmul_rn(share, power_of_two(job.exponent));
     style.offset = kind % 2 == 0 ? offset : -offset;
   }
-  if (!near && (kind == 6 || kind == 7 || kind >= 14)) style.factor = 64.0f;
+  const bool odd = (hash >> 8 & 1) != 0;
+  if (!near && (kind == 6 || kind == 7 || kind >= 14 || (kind == 8 && odd))) style.factor = 64.0f;
   if (near && kind == 13) style.factor = 0x1p-10f;
   const word near_texture = kind >= 1 && kind <= 4 ? kind : kind == 5 ? 8 : kind == 6 ? 7 : kind == 15 ? 4 : 0;
-  const word far_texture = kind == 1 ? 5 : kind == 9 ? 9 : kind == 13 ? 6 : 0;
+  const word far_texture = kind == 1 ? 5 : kind == 9 ? 9 : kind == 13 ? 6 : kind == 15 && odd ? 10 : 0;
   const word texture = near ? near_texture : far_texture;
   if (free && texture != 0) return textured(texture, place - in, in, job);
   if (!free) {

@@ -54,8 +54,8 @@ enum class Distribution {
   /// neighbours are far apart.
   magnitudes,
   /// Slices around an offset of up to 2^exponent, bell * 64 with and without one, steeply ascending, of one
-  /// repeated value, of whole numbers up to 100 and up to 255, and equal to the one before. Shows missing
-  /// safeguards of norms and exponentials.
+  /// repeated value, of whole numbers up to 100 and up to 255, with denormals here and there, and equal to
+  /// the one before. Shows missing safeguards of norms and exponentials.
   far_slices,
   /// Inputs that have a structure as a whole (`detail::InputStructure`): all ones, an identity, a symmetric
   /// or
@@ -215,6 +215,7 @@ struct ElementShape {
 /// `signed_zeros`: one element in four is -0. `pairs`: neighbours are equal. `familiar`: 0, 1, -1, 2, 0.5, 3,
 /// 0.1, -2. `steep_ramp`: ascending by 1. `far_familiar`: 0, 1, -1, 10, -10, 100, -100, 50. `early`: zeros in
 /// the second half. `rectified`: zeros in place of negative numbers. `pixels`: whole numbers up to 255.
+/// `subnormal`: one element in eight is a denormal of f32.
 enum class SliceTexture : std::uint8_t {
   none = 0,
   ramp = 1,
@@ -225,7 +226,8 @@ enum class SliceTexture : std::uint8_t {
   far_familiar = 6,
   early = 7,
   rectified = 8,
-  pixels = 9
+  pixels = 9,
+  subnormal = 10
 };
 
 /// How the elements of one slice are made. The device's kernel has the same rules.

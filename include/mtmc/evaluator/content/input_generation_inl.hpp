@@ -308,11 +308,14 @@ inline void fill_run(std::span<std::byte> content, const ElementShape& shape, st
     if (kind >= 6) style.factor = 64;
   }
   if (kind == 1) style.texture = SliceTexture::steep_ramp;
+  const bool odd = (hash >> 8 & 1u) != 0;
   if (kind == 8) style.repeated = static_cast<std::uint32_t>(hash);
+  if (kind == 8 && odd) style.factor = 64;
   if (kind == 9) style.texture = SliceTexture::pixels;
   if (kind == 13) style.texture = SliceTexture::far_familiar;
   if (kind == 14) style.empty = static_cast<std::uint64_t>(shape.slice) / 2;
   if (kind >= 14) style.factor = 64;
+  if (kind == 15 && odd) style.texture = SliceTexture::subnormal;
   return style;
 }
 
@@ -380,6 +383,8 @@ inline void fill_texture(std::span<std::byte> content, const ElementShape& shape
     if (texture == SliceTexture::early && at >= half) value = 0;
     if (texture == SliceTexture::rectified && value < 0) value = 0;
     if (texture == SliceTexture::pixels) value = static_cast<float>(word >> 24);
+    if (texture == SliceTexture::subnormal && word % 8 == 0)
+      value = std::bit_cast<float>((word & 0x80000000u) | ((word >> 12 & 0x7ffu) + 1u));
     store_free_real(type, value, content.data() + i * width);
   }
 }

@@ -45,7 +45,7 @@ public:
     const auto& buffers = prepared.layouts[id.size].buffers;
     Queued numbers(buffers.size());
     for (std::size_t i = 0; i < buffers.size() && !prepared.task.compare; ++i)
-      if (buffers[i].is_written())
+      if (buffers[i].is_written() && wanted.tells(i))
         numbers[i] = work_.compare(results, i, wanted.wanted_kept(i), wanted.wanted_type(i, buffers[i].type),
                                    prepared.tolerance(id, i, wanted));
     return numbers;
@@ -58,7 +58,7 @@ public:
                                               const Poison& poison, ComparisonTally& tally) const {
     const auto& buffers = prepared.layouts[id.size].buffers;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-      if (!buffers[i].is_written()) continue;
+      if (!buffers[i].is_written() || !wanted.tells(i)) continue;
       if (auto refusal = compare_buffer(prepared, id, i, results, wanted, inputs, queued[i], poison, tally))
         return refusal;
     }

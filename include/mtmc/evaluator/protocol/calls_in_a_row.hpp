@@ -4,6 +4,7 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/content/case_inputs.hpp>
 #include <mtmc/evaluator/protocol/amounts.hpp>
+#include <mtmc/evaluator/protocol/audit_reference.hpp>
 #include <mtmc/evaluator/protocol/check_plan.hpp>
 #include <mtmc/evaluator/protocol/evaluation_context.hpp>
 
@@ -35,6 +36,13 @@ struct CallOfARow {
 [[nodiscard]] inline bool is_for_rows(const PreparedTask& task, std::size_t size, bool on_device) {
   const auto cost = task.cost(size);
   return is_cheap_secret(cost) && cost.bytes <= max_row_bytes(on_device);
+}
+
+/// No more calls than there may be buffers for.
+[[nodiscard]] inline std::size_t max_calls_of_a_row(const EvaluationContext& context) {
+  const auto buffers = context.task.layouts.front().buffers.size() + context.plans.front().scratch.size();
+  return static_cast<std::size_t>(std::max(0, context.shared.options.group_buffers)) /
+         std::max<std::size_t>(1, buffers);
 }
 
 /// Which inputs the calls of a row have: half of them at one size, which takes turns with `serial`, by turns
@@ -69,14 +77,15 @@ struct CallOfARow {
         : call % 16 == 0 ? Distribution::slices
         : call % 16 == 8 ? Distribution::far_slices
                          : all_distributions[(call / 8 + serial) % all_distributions.size()]);
+  // Where there may be fewer buffers, other sizes come up in the next row.
+  if (!others.empty())
+    std::rotate(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(serial % others.size()),
+                others.end());
   for (const auto size : others)
     add(size, (size + serial) % 3 == 0   ? Distribution::normal
               : (size + serial) % 3 == 1 ? Distribution::structured
                                          : Distribution::far_slices);
-  std::size_t buffers = task.layouts.front().buffers.size() + context.candidate->plans.front().scratch.size();
-  const auto allowed = static_cast<std::size_t>(std::max(0, context.shared.options.group_buffers)) /
-                       std::max<std::size_t>(1, buffers);
-  if (cases.size() > allowed) cases.resize(allowed);
+  cases.resize(std::min(cases.size(), max_calls_of_a_row(context)));
   return cases;
 }
 
@@ -84,6 +93,17 @@ struct CallOfARow {
 struct RefusedRow {
   Refusal refusal{};
   std::optional<CaseId> id{};
+};
+
+/// What came of a row.
+struct RowOutcome {
+  /// Nothing if all of its results are right.
+  std::optional<RefusedRow> refused{};
+  /// Calls whose results were compared.
+  std::size_t compared = 0;
+  /// All calls, and how long they took. 0 where no size is cheap enough for a row.
+  std::size_t calls = 0;
+  double seconds = 0;
 };
 
 /// What is wrong with the results of a row; nothing if they are right. One or two elements may be a little
@@ -108,24 +128,35 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
   return std::nullopt;
 }
 
+/// Whether any result of a case is compared with something.
+[[nodiscard]] inline bool tells_anything(const ProblemLayout& layout, const ReferenceResult& wanted) {
+  for (std::size_t i = 0; i < layout.buffers.size(); ++i)
+    if (layout.buffers[i].is_written() && wanted.tells(i)) return true;
+  return false;
+}
+
+/// How many calls go before a row in any evaluation, where programs are given memory uncleared: of one launch
+/// each, fewer of more.
+inline constexpr std::size_t usual_calls_before = 448;
+
 /// Compares the results of many calls in a row, in one process and with nothing between them: what a call
-/// leaves to the next, and what few inputs or sizes bring about, has more chances to show. Where programs are
-/// given memory uncleared, some hundred calls go before. Nothing where no size is cheap enough.
-[[nodiscard]] inline std::optional<RefusedRow> check_calls_in_a_row(EvaluationContext& context,
-                                                                    std::uint64_t serial) {
-  // Of one launch each, fewer of more.
-  constexpr std::size_t calls_before = 448;
+/// leaves to the next, and what few inputs or sizes bring about, has more chances to show. `calls_before`
+/// others go before, whose results nobody looks at. Cases that tell nothing are left out; nothing is done for
+/// fewer than two.
+[[nodiscard]] inline RowOutcome
+check_calls_in_a_row(EvaluationContext& context, std::span<const CaseId> cases, std::size_t calls_before) {
   auto& judge = context.judge;
   auto& task = context.task;
   auto& candidate = *context.candidate;
-  if (!judge.defences().calls_in_a_row) return std::nullopt;
-  const auto cases = cases_of_a_row(context, serial);
-  if (cases.size() < 2) return std::nullopt;
+  if (!judge.defences().calls_in_a_row || cases.size() < 2) return {};
+  std::vector<std::shared_ptr<const CaseInputs>> inputs;
+  for (const auto& id : cases) inputs.push_back(task.shared_inputs(id));
+  const auto references = references_of(judge, task, cases, inputs);
   std::vector<CallOfARow> row;
-  for (const auto& id : cases) {
-    auto inputs = task.shared_inputs(id);
-    row.push_back({id, nullptr, inputs, judge.reference(task, id, *inputs)});
-  }
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (tells_anything(task.layouts[cases[i].size], *references[i]))
+      row.push_back({cases[i], nullptr, inputs[i], references[i]});
+  if (row.size() < 2) return {};
   // Each buffer may cost a descriptor.
   const auto forget = [&](auto& slots, auto&& size_of) {
     std::erase_if(slots, [&](const auto& entry) { return size_of(entry.first) >= task.in_rows; });
@@ -141,7 +172,7 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
     judge.begin_loading(slot, task.layouts[call.id.size], *call.inputs, poison, Refill::all, call.inputs);
     return &slot;
   };
-  if (has_ability(judge.backend(), BackendAbility::overwrite_residue)) {
+  if (calls_before > 0) {
     const auto plan = load(row.front())->plan;
     group.assign(calls_before / std::max<std::size_t>(1, plan.launches.size()), plan);
   }
@@ -154,7 +185,8 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
   const auto& layout = task.layouts[row.front().id.size];
   const double limit = judge.launch_limit(task, row.front().id.size) * static_cast<double>(group.size());
   const auto timed = judge.backend().time(*candidate.program, group, false, deadline_in(limit));
-  std::optional<RefusedRow> refused;
+  RowOutcome outcome{{}, row.size(), group.size(), timed.seconds};
+  auto& refused = outcome.refused;
   if (!timed.status.finished()) refused = RefusedRow{run_refusal(timed.status, layout.size, limit)};
   if (!refused)
     if (auto changed = judge.changed_state(candidate, layout)) refused = RefusedRow{std::move(*changed)};
@@ -162,7 +194,10 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
     refused = look_at_row(context, row, poison);
     if (refused && !isolates_programs(judge.backend())) {
       // Another kernel may have written where results of the reference are kept.
-      for (auto& call : row) call.wanted = judge.certain_reference(task, call.id, *call.inputs);
+      const auto certain = certain_references_of(judge, task, cases, inputs);
+      for (auto& call : row)
+        call.wanted =
+            certain[static_cast<std::size_t>(std::find(cases.begin(), cases.end(), call.id) - cases.begin())];
       refused = look_at_row(context, row, poison);
     }
   }
@@ -170,7 +205,7 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
   if (refused)
     refused->refusal.diagnostics.front().message +=
         " in one of " + std::to_string(group.size()) + " calls in a row";
-  return refused;
+  return outcome;
 }
 
 } // namespace mtmc::detail

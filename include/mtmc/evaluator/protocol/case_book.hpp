@@ -50,6 +50,15 @@ struct ReferenceResult {
   /// case; at least 1. As many as there are truths.
   std::vector<double> widenings{};
 
+  /// By buffer: how much this very case amplifies a rounding error, where that was measured; else empty, and
+  /// what its distribution amplifies counts.
+  std::vector<double> amplification{};
+  /// By buffer: whether the case says nothing about it, because the reference's own results are no numbers or
+  /// all error there. Empty where all say something.
+  std::vector<bool> mute{};
+
+  /// Whether candidates are compared with anything at all.
+  [[nodiscard]] bool tells(std::size_t buffer) const noexcept { return mute.empty() || !mute[buffer]; }
   /// Whether the truth about a buffer is known.
   [[nodiscard]] bool has_truth(std::size_t buffer) const noexcept { return truths.has(buffer); }
   /// How much wider than usual the tolerance of a buffer is in this case.

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,10 +33,8 @@ MTMC_INLINE void add_tally(SizeEvaluation& size, const ComparisonTally& tally) {
   size.largest_error = std::max(size.largest_error, tally.largest_error);
 }
 
-/// What the checks of each size cost, and which sizes are checked at all: of the secret ones a few and one of
-/// the large ones, other ones each `turn`.
-[[nodiscard]] inline std::vector<SizeCost> costs_of(const PreparedTask& task,
-                                                    const EvaluatorDefences& defences, std::uint64_t turn) {
+MTMC_INLINE std::vector<SizeCost> costs_of(const PreparedTask& task, const EvaluatorDefences& defences,
+                                           std::uint64_t turn) {
   constexpr std::size_t secret_at_once = 8;
   std::vector<SizeCost> costs;
   const auto secret = task.large - task.listed;
@@ -162,39 +161,37 @@ inline void explain(EvaluationContext& context, const CaseId& id, Refusal& refus
   return refusal;
 }
 
-[[nodiscard]] inline std::optional<Refusal> check_row_with_room(EvaluationContext& context,
-                                                                std::uint64_t serial) {
-  std::optional<RefusedRow> refused;
-  const auto attempt = [&] { refused = check_calls_in_a_row(context, serial); };
+MTMC_INLINE std::optional<Refusal> check_row(EvaluationContext& context, std::span<const CaseId> cases,
+                                             std::size_t calls_before, RowOutcome& outcome) {
+  const auto attempt = [&] { outcome = check_calls_in_a_row(context, cases, calls_before); };
   if (shortage_in(attempt)) {
     // Memory for so many buffers may be more than there is; much of it is checked without them as well.
     context.judge.make_room(context.task, {context.candidate.get(), context.incumbent.get()});
+    outcome = {};
     return std::nullopt;
   }
-  if (!refused) return std::nullopt;
-  if (refused->id) explain(context, *refused->id, refused->refusal);
-  return std::move(refused->refusal);
+  if (!outcome.refused) return std::nullopt;
+  auto& refused = *outcome.refused;
+  if (refused.id) explain(context, *refused.id, refused.refusal);
+  return std::move(refused.refusal);
 }
 
-MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
-  auto& task = context.task;
-  const auto& defences = context.judge.defences();
-  context.until = deadline_in(context.shared.options.evaluation_seconds);
-  context.seconds.assign(task.layouts.size(), 0);
-  const auto serial = task.book.next_check(context.candidate->id);
-  const auto turn = task.book.turn_of(context.candidate->id);
+MTMC_INLINE std::optional<Refusal> run_checks(EvaluationContext& context,
+                                              std::span<const PlannedCheck> checks, std::uint64_t serial,
+                                              Deadline until) {
   // One or two elements may be a little wrong by chance, so that more have to confirm a lower precision. If
   // all larger results are right, it is something else that is wrong with the small ones.
   constexpr std::int64_t enough_elements = 16;
   std::optional<Refusal> unconfirmed;
   bool confirmed_right = false;
-  for (const auto& check : plan_checks(costs_of(task, defences, turn), defences, turn)) {
+  for (const auto& check : checks) {
     if (std::chrono::steady_clock::now() > context.until)
       return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
                      "the time limit of the evaluation passed before all checks were done",
                      "Make the kernel faster; it is far slower than the kernel it started from");
+    if (std::chrono::steady_clock::now() > until) break;
     auto refusal = check_with_room(context, {check.size, check.distribution, false, serial}, check);
-    const bool confirms = task.layouts[check.size].result_elements() >= enough_elements;
+    const bool confirms = context.task.layouts[check.size].result_elements() >= enough_elements;
     // Far from the usual magnitudes a lower precision does not only round.
     const bool far = check.distribution == Distribution::tiny || check.distribution == Distribution::huge ||
                      check.distribution == Distribution::magnitudes;
@@ -209,7 +206,21 @@ MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
     unconfirmed->diagnostics.front().remedy =
         "Look at what the kernel does at this size; the results of larger ones are right";
   }
-  return unconfirmed ? std::move(unconfirmed) : check_row_with_room(context, serial);
+  return unconfirmed;
+}
+
+MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
+  auto& task = context.task;
+  const auto& defences = context.judge.defences();
+  context.until = deadline_in(context.shared.options.evaluation_seconds);
+  context.seconds.assign(task.layouts.size(), 0);
+  const auto serial = task.book.next_check(context.candidate->id);
+  const auto turn = task.book.turn_of(context.candidate->id);
+  const auto checks = plan_checks(costs_of(task, defences, turn), defences, turn);
+  if (auto refusal = run_checks(context, checks, serial, context.until)) return refusal;
+  const bool uncleared = has_ability(context.judge.backend(), BackendAbility::overwrite_residue);
+  RowOutcome unused;
+  return check_row(context, cases_of_a_row(context, serial), uncleared ? usual_calls_before : 0, unused);
 }
 
 } // namespace mtmc::detail

@@ -98,6 +98,14 @@ struct PreparedTask {
   /// normal numbers and not all error; by distribution. For `structured` a bit for each structure that the
   /// task bears.
   std::array<int, all_distributions.size()> exponents{};
+  /// Whether inputs lie as far out as their formats go, and what they amplify is measured case by case: the
+  /// task of an audit.
+  bool far = false;
+  /// Whether all numbers of a far input may be denormal. Not on GPUs, whose atomic additions take denormals for
+  /// zero (PTX, `atom.add.f32`), as fast intrinsics do: an honest column sum was off by 1e-3 there.
+  bool denormals = true;
+  /// The same task at other sizes, made when the first promotion is audited; else null.
+  std::unique_ptr<PreparedTask> audit;
   /// Inputs and what the reference made of them.
   CaseBook book;
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
@@ -151,18 +159,27 @@ struct PreparedTask {
   [[nodiscard]] Tolerance tolerance(const CaseId& id, std::size_t buffer, const ReferenceResult& known,
                                     bool against_truth) const {
     const auto type = layouts[id.size].buffers[buffer].type;
-    const auto conditioning = conditioning_of(id, buffer, against_truth);
+    auto conditioning = conditioning_of(id, buffer, against_truth);
+    if (!known.amplification.empty()) conditioning.amplification = known.amplification[buffer];
     const bool stated = task.tolerance.has_value() && is_floating(type);
     if (!stated && precise && !exact.empty() && exact[buffer]) return {0, scale(id, buffer, known), 1};
     constexpr double coarse = 1e-2;
     const double relative = stated ? *task.tolerance
                             : precise || !is_floating(type)
-                                ? relative_tolerance(type, conditioning, amplifies(id.distribution))
+                                ? relative_tolerance(type, conditioning, far || amplifies(id.distribution))
                                 : coarse;
     const bool measured_so = against_truth == known.has_truth(buffer);
     double widened = relative * (measured_so ? widening(id, buffer, known) : 1);
+    if (far) widened = std::max(widened, denormal_steps(type, conditioning.terms, scale(id, buffer, known)));
     if (widened >= 1 && widened > relative) widened = tells_nothing;
     return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
+  }
+
+  /// What sums of numbers too small for the format may be off by, relative to a scale: a smallest step for
+  /// each term and some more.
+  [[nodiscard]] static double denormal_steps(DataType type, double terms, double scale) noexcept {
+    constexpr double smallest = 0x1p-149, more = 16;
+    return type == DataType::f32 && scale > 0 ? smallest * (more + terms) / scale : 0;
   }
 
   /// What is known of one buffer's errors in one case.
@@ -261,11 +278,31 @@ struct PreparedTask {
     book.forget_all();
     spare_inputs_.clear();
     spare_bytes_ = 0;
+    if (audit) audit->release_buffers();
   }
 
 private:
   /// A task's inputs at its largest size, usually.
   static constexpr double max_spare_bytes = 0x1p26;
+
+  /// Another one for each case, from what is usual to where f32 ends; all structures.
+  [[nodiscard]] int far_exponent(Distribution distribution, std::uint64_t key) const noexcept {
+    const auto up_to = [&](std::uint64_t bound) { return static_cast<int>((key >> 17) % bound); };
+    switch (distribution) {
+    case Distribution::tiny:
+      return !denormals ? -4 - up_to(86) : (key >> 16 & 1) != 0 ? -4 - up_to(120) : -127 - up_to(8);
+    case Distribution::huge:
+      return 2 + up_to(110);
+    case Distribution::magnitudes:
+      return 4 + up_to(60);
+    case Distribution::far_slices:
+      return 2 + up_to(9);
+    case Distribution::structured:
+      return static_cast<int>(detail::all_structures);
+    default:
+      return usual_exponent(distribution);
+    }
+  }
 
   void make_inputs(const CaseId& id, CaseInputs& contents) const {
     const auto& layout = layouts[id.size];
@@ -290,7 +327,8 @@ private:
       } else {
         const auto key = book.key_of(id);
         auto distribution = distribution_of(id, which, inputs);
-        auto exponent = exponents[static_cast<std::size_t>(distribution)];
+        auto exponent =
+            far ? far_exponent(distribution, key) : exponents[static_cast<std::size_t>(distribution)];
         if (distribution == Distribution::structured) {
           const auto structure = detail::draw_structure(static_cast<std::uint32_t>(exponent), turn_of(id),
                                                         detail::slice_hash(0, key, detail::shared_stream),

@@ -34,6 +34,12 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
 draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
                    std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
 
+/// The same for sizes with round numbers: values of one symbol, or of all, rounded down or up to a multiple
+/// of 8, 16, 32, 64 or 128.
+[[nodiscard]] std::vector<ProblemSize>
+draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
+                 std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
+
 } // namespace mtmc
 
 #ifndef MTMC_SEPARATE_COMPILATION

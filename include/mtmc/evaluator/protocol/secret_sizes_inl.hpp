@@ -207,21 +207,26 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
   return drawn;
 }
 
-MTMC_INLINE std::vector<ProblemSize>
-draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
-                   std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted) {
+namespace detail {
+
+/// All sizes that a change makes of the listed ones, of one symbol or of all, in an order by chance; those
+/// that are wanted, at most `count`. `change`: another value, from a symbol's value and step.
+template <class Change>
+[[nodiscard]] std::vector<ProblemSize>
+changed_sizes(const Task& task, const std::vector<ProblemSize>& known, PhiloxEngine random, std::size_t count,
+              const std::function<bool(const ProblemSize&)>& is_wanted, std::span<const Change> changes) {
   std::vector<ProblemSize> all;
-  if (task.sizes.size() < detail::fewest_sizes) return all;
-  const auto symbols = detail::free_symbols(task);
+  if (task.sizes.size() < fewest_sizes) return all;
+  const auto symbols = free_symbols(task);
   std::set<Symbols> seen;
   for (const auto& size : known) seen.insert(size.symbols);
-  const auto add = [&](ProblemSize size, std::span<const detail::FreeSymbols> changed, std::int64_t more,
-                       std::int64_t factor) {
+  const auto add = [&](ProblemSize size, std::span<const FreeSymbols> changed, const Change& change) {
     size.weight = 0;
     for (const auto& symbol : changed)
       for (const auto& name : symbol.names) {
         auto& value = size.symbols[name];
-        value = std::max(factor * value + more * symbol.step, symbol.step);
+        const auto other = change(value, symbol.step);
+        value = std::max(other - other % symbol.step, symbol.step);
       }
     if (seen.insert(size.symbols).second && is_wanted(size)) all.push_back(std::move(size));
   };
@@ -229,13 +234,37 @@ draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std:
     for (std::size_t first = 0; first <= symbols.size(); ++first) {
       // One alone; behind the last one, all at once.
       const auto changed = first < symbols.size() ? std::span(symbols).subspan(first, 1) : std::span(symbols);
-      for (const int more : {-2, -1, 1, 2}) add(size, changed, more, 1);
-      add(size, changed, 0, 2);
+      for (const auto& change : changes) add(size, changed, change);
     }
-  PhiloxEngine random(key, 0x5ee9);
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
   all.resize(std::min(all.size(), count));
   return all;
+}
+
+using SizeChange = std::function<std::int64_t(std::int64_t value, std::int64_t step)>;
+
+} // namespace detail
+
+MTMC_INLINE std::vector<ProblemSize>
+draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
+                   std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<detail::SizeChange> changes;
+  for (const int more : {-2, -1, 1, 2})
+    changes.push_back([more](std::int64_t value, std::int64_t step) { return value + more * step; });
+  changes.push_back([](std::int64_t value, std::int64_t) { return 2 * value; });
+  return detail::changed_sizes<detail::SizeChange>(task, known, PhiloxEngine(key, 0x5ee9), count, is_wanted,
+                                                   changes);
+}
+
+MTMC_INLINE std::vector<ProblemSize>
+draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
+                 std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<detail::SizeChange> changes;
+  for (const std::int64_t of : {8, 16, 32, 64, 128})
+    for (const std::int64_t beyond : {0, 1})
+      changes.push_back([=](std::int64_t value, std::int64_t) { return (value / of + beyond) * of; });
+  return detail::changed_sizes<detail::SizeChange>(task, known, PhiloxEngine(key, 0x20d5), count, is_wanted,
+                                                   changes);
 }
 
 } // namespace mtmc

@@ -2,6 +2,7 @@
 /// The trust protocol from top to bottom: what a candidate goes through, in this order.
 
 #include <mtmc/core/evaluation.hpp>
+#include <mtmc/evaluator/protocol/audit.hpp>
 #include <mtmc/evaluator/protocol/compile_stages.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage.hpp>
 #include <mtmc/evaluator/protocol/evaluation_context.hpp>
@@ -61,6 +62,12 @@ inline constexpr ProtocolStage protocol_stages[] = {
      true, &EvaluationCost::time, time_candidate},
     {"plausibility", "no size beats what the device can do", defences_of::plausibility, true,
      &EvaluationCost::time, check_times},
+    {"audit",
+     "what a promotion brings into use is right on far more inputs, sizes and calls than one evaluation sees",
+     {},
+     true,
+     &EvaluationCost::check,
+     audit_promotion},
     {"launches",
      "which launch takes how much of a call's time",
      {},

@@ -5,10 +5,10 @@
 #include <mtmc/core/any_backend.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/evaluator/content/input_structure.hpp>
-#include <mtmc/evaluator/protocol/influence.hpp>
 #include <mtmc/evaluator/protocol/judge.hpp>
 #include <mtmc/evaluator/protocol/outside_reads.hpp>
 #include <mtmc/evaluator/protocol/secret_sizes.hpp>
+#include <mtmc/evaluator/protocol/size_trial.hpp>
 #include <mtmc/evaluator/protocol/task_check.hpp>
 #include <mtmc/evaluator/protocol/told_precision.hpp>
 #include <mtmc/task/launch_lines.hpp>
@@ -32,7 +32,8 @@ namespace mtmc::inline MTMC_ABI {
 class TaskPreparation {
 public:
   /// Both must outlive the preparation.
-  TaskPreparation(Judge& judge, PreparedTask& prepared) : judge_(judge), prepared_(prepared) {}
+  TaskPreparation(Judge& judge, PreparedTask& prepared)
+      : judge_(judge), prepared_(prepared), sizes_(judge, prepared) {}
 
   /// All steps, in their order. Leaves the task ready for candidates.
   void run() {
@@ -91,49 +92,22 @@ private:
         given.generate || given.compare || !prepared_.captured.empty())
       return;
     const auto key = prepared_.book.key_of({0, Distribution::normal, false, 0});
-    for (const auto& size : draw_secret_sizes(given, key, wanted)) add_size(size, is_cheap_secret);
+    for (const auto& size : draw_secret_sizes(given, key, wanted)) sizes_.add(size, is_cheap_secret);
     prepared_.large = prepared_.layouts.size();
-    const double timed_bytes = bytes_at(*given.main_size());
+    const double timed_bytes = sizes_.bytes_at(*given.main_size());
     const auto as_large = [&](const ProblemSize& size) {
-      const double bytes = bytes_at(size);
+      const double bytes = sizes_.bytes_at(size);
       return bytes <= 1.25 * timed_bytes && bytes >= timed_bytes / 16;
     };
     for (const auto& size : draw_large_sizes(given, task().sizes, key, wanted_large, as_large))
-      add_size(size, is_large_secret);
+      sizes_.add(size, is_large_secret);
     prepared_.in_rows = prepared_.layouts.size();
     const auto known = task().sizes;
     const double max_bytes = max_row_bytes(runs_judge_kernels(judge_.backend()));
     for (const auto& size :
          draw_nearest_sizes(given, known, key, wanted_in_rows,
-                            [&](const ProblemSize& near) { return bytes_at(near) <= max_bytes; }))
-      add_size(size, is_cheap_secret);
-  }
-
-  /// Bytes of all buffers at a size; infinite where it makes no sense.
-  [[nodiscard]] double bytes_at(const ProblemSize& size) const {
-    try {
-      return layout_of(prepared_.given, size).bytes();
-    } catch (const Error&) {
-      return std::numeric_limits<double>::infinity();
-    }
-  }
-
-  void add_size(const ProblemSize& size, bool (*is_affordable)(const SizeCost&) noexcept) {
-    const auto& given = prepared_.given;
-    try {
-      auto layout = layout_of(given, size);
-      SizeCost cost;
-      cost.bytes = layout.bytes();
-      if (!is_affordable(cost)) return;
-      for (const auto* const kernel : {&given.kernel, given.reference ? &*given.reference : nullptr})
-        if (kernel != nullptr)
-          (void)plan_launches(parse_launch_lines(*kernel), given, size,
-                              judge_.backend().device().compute_units);
-      prepared_.layouts.push_back(std::move(layout));
-      prepared_.task.sizes.push_back(size);
-    } catch (const Error&) {
-      // A shape, a domain or a grid that has no value there.
-    }
+                            [&](const ProblemSize& near) { return sizes_.bytes_at(near) <= max_bytes; }))
+      sizes_.add(size, is_cheap_secret);
   }
 
   /// Secret sizes at which the task's own kernels fail, reach beside their buffers, give no reproducible
@@ -145,8 +119,8 @@ private:
     for (std::size_t size = prepared_.layouts.size(); size-- > prepared_.listed;) {
       if (task().reference && start == nullptr) start = compile_own(task().kernel);
       const bool is_large = size >= prepared_.large && size < prepared_.in_rows;
-      if (!(is_large && large == enough_large) && is_fit(*prepared_.reference, size) &&
-          (start == nullptr || is_fit(*start, size))) {
+      if (!(is_large && large == enough_large) && sizes_.is_fit(*prepared_.reference, size) &&
+          (start == nullptr || sizes_.is_fit(*start, size))) {
         large += is_large ? 1 : 0;
         continue;
       }
@@ -165,28 +139,6 @@ private:
     prepared_.seconds.resize(sizes);
     prepared_.terms.resize(sizes);
     prepared_.book.forget_all();
-  }
-
-  [[nodiscard]] bool is_fit(Contestant& kernel, std::size_t size) {
-    const bool large = size >= prepared_.large && size < prepared_.in_rows;
-    const double patience = large ? 0.1 : 1;
-    const auto inputs = prepared_.inputs({size, Distribution::normal, false, 0});
-    auto once = judge_.call(prepared_, kernel, size, inputs, Poison{}, patience);
-    if (once.refusal) return false;
-    prepared_.seconds[size] = once.seconds;
-    if (large && !is_large_secret(prepared_.cost(size))) return false;
-    judge_.keep(once.results);
-    const auto kept = once.results.kept();
-    for (const auto guard : {BufferGuard::red_zones, BufferGuard::page_behind, BufferGuard::page_before}) {
-      const auto twice = judge_.call(prepared_, kernel, size, inputs, judge_.noise(), patience, Refill::all,
-                                     judge_.possible(guard));
-      if (twice.refusal) return false;
-      prepared_.seconds[size] = std::min(prepared_.seconds[size], twice.seconds);
-      for (std::size_t i = 0; i < prepared_.layouts[size].buffers.size() && !task().atomics; ++i)
-        if (judge_.difference(twice.results, kept, i).count > 0) return false;
-    }
-    const auto cost = prepared_.cost(size);
-    return large ? is_large_secret(cost) : is_cheap_secret(cost);
   }
 
   [[nodiscard]] std::shared_ptr<Contestant> compile_own(const Kernel& kernel) {
@@ -242,11 +194,11 @@ private:
     for (const auto size : ascending()) {
       const CaseId id{size, Distribution::normal, false, 0};
       const auto inputs = prepared_.inputs(id);
-      auto once = own_call(size, inputs, Poison{});
+      auto once = sizes_.own_call(size, inputs, Poison{});
       prepared_.seconds[size] = once.seconds;
       const auto known = judge_.keep_reference(prepared_, id, once.results);
       if (first || once.seconds < 5 * cheap_seconds) {
-        const auto twice = own_call(size, inputs, judge_.noise());
+        const auto twice = sizes_.own_call(size, inputs, judge_.noise());
         prepared_.seconds[size] = std::min(once.seconds, twice.seconds);
         if (!task().atomics) require_same_bits(size, inputs, known->contents, twice.results);
         look_again(size, inputs);
@@ -264,15 +216,8 @@ private:
       auto cheap = prepared_.cost(size);
       cheap.seconds = 0;
       if (!is_cheap(cheap)) return;
-      seconds = std::min(seconds, own_call(size, inputs, Poison{}).seconds);
+      seconds = std::min(seconds, sizes_.own_call(size, inputs, Poison{}).seconds);
     }
-  }
-
-  [[nodiscard]] Judge::Call own_call(std::size_t size, const CaseInputs& inputs, const Poison& poison) {
-    auto outcome =
-        judge_.call(prepared_, *prepared_.reference, size, inputs, poison, judge_.options().start_seconds);
-    if (outcome.refusal) Judge::throw_reference_error(task(), *outcome.refusal);
-    return outcome;
   }
 
   void require_same_bits(std::size_t size, const CaseInputs& inputs, const KeptContents& once,
@@ -354,7 +299,7 @@ private:
       for (std::size_t i = 0; i < inputs.size(); ++i)
         if (layout.buffers[i].is_read())
           perturb_last_place(inputs.change(i), layout.buffers[i].type, prepared_.book.key_of(id) + i);
-      const auto moved = own_call(size, inputs, Poison{});
+      const auto moved = sizes_.own_call(size, inputs, Poison{});
       for (std::size_t i = 0; i < layout.buffers.size(); ++i)
         if (layout.buffers[i].is_written())
           prepared_.amplification[i][d] = std::max(
@@ -498,12 +443,12 @@ private:
   /// others is taken over from the measuring size.
   void measure_terms() {
     const auto typical = measuring_size();
-    const auto whole = influence_of_inputs(typical, false);
-    const auto part = influence_of_inputs(typical, true);
+    const auto whole = sizes_.influence_of_inputs(typical, false);
+    const auto part = sizes_.influence_of_inputs(typical, true);
     for (std::size_t size = 0; size < task().sizes.size(); ++size) {
       const auto& layout = prepared_.layouts[size];
       const bool cheap = is_medium(prepared_.cost(size));
-      auto terms = size == typical ? whole : influence_of_inputs(size, !cheap);
+      auto terms = size == typical ? whole : sizes_.influence_of_inputs(size, !cheap);
       for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
         const auto& buffer = layout.buffers[i];
         if (!buffer.is_written()) continue;
@@ -515,59 +460,6 @@ private:
         prepared_.terms[size][i] = std::max({1.0, terms[i], stated});
       }
     }
-  }
-
-  [[nodiscard]] std::vector<double> influence_of_inputs(std::size_t size, bool largest_only) {
-    const auto& layout = prepared_.layouts[size];
-    const CaseId id{size, Distribution::normal, false, 0};
-    auto inputs = prepared_.inputs(id);
-    const auto plain = judge_.reference(prepared_, id, inputs);
-    const auto largest = largest_input(layout);
-    std::vector<double> terms(layout.buffers.size(), 0);
-    PhiloxEngine random(prepared_.book.key_of(id), 0x1f);
-    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
-      const auto& buffer = layout.buffers[i];
-      if (!buffer.is_read() || (largest_only && i != largest)) continue;
-      if (!may_replace_elements(task(), prepared_.captured, buffer)) continue;
-      const auto range = value_range(task().arguments[buffer.argument], layout.size);
-      constexpr int attempts = 3;
-      for (int attempt = 0; attempt < attempts; ++attempt) {
-        const auto place = random.below(static_cast<std::uint64_t>(buffer.elements));
-        auto& content = inputs.change(i);
-        const auto before = content;
-        replace_element(content, buffer.type, static_cast<std::size_t>(place), range, attempt % 2 == 0);
-        const auto moved = own_call(size, inputs, Poison{});
-        content = before;
-        const bool any = add_influence(layout, buffer, *plain, moved.results, terms);
-        if (any) break;
-      }
-    }
-    return terms;
-  }
-
-  bool add_influence(const ProblemLayout& layout, const BufferLayout& input, const ReferenceResult& plain,
-                     const CallResults& moved, std::vector<double>& terms) {
-    bool any = false;
-    for (std::size_t o = 0; o < layout.buffers.size(); ++o) {
-      const auto& output = layout.buffers[o];
-      if (!output.is_written()) continue;
-      const auto changed = judge_.difference(moved, plain.contents, o).count;
-      any = any || changed > 0;
-      terms[o] += static_cast<double>(changed) * static_cast<double>(input.elements) /
-                  static_cast<double>(output.elements);
-    }
-    return any;
-  }
-
-  [[nodiscard]] static std::size_t largest_input(const ProblemLayout& layout) {
-    std::size_t best = 0;
-    std::int64_t most = -1;
-    for (std::size_t i = 0; i < layout.buffers.size(); ++i)
-      if (layout.buffers[i].is_read() && layout.buffers[i].elements > most) {
-        most = layout.buffers[i].elements;
-        best = i;
-      }
-    return best;
   }
 
   /// The start kernel has to agree with a separate reference at every size.
@@ -776,6 +668,7 @@ private:
 
   Judge& judge_;
   PreparedTask& prepared_;
+  SizeTrial sizes_;
 };
 
 } // namespace mtmc

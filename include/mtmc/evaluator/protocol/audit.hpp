@@ -1,0 +1,23 @@
+#pragma once
+/// The stage that looks at a promotion once more, for longer: what comes into use is a kernel or two of a
+/// search, so that each of them can be asked a thousand questions that there is no time to ask of every
+/// candidate.
+
+#include <mtmc/evaluator/protocol/evaluation_context.hpp>
+#include <mtmc/evaluator/protocol/refusal.hpp>
+
+#include <optional>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// For `KernelEvaluatorOptions::audit_seconds`, round by round and on new inputs each time: calls in a row,
+/// before which four times as many calls go in each round; and sizes that are not listed, by turns, one of
+/// them on all distributions. Only for promotions that are not proven slower.
+/// The environment record says under "audit" how much was done.
+[[nodiscard]] std::optional<Refusal> audit_promotion(EvaluationContext& context);
+
+} // namespace mtmc::detail
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/evaluator/protocol/audit_inl.hpp>
+#endif

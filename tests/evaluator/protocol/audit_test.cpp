@@ -1,0 +1,113 @@
+// Promotions are looked at for longer: what one evaluation has no time for is found before it comes into use.
+#include <mtmc/core/any.hpp>
+#include <mtmc/evaluator/kernel_evaluator.hpp>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "../fake_backend.hpp"
+
+using namespace mtmc;
+using fake::Call;
+
+namespace {
+
+void twice(const Call& call) {
+  const auto x = call.buffer<const float>("x");
+  const auto y = call.buffer<float>("y");
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = 2 * x[i];
+}
+
+struct Bench {
+  std::shared_ptr<fake::World> world = std::make_shared<fake::World>();
+  Task task{.name = "twice", .kernel = {languages::cpp, "//@ launch start(x, y)\n", {}}};
+  KernelEvaluatorOptions options{.seed = 7};
+
+  Bench() {
+    task.arguments = {{.name = "x", .role = ArgumentRole::input, .shape = {"N"}},
+                      {.name = "y", .role = ArgumentRole::output, .shape = {"N"}}};
+    task.sizes = {{.symbols = {{"N", 700}}},
+                  {.symbols = {{"N", 19}}, .weight = 0},
+                  {.symbols = {{"N", 133}}, .weight = 0}};
+    world->kernels["start"] = {twice};
+  }
+  [[nodiscard]] Evaluation judge(std::function<void(const Call&)> candidate, Purpose purpose) {
+    world->kernels["candidate"] = {std::move(candidate)};
+    KernelEvaluator<fake::Backend> evaluator(fake::Backend(world), options);
+    return evaluator.evaluate(
+        {task, {languages::cpp, "//@ launch candidate(x, y)\n", {}}, std::nullopt, purpose, {}}, {});
+  }
+};
+
+} // namespace
+
+TEST_CASE("a right kernel is audited when it is promoted, and the record says how much was done") {
+  Bench bench;
+  const auto explored = bench.judge(twice, Purpose::explore);
+  CHECK(explored.verdict == Verdict::correct);
+  CHECK_FALSE(explored.environment.contains("audit"));
+  const auto promoted = bench.judge(twice, Purpose::promote);
+  CHECK(promoted.verdict == Verdict::correct);
+  REQUIRE(promoted.environment.contains("audit"));
+  CHECK(promoted.environment.at("audit").find("calls at") != std::string::npos);
+}
+
+TEST_CASE("a kernel that goes wrong after thousands of calls does not come into use") {
+  Bench bench;
+  int calls = 0;
+  const auto late = [&](const Call& call) {
+    twice(call);
+    if (++calls > 4000) call.buffer<float>("y")[0] += 1;
+  };
+  CHECK(bench.judge(late, Purpose::explore).verdict == Verdict::correct);
+  calls = 0;
+  const auto promoted = bench.judge(late, Purpose::promote);
+  CHECK(promoted.verdict == Verdict::wrong_result);
+  REQUIRE_FALSE(promoted.diagnostics.empty());
+  CHECK(promoted.diagnostics.front().message.find("calls in a row") != std::string::npos);
+
+  calls = 0;
+  bench.options.audit_seconds = 0;
+  CHECK(bench.judge(late, Purpose::promote).verdict == Verdict::correct);
+}
+
+TEST_CASE("a kernel that is wrong about one input in two thousand does not come into use") {
+  Bench bench;
+  bench.options.explore_pairs = bench.options.promote_pairs = 1;
+  bench.options.max_group_size = 1;
+  const auto rare = [](const Call& call) {
+    twice(call);
+    const auto x = call.buffer<const float>("x");
+    std::uint32_t sum = 0;
+    for (const float value : x) sum = sum * 31 + std::bit_cast<std::uint32_t>(value);
+    if ((sum * 0x9E3779B1u) >> 21 == 7) call.buffer<float>("y")[3 % x.size()] += 1;
+  };
+  int explored = 0;
+  int promoted = 0;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    bench.options.seed = seed;
+    bench.options.audit_seconds = 20; // it ends with the first wrong call
+    explored += bench.judge(rare, Purpose::explore).correct() ? 1 : 0;
+    promoted += bench.judge(rare, Purpose::promote).correct() ? 1 : 0;
+  }
+  CHECK(explored > 0);
+  CHECK(promoted == 0);
+}
+
+TEST_CASE("a kernel that is wrong at sizes with round numbers alone does not come into use") {
+  Bench bench;
+  const auto round = [](const Call& call) {
+    twice(call);
+    const auto y = call.buffer<float>("y");
+    if (y.size() % 64 == 0) y[0] += 1;
+  };
+  CHECK(bench.judge(round, Purpose::promote).verdict == Verdict::wrong_result);
+}
