@@ -421,7 +421,7 @@ __device__ __noinline__ wide value_in_slice(wide element, const Job& job) {
   if (!near && (kind == 6 || kind == 7 || kind >= 14 || (kind == 8 && odd))) style.factor = 64.0f;
   if (near && kind == 13) style.factor = 0x1p-10f;
   const word near_texture = kind >= 1 && kind <= 4 ? kind : kind == 5 ? 8 : kind == 6 ? 7 : kind == 15 ? 4 : 0;
-  const word far_texture = kind == 1 ? 5 : kind == 9 ? 9 : kind == 13 ? 6 : kind == 15 && odd ? 10 : 0;
+  const word far_texture = kind == 1 ? 5 : kind == 9 ? 9 : kind == 13 ? 6 : kind == 15 && odd && job.exponent != 0 ? 10 : 0;
   const word texture = near ? near_texture : far_texture;
   if (free && texture != 0) return textured(texture, place - in, in, job);
   if (!free) {

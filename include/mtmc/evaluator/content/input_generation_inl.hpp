@@ -315,7 +315,7 @@ inline void fill_run(std::span<std::byte> content, const ElementShape& shape, st
   if (kind == 13) style.texture = SliceTexture::far_familiar;
   if (kind == 14) style.empty = static_cast<std::uint64_t>(shape.slice) / 2;
   if (kind >= 14) style.factor = 64;
-  if (kind == 15 && odd) style.texture = SliceTexture::subnormal;
+  if (kind == 15 && odd && shape.exponent != 0) style.texture = SliceTexture::subnormal;
   return style;
 }
 

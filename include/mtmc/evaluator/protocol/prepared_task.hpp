@@ -101,8 +101,8 @@ struct PreparedTask {
   /// Whether inputs lie as far out as their formats go, and what they amplify is measured case by case: the
   /// task of an audit.
   bool far = false;
-  /// Whether all numbers of a far input may be denormal. Not on GPUs, whose atomic additions take denormals for
-  /// zero (PTX, `atom.add.f32`), as fast intrinsics do: an honest column sum was off by 1e-3 there.
+  /// Whether all numbers of a far input may be denormal. Not on GPUs, whose atomic additions take denormals
+  /// for zero (PTX, `atom.add.f32`), as fast intrinsics do: an honest column sum was off by 1e-3 there.
   bool denormals = true;
   /// The same task at other sizes, made when the first promotion is audited; else null.
   std::unique_ptr<PreparedTask> audit;
@@ -162,7 +162,11 @@ struct PreparedTask {
     auto conditioning = conditioning_of(id, buffer, against_truth);
     if (!known.amplification.empty()) conditioning.amplification = known.amplification[buffer];
     const bool stated = task.tolerance.has_value() && is_floating(type);
-    if (!stated && precise && !exact.empty() && exact[buffer]) return {0, scale(id, buffer, known), 1};
+    if (!stated && precise && !exact.empty() && exact[buffer]) {
+      // Half of a denormal is rounded, where half of any other number is exact.
+      const double size = scale(id, buffer, known);
+      return {denormal_steps(type, 1, size), size, 1};
+    }
     constexpr double coarse = 1e-2;
     const double relative = stated ? *task.tolerance
                             : precise || !is_floating(type)
@@ -170,16 +174,19 @@ struct PreparedTask {
                                 : coarse;
     const bool measured_so = against_truth == known.has_truth(buffer);
     double widened = relative * (measured_so ? widening(id, buffer, known) : 1);
-    if (far) widened = std::max(widened, denormal_steps(type, conditioning.terms, scale(id, buffer, known)));
+    constexpr double more_steps = 16;
+    if (far)
+      widened =
+          std::max(widened, denormal_steps(type, more_steps + conditioning.terms, scale(id, buffer, known)));
     if (widened >= 1 && widened > relative) widened = tells_nothing;
     return {widened, scale(id, buffer, known), lower_precision_factor(type, widened, conditioning)};
   }
 
-  /// What sums of numbers too small for the format may be off by, relative to a scale: a smallest step for
-  /// each term and some more.
-  [[nodiscard]] static double denormal_steps(DataType type, double terms, double scale) noexcept {
-    constexpr double smallest = 0x1p-149, more = 16;
-    return type == DataType::f32 && scale > 0 ? smallest * (more + terms) / scale : 0;
+  /// So many of the smallest steps of f32, which rounding errors of numbers too small for it are, relative to
+  /// a scale; 0 for other types.
+  [[nodiscard]] static double denormal_steps(DataType type, double steps, double scale) noexcept {
+    constexpr double smallest = 0x1p-149;
+    return type == DataType::f32 && scale > 0 ? steps * smallest / scale : 0;
   }
 
   /// What is known of one buffer's errors in one case.
