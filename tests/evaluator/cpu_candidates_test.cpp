@@ -309,8 +309,9 @@ TEST_CASE("what is lost of infinities and NaN counts where a task means somethin
     CHECK(judge(task, Kernel{languages::cpp, head + drops, {}}).verdict == Verdict::wrong_result);
     CHECK(judge(task, task.kernel).correct());
   }
-  // Denormals are numbers like others.
+  // Denormals are numbers like others, which one look need not meet.
   const Kernel flushes{languages::cpp, head + "y[i] = std::fabs(x[i]) < 1e-38f ? 0 : x[i];\n}\n", {}};
+  CHECK(judge(task, flushes).verdict == Verdict::wrong_result);
   task.special_values = false;
   CHECK(judge(task, flushes, Purpose::promote).verdict == Verdict::wrong_result);
 }
