@@ -84,6 +84,10 @@ inline constexpr double walk_on_even_inputs = 2.25;
 /// quarter of the next lower precision's spacing.
 [[nodiscard]] constexpr double largest_tolerance(DataType type) noexcept { return lower_epsilon(type) / 4; }
 
+/// The same on inputs that are there to show something else and amplify errors on purpose, where that is
+/// more.
+inline constexpr double largest_deliberate_tolerance = 0.05;
+
 /// The relative error allowed for results of a type; 0 for integers, which must be exact.
 ///
 /// Rounding errors of an honest kernel that adds `terms` numbers in whatever order walk at random: measured
@@ -94,16 +98,16 @@ inline constexpr double walk_on_even_inputs = 2.25;
 /// (`Conditioning::walk`, `Conditioning::base`). 16-bit results are taken
 /// to be computed in f32 and rounded: 4 of their own epsilons. Never more than `largest_tolerance`, so that
 /// arithmetic in the next lower precision fails; on inputs that are there to show something else and amplify
-/// errors on purpose (`deliberate`), never more than 5 %.
+/// errors on purpose (`deliberate`), never more than `largest_deliberate_tolerance`.
 [[nodiscard]] inline double relative_tolerance(DataType type, const Conditioning& conditioning,
                                                bool deliberate = false) noexcept {
   if (!is_floating(type)) return 0;
-  constexpr double coarse = 0.05;
   const bool half = size_of(type) == 2;
   const double accumulated = half ? epsilon_of(DataType::f32) : epsilon_of(type);
   const double base = half ? 4 * epsilon_of(type) : conditioning.base * epsilon_of(type);
   const double walk = conditioning.walk * accumulated * std::sqrt(std::max(1.0, conditioning.terms));
-  const double largest = deliberate ? std::max(coarse, largest_tolerance(type)) : largest_tolerance(type);
+  const double largest =
+      deliberate ? std::max(largest_deliberate_tolerance, largest_tolerance(type)) : largest_tolerance(type);
   return std::min((base + walk) * std::max(1.0, conditioning.amplification), largest);
 }
 
@@ -141,6 +145,13 @@ template <class Use> void for_each_real(std::span<const std::byte> content, Data
     }
     use(i, value);
   }
+}
+
+/// Whether all elements of a floating-point buffer are finite numbers.
+[[nodiscard]] inline bool all_finite(std::span<const std::byte> content, DataType type) {
+  bool finite = true;
+  for_each_real(content, type, [&](std::size_t, double value) { finite = finite && std::isfinite(value); });
+  return finite;
 }
 
 template <class Real> [[nodiscard]] double mean_magnitude(std::span<const std::byte> content) noexcept {

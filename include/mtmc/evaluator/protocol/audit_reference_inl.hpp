@@ -9,7 +9,6 @@
 #include <mtmc/evaluator/protocol/joint_runs.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -18,13 +17,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// Whether all elements are finite numbers.
-[[nodiscard]] inline bool all_finite(std::span<const std::byte> content, DataType type) {
-  bool finite = true;
-  for_each_real(content, type, [&](std::size_t, double value) { finite = finite && std::isfinite(value); });
-  return finite;
-}
 
 /// What the reference and its twin made of one case.
 struct RunsOfCase {
@@ -38,8 +30,6 @@ struct RunsOfCase {
 /// Adds what is known of one f32 result. Whether that is enough to judge others by.
 [[nodiscard]] inline bool add_truth_about(const PreparedTask& prepared, const RunsOfCase& runs,
                                           std::size_t buffer, ReferenceResult& known) {
-  // The bound that `relative_tolerance` has, too.
-  constexpr double largest = 0.05;
   const auto type = DataType::f32;
   for (const auto* content : {&runs.truth[buffer], &runs.moved[buffer]})
     if (!all_finite(*content, DataType::f64)) return false;
@@ -50,12 +40,12 @@ struct RunsOfCase {
       std::max(1.0, units * measured_amplification(runs.truth[buffer], runs.moved[buffer], DataType::f64, 1));
   auto conditioning = prepared.conditioning_of(runs.id, buffer, true);
   conditioning.amplification = known.amplification[buffer];
-  if (relative_tolerance(type, conditioning, true) >= largest) return false;
+  if (relative_tolerance(type, conditioning, true) >= largest_deliberate_tolerance) return false;
   const auto strict = prepared.tolerance(runs.id, buffer, known, true);
   const double error =
       compare_output(runs.own[buffer], type, runs.truth[buffer], DataType::f64, strict).largest_error;
   known.widenings[buffer] = widening_for(error);
-  return strict.relative * known.widenings[buffer] < largest;
+  return strict.relative * known.widenings[buffer] < largest_deliberate_tolerance;
 }
 
 /// What is known of one case.

@@ -159,15 +159,11 @@ inline void measure_audit_terms(Judge& judge, PreparedTask& audit, const CallsAt
     }
   }
   for (const auto& [place, share] : shares) audit.terms[std::get<0>(place)][std::get<1>(place)] += share;
-  // As `TaskPreparation` has it.
-  constexpr double many = 1024;
   for (std::size_t size = 0; size < audit.layouts.size(); ++size) {
     const auto& layout = audit.layouts[size];
-    const double stated =
-        stated_flops(audit.task, layout.size) / static_cast<double>(layout.result_elements());
     for (std::size_t o = 0; o < count; ++o) {
       auto& terms = audit.terms[size][o];
-      terms = layout.buffers[o].is_written() ? std::max({1.0, terms > 0 ? terms : many, stated}) : 1;
+      terms = layout.buffers[o].is_written() ? terms_of_result(audit.task, layout, terms) : 1;
     }
   }
 }

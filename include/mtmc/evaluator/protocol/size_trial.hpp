@@ -19,6 +19,15 @@
 
 namespace mtmc::inline MTMC_ABI {
 
+/// How many numbers go into one element of a result, of which so many inputs were `seen` to move it: never
+/// less than the task states.
+[[nodiscard]] inline double terms_of_result(const Task& task, const ProblemLayout& layout, double seen) {
+  // Nothing moved: taken for a function with plateaus, in which many numbers may meet.
+  constexpr double many = 1024;
+  const double stated = stated_flops(task, layout.size) / static_cast<double>(layout.result_elements());
+  return std::max({1.0, seen > 0 ? seen : many, stated});
+}
+
 /// Tries sizes of a task that is being prepared.
 class SizeTrial {
 public:

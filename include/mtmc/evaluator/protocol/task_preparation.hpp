@@ -405,9 +405,7 @@ private:
       const double reach = buffer.type == DataType::f16 ? 0x1p10 : 0x1p100;
       const bool usual = known->scales[i] >= 1 / reach && known->scales[i] <= reach;
       if (scaled && of_normal_scale && !usual) return false;
-      const auto& content = known->contents[i];
-      for (std::int64_t place = 0; place < buffer.elements; ++place)
-        if (!std::isfinite(detail::element_value(content, buffer.type, place))) return false;
+      if (!detail::all_finite(known->contents[i], buffer.type)) return false;
     }
     return true;
   }
@@ -453,11 +451,7 @@ private:
         const auto& buffer = layout.buffers[i];
         if (!buffer.is_written()) continue;
         if (!cheap && size != typical) terms[i] *= part[i] > 0 ? std::max(1.0, whole[i] / part[i]) : 1;
-        // Nothing moved: taken for a function with plateaus, in which many numbers may meet.
-        if (!(terms[i] > 0)) terms[i] = 1024;
-        const double stated =
-            stated_flops(task(), layout.size) / static_cast<double>(layout.result_elements());
-        prepared_.terms[size][i] = std::max({1.0, terms[i], stated});
+        prepared_.terms[size][i] = terms_of_result(task(), layout, terms[i]);
       }
     }
   }
