@@ -364,14 +364,20 @@ __device__ __forceinline__ float familiar(word which) {
                       : -2.0f;
 }
 __device__ __forceinline__ float far_familiar(word which) {
-  return which == 0   ? 0.0f
-         : which == 1 ? 1.0f
-         : which == 2 ? -1.0f
-         : which == 3 ? 10.0f
-         : which == 4 ? -10.0f
-         : which == 5 ? 100.0f
-         : which == 6 ? -100.0f
-                      : 50.0f;
+  return which == 3    ? 10.0f
+         : which == 4  ? -10.0f
+         : which == 5  ? 100.0f
+         : which == 6  ? -100.0f
+         : which == 7  ? 50.0f
+         : which == 8  ? -0.0f
+         : which == 9  ? 2.0f
+         : which == 10 ? -2.0f
+         : which == 11 ? 0.5f
+         : which == 12 ? 3.0f
+         : which == 13 ? 0.1f
+         : which == 14 ? 20.0f
+         : which == 15 ? -50.0f
+                       : familiar(which);
 }
 /// Bits of an element of a slice with a texture (`SliceTexture`).
 __device__ __noinline__ wide textured(word texture, wide first, wide in, const Job& job) {
@@ -383,7 +389,7 @@ __device__ __noinline__ wide textured(word texture, wide first, wide in, const J
   if (texture == 2 && bits % 4 == 0) value = -0.0f;
   if (texture == 4) value = familiar(bits >> 29);
   if (texture == 5) value = __fadd_rn((float)(int)(in % 256), -64.0f);
-  if (texture == 6) value = far_familiar(bits >> 29);
+  if (texture == 6) value = far_familiar(bits >> 28);
   if (texture == 7 && in >= job.slice / 2) value = 0.0f;
   if (texture == 8 && value < 0.0f) value = 0.0f;
   if (texture == 9) value = (float)(int)(bits >> 24);

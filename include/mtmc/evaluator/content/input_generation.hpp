@@ -213,7 +213,7 @@ struct ElementShape {
 
 /// What else a slice may look like; the device's kernel has the same numbers. `ramp`: ascending by 1/64.
 /// `signed_zeros`: one element in four is -0. `pairs`: neighbours are equal. `familiar`: 0, 1, -1, 2, 0.5, 3,
-/// 0.1, -2. `steep_ramp`: ascending by 1. `far_familiar`: 0, 1, -1, 10, -10, 100, -100, 50. `early`: zeros in
+/// 0.1, -2. `steep_ramp`: ascending by 1. `far_familiar`: the same, -0, and some up to 100. `early`: zeros in
 /// the second half. `rectified`: zeros in place of negative numbers. `pixels`: whole numbers up to 255.
 /// `subnormal`: one element in eight is a denormal of f32.
 enum class SliceTexture : std::uint8_t {

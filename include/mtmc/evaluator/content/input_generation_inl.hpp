@@ -366,7 +366,8 @@ inline void fill_texture(std::span<std::byte> content, const ElementShape& shape
   const auto type = shape.type;
   const auto half = static_cast<std::uint64_t>(shape.slice) / 2;
   constexpr std::array<float, 8> familiar{0, 1, -1, 2, 0.5f, 3, 0.1f, -2};
-  constexpr std::array<float, 8> far_familiar{0, 1, -1, 10, -10, 100, -100, 50};
+  constexpr std::array<float, 16> far_familiar{0,     1, -1, 10,   -10, 100, -100, 50,
+                                               -0.0f, 2, -2, 0.5f, 3,   0.1f, 20,  -50};
   const auto width = size_of(type);
   std::array<std::uint32_t, 4> words{};
   for (std::size_t i = 0; i < content.size() / width; ++i) {
@@ -379,7 +380,7 @@ inline void fill_texture(std::span<std::byte> content, const ElementShape& shape
     if (texture == SliceTexture::signed_zeros && word % 4 == 0) value = -0.0f;
     if (texture == SliceTexture::steep_ramp) value = static_cast<float>(at % 256) - 64.0f;
     if (texture == SliceTexture::familiar) value = familiar[word >> 29];
-    if (texture == SliceTexture::far_familiar) value = far_familiar[word >> 29];
+    if (texture == SliceTexture::far_familiar) value = far_familiar[word >> 28];
     if (texture == SliceTexture::early && at >= half) value = 0;
     if (texture == SliceTexture::rectified && value < 0) value = 0;
     if (texture == SliceTexture::pixels) value = static_cast<float>(word >> 24);

@@ -30,27 +30,32 @@ namespace mtmc::inline MTMC_ABI::detail {
 }
 
 /// How many calls go before the rows of an audit: each time four times as many, while they take less than an
-/// eighth of its time.
+/// eighth of its time, and then none any more, since so many calls once do what they do each time.
 class GrowingRow {
 public:
   /// Seconds of the whole audit.
   explicit GrowingRow(double budget) : budget_(budget) {}
 
-  [[nodiscard]] std::size_t calls_before() const noexcept { return calls_before_; }
+  /// Before the next row.
+  [[nodiscard]] std::size_t calls_before() const noexcept { return next_; }
+  /// Before the row that followed most of them.
+  [[nodiscard]] std::size_t most_before() const noexcept { return most_; }
 
   void grow(const RowOutcome& outcome) noexcept {
-    if (outcome.calls == 0) return;
+    if (outcome.calls == 0 || next_ == 0) return;
+    most_ = next_;
     const double seconds = outcome.seconds / static_cast<double>(outcome.calls);
-    const auto wanted = growth * calls_before_;
-    if (static_cast<double>(wanted) * seconds <= share * budget_ && wanted <= most) calls_before_ = wanted;
+    const auto wanted = growth * next_;
+    next_ = static_cast<double>(wanted) * seconds <= share * budget_ && wanted <= limit ? wanted : 0;
   }
 
 private:
   static constexpr std::size_t growth = 4;
-  static constexpr std::size_t most = 1U << 15;
+  static constexpr std::size_t limit = 1U << 15;
   static constexpr double share = 0.125;
   double budget_;
-  std::size_t calls_before_ = 1U << 9;
+  std::size_t next_ = 1U << 9;
+  std::size_t most_ = 0;
 };
 
 /// Which sizes the rows of an audit have at the same time, since buffers are made for them: with each `turn`
@@ -124,17 +129,16 @@ MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   GrowingRow growing(budget);
   std::size_t calls = 0;
   while (std::chrono::steady_clock::now() < until) {
-    // Buffers for other sizes cost as much as several rows, and so does a long row.
-    constexpr int rows_at_once = 8, long_row_every = 4;
+    // Buffers for other sizes cost as much as several rows.
+    constexpr int rows_at_once = 8;
     const auto sizes =
         sizes_in_turn(audit, known.audit->book.next_check("sizes of " + context.candidate->id));
     for (int i = 0; i < rows_at_once && std::chrono::steady_clock::now() < until; ++i) {
       const auto serial = known.audit->book.next_check(context.candidate->id);
       RowOutcome row;
       const auto cases = cases_of_an_audit(audit, sizes, serial);
-      const bool is_long = i % long_row_every == 0;
-      if (auto refusal = check_row(audit, cases, is_long ? growing.calls_before() : 0, row)) return refusal;
-      if (is_long) growing.grow(row);
+      if (auto refusal = check_row(audit, cases, growing.calls_before(), row)) return refusal;
+      growing.grow(row);
       calls += row.compared;
     }
     audit.candidate->slots.clear();
@@ -143,7 +147,7 @@ MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   }
   context.evaluation.environment["audit"] =
       std::to_string(calls) + " calls at " + std::to_string(known.audit->layouts.size()) +
-      " sizes, in rows that followed up to " + std::to_string(growing.calls_before()) + " others";
+      " sizes, in rows that followed up to " + std::to_string(growing.most_before()) + " others";
   return std::nullopt;
 }
 

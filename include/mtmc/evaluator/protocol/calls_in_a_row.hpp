@@ -173,7 +173,11 @@ check_calls_in_a_row(EvaluationContext& context, std::span<const CaseId> cases, 
     return &slot;
   };
   if (calls_before > 0) {
-    const auto plan = load(row.front())->plan;
+    // The smallest, of which most fit into the time.
+    const auto smallest = std::min_element(row.begin(), row.end(), [&](const auto& a, const auto& b) {
+      return task.layouts[a.id.size].bytes() < task.layouts[b.id.size].bytes();
+    });
+    const auto plan = load(*smallest)->plan;
     group.assign(calls_before / std::max<std::size_t>(1, plan.launches.size()), plan);
   }
   for (auto& call : row) {

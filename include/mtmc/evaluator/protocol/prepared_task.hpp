@@ -311,6 +311,12 @@ private:
     }
   }
 
+  /// Whether an input of a far case stays normal beside another one: of every other case only one input is
+  /// special, since two may cancel what is special about them (products of two small numbers are zero).
+  [[nodiscard]] bool is_normal_beside(std::uint64_t key, std::size_t place, std::size_t count) const noexcept {
+    return far && count > 1 && (key >> 40 & 1) != 0 && (key >> 41) % count != place;
+  }
+
   void make_inputs(const CaseId& id, CaseInputs& contents) const {
     const auto& layout = layouts[id.size];
     contents.clear(layout.buffers.size());
@@ -333,7 +339,8 @@ private:
                          contents.write(i, buffer.type, buffer.bytes));
       } else {
         const auto key = book.key_of(id);
-        auto distribution = distribution_of(id, which, inputs);
+        auto distribution = is_normal_beside(key, which, inputs) ? Distribution::normal
+                                                                 : distribution_of(id, which, inputs);
         auto exponent =
             far ? far_exponent(distribution, key) : exponents[static_cast<std::size_t>(distribution)];
         if (distribution == Distribution::structured) {
