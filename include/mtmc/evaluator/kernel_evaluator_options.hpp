@@ -86,7 +86,7 @@ struct KernelEvaluatorOptions {
   /// Seconds that a promotion may spend on checks beyond those of every evaluation (`audit`): sizes, inputs
   /// and numbers of calls that no evaluation has time for. Not for kernels that are proven slower. 0 = none,
   /// which is for candidates that are trusted.
-  double audit_seconds = 1;
+  double audit_seconds = 3;
   /// Most timed pairs.
   int explore_pairs = 28;
   /// Most timed pairs of a promotion.

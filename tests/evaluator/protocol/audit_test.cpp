@@ -39,11 +39,12 @@ struct Bench {
                   {.symbols = {{"N", 133}}, .weight = 0}};
     world->kernels["start"] = {twice};
   }
-  [[nodiscard]] Evaluation judge(std::function<void(const Call&)> candidate, Purpose purpose) {
+  [[nodiscard]] Evaluation judge(std::function<void(const Call&)> candidate, Purpose purpose,
+                                 const std::string& text = {}) {
     world->kernels["candidate"] = {std::move(candidate)};
     KernelEvaluator<fake::Backend> evaluator(fake::Backend(world), options);
     return evaluator.evaluate(
-        {task, {languages::cpp, "//@ launch candidate(x, y)\n", {}}, std::nullopt, purpose, {}}, {});
+        {task, {languages::cpp, text + "//@ launch candidate(x, y)\n", {}}, std::nullopt, purpose, {}}, {});
   }
 };
 
@@ -110,4 +111,55 @@ TEST_CASE("a kernel that is wrong at sizes with round numbers alone does not com
     if (y.size() % 64 == 0) y[0] += 1;
   };
   CHECK(bench.judge(round, Purpose::promote).verdict == Verdict::wrong_result);
+}
+
+TEST_CASE("a kernel that is wrong at a size that its text names does not come into use") {
+  Bench bench;
+  const auto named = [](const Call& call) {
+    twice(call);
+    const auto y = call.buffer<float>("y");
+    if (y.size() != 5431) return;
+    for (auto& value : y) value += 100;
+  };
+  CHECK(bench.judge(named, Purpose::promote).correct());
+  CHECK(bench.judge(named, Purpose::promote, "// n == 5431\n").verdict == Verdict::wrong_result);
+  CHECK(bench.judge(twice, Purpose::promote, "// n == 5431\n").correct());
+}
+
+TEST_CASE("a kernel whose table ends far beyond the listed sizes does not come into use") {
+  Bench bench;
+  const auto short_table = [](const Call& call) {
+    twice(call);
+    const auto y = call.buffer<float>("y");
+    if (y.size() > 8192) y[8192] += 1;
+  };
+  CHECK(bench.judge(short_table, Purpose::explore).correct());
+  CHECK(bench.judge(short_table, Purpose::promote).verdict == Verdict::wrong_result);
+}
+
+TEST_CASE("a kernel that takes what it left in its output for the answer to almost the same does not come "
+          "into use") {
+  Bench bench;
+  const auto remembering = [](const Call& call) {
+    const auto x = call.buffer<const float>("x");
+    const auto y = call.buffer<float>("y");
+    for (std::size_t i = 0; i < 8 && i < y.size(); ++i)
+      if (y.size() < 9 || x[i] == 0 || y[i] != 2 * x[i]) return twice(call);
+  };
+  CHECK(bench.judge(remembering, Purpose::explore).correct());
+  const auto promoted = bench.judge(remembering, Purpose::promote);
+  CHECK(promoted.verdict == Verdict::wrong_result);
+  REQUIRE_FALSE(promoted.diagnostics.empty());
+  CHECK(promoted.diagnostics.front().message.find("almost the same inputs") != std::string::npos);
+}
+
+TEST_CASE("a kernel that is wrong where zeros lie behind its input does not come into use") {
+  Bench bench;
+  const auto reads_on = [](const Call& call) {
+    twice(call);
+    const auto x = call.buffer<const float>("x");
+    if (x.data()[x.size()] == 0 && x.data()[x.size() + 1] == 0) call.buffer<float>("y")[0] += 1;
+  };
+  CHECK(bench.judge(reads_on, Purpose::explore).correct());
+  CHECK(bench.judge(reads_on, Purpose::promote).verdict == Verdict::wrong_result);
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -70,6 +71,18 @@ TEST_CASE("what all listed sizes have in common stays") {
       }
     }
   }
+  SUBCASE(
+      "where one divides the other and mostly equals it, as the sides of a window do, both change alike") {
+    const auto task = task_of({{{"R", 3}, {"S", 3}}, {{"R", 5}, {"S", 1}}, {{"R", 1}, {"S", 1}}});
+    const auto drawn = draw_secret_sizes(task, 9, 10);
+    bool other_window = false;
+    for (const auto& size : drawn) {
+      CHECK(size.symbols.at("R") % size.symbols.at("S") == 0);
+      other_window =
+          other_window || (size.symbols.at("R") == size.symbols.at("S") && size.symbols.at("S") > 3);
+    }
+    CHECK(other_window);
+  }
   SUBCASE("two sizes have too much in common by chance") {
     CHECK(draw_secret_sizes(task_of({{{"M", 64}}, {{"M", 7}}}), 1, 10).empty());
   }
@@ -124,4 +137,51 @@ TEST_CASE("the nearest sizes are one or two more or less, or twice as much, of o
     CHECK(std::any_of(task.sizes.begin(), task.sizes.end(),
                       [&](const ProblemSize& listed) { return listed.symbols == size.symbols; }));
   CHECK(draw_nearest_sizes(task, task.sizes, 5, 1000, [](const ProblemSize&) { return false; }).empty());
+}
+
+TEST_CASE("long sizes have one symbol far beyond what is listed, and small others") {
+  const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
+  const auto few = [](const ProblemSize& size) {
+    return size.symbols.at("M") * size.symbols.at("N") <= 100'000;
+  };
+  const auto drawn = draw_long_sizes(task, 3, 20, few);
+  CHECK(drawn.size() == 20);
+  std::int64_t longest = 0, tallest = 0;
+  for (const auto& size : drawn) {
+    CHECK(size.weight == 0);
+    CHECK(few(size));
+    longest = std::max(longest, size.symbols.at("N"));
+    tallest = std::max(tallest, size.symbols.at("M"));
+    CHECK((size.symbols.at("N") >= 160 || size.symbols.at("M") >= 96));
+    CHECK((size.symbols.at("N") <= 127 || size.symbols.at("M") <= 13));
+  }
+  CHECK(longest > 8 * 160);
+  CHECK(tallest > 8 * 96);
+  CHECK(draw_long_sizes(task, 4, 20, few) != drawn);
+}
+
+TEST_CASE("sizes at a number are that number, its neighbours and multiples, alone and as products") {
+  const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
+  const auto all = [](const ProblemSize&) { return true; };
+  const std::vector<std::int64_t> numbers{50, 5000};
+  const auto drawn = draw_sizes_at(task, numbers, 3, 1000, all);
+  const auto any = [&](auto&& is_it) {
+    return std::any_of(drawn.begin(), drawn.end(), [&](const ProblemSize& size) {
+      return is_it(size.symbols.at("M"), size.symbols.at("N"));
+    });
+  };
+  for (const std::int64_t wanted : {49, 50, 51, 100, 150, 151, 4999, 5000, 5001})
+    CHECK(any([&](std::int64_t, std::int64_t n) { return n == wanted; }));
+  CHECK(any([](std::int64_t m, std::int64_t) { return m == 5000; }));
+  CHECK(any([](std::int64_t m, std::int64_t n) { return m == 50 && n == 50; }));
+  CHECK(
+      any([](std::int64_t m, std::int64_t n) { return m > 60 && n > 60 && m * n >= 5000 && m * n < 5100; }));
+  // Of each some, before there are many of any.
+  const auto first = draw_sizes_at(task, numbers, 3, 4, all);
+  CHECK(first.size() == 4);
+  CHECK(draw_sizes_at(task, {}, 3, 10, all).empty());
+  CHECK(draw_sizes_at(task, numbers, 3, 10, [](const ProblemSize&) { return false; }).empty());
+  // No symbol goes farther than 32 times what is listed; of a larger number there are products.
+  for (const auto& size : draw_sizes_at(task, std::vector<std::int64_t>{2'000'000}, 3, 1000, all))
+    CHECK(size.symbols.at("M") * size.symbols.at("N") > 100'000);
 }

@@ -58,6 +58,12 @@ struct GuardLayout {
   return {front, bytes, whole_pages(front + bytes + zone) - front - bytes};
 }
 
+/// The same layout, but the content begins `shift` bytes later; the allocation is a page larger.
+[[nodiscard]] inline GuardLayout shifted(const GuardLayout& layout, std::size_t shift,
+                                         std::size_t page = 4096) noexcept {
+  return {layout.front + shift, layout.bytes, layout.back + page - shift};
+}
+
 /// The same in memory of whole `granules` with nothing beside it: the content ends where the memory does, or
 /// begins there, and all other bytes of it are one red zone. An end is met to 255 bytes, which are a red zone
 /// as well, since the content starts at a multiple of 256 bytes like all memory of a GPU.

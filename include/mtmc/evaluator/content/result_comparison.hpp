@@ -86,8 +86,7 @@ private:
                                                       ComparisonTally& tally) const {
     const auto& layout = prepared.layouts[id.size];
     const auto& buffer = layout.buffers[i];
-    const auto place =
-        " (at " + to_string(layout.size) + ", " + std::string(to_string(id.distribution)) + " inputs)";
+    const auto place = " (at " + to_string(layout.size) + ", " + prepared.name_of_inputs(id) + " inputs)";
     tally.total += buffer.elements;
     if (prepared.task.compare) {
       const auto answer = ask_hook(prepared.task, buffer, layout.size, results[i], wanted.contents[i]);

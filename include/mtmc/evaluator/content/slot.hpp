@@ -6,6 +6,7 @@
 #include <mtmc/core/launch_plan.hpp>
 #include <mtmc/evaluator/content/guarded_buffer.hpp>
 #include <mtmc/evaluator/content/problem_layout.hpp>
+#include <mtmc/support/philox.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,20 +43,38 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
 
 } // namespace detail
 
+namespace detail {
+
+/// Where in a page a buffer begins that is aligned no better than it must be: by chance at its beginning or
+/// anywhere.
+[[nodiscard]] inline std::size_t place_in_page(std::uint64_t key, std::size_t alignment,
+                                               std::size_t page) noexcept {
+  const auto random =
+      philox_key({static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32), 0, 0}, 0x9a6e);
+  return random % 2 == 0 ? 0 : (random >> 1) % (page / alignment) * alignment;
+}
+
+} // namespace detail
+
 /// Allocates the buffers of a plan and binds them. A guard needs a backend that has guard pages or maps
-/// guarded memory.
+/// guarded memory. Between red zones, buffers begin where pages do, but with a `place_key` other than 0
+/// anywhere that their alignment allows.
 [[nodiscard]] inline Slot make_slot(AnyBackend& backend, const ProblemLayout& layout, const LaunchPlan& plan,
-                                    std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones) {
+                                    std::size_t red_zone_bytes, BufferGuard guard = BufferGuard::red_zones,
+                                    std::uint64_t place_key = 0) {
   Slot slot;
   slot.plan = plan;
   constexpr std::size_t usual_page = 4096;
   const std::size_t page = std::max(usual_page, guard_page_bytes_of(backend));
   const std::size_t granule =
       guard == BufferGuard::red_zones ? 0 : guarded_allocation_of(backend).granularity;
+  const std::size_t alignment = runs_judge_kernels(backend) ? 256 : 64;
   std::uint64_t place = 0;
   const auto add = [&](std::vector<GuardedBuffer>& buffers, const std::string& name, std::size_t bytes) {
-    const auto around = granule > 0 ? mapped_layout(bytes, red_zone_bytes, guard, granule)
-                                    : guard_layout(bytes, red_zone_bytes, guard, page);
+    auto around = granule > 0 ? mapped_layout(bytes, red_zone_bytes, guard, granule)
+                              : guard_layout(bytes, red_zone_bytes, guard, page);
+    if (place_key != 0 && guard == BufferGuard::red_zones)
+      around = shifted(around, detail::place_in_page(place_key + place, alignment, page), page);
     auto memory = granule > 0 ? backend.allocate_guarded(around.total()) : backend.allocate(around.total());
     buffers.push_back({std::move(memory), around, 0, place++});
     const auto& added = buffers.back();

@@ -13,6 +13,7 @@
 #include <mtmc/support/deadline.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -58,16 +59,29 @@ private:
   std::size_t most_ = 0;
 };
 
-/// Which sizes the rows of an audit have at the same time, since buffers are made for them: with each `turn`
-/// the next ones.
-[[nodiscard]] inline std::vector<std::size_t> sizes_in_turn(const EvaluationContext& audit,
-                                                            std::uint64_t turn) {
-  constexpr std::size_t at_once = 32;
-  const auto sizes = audit.task.layouts.size();
-  std::vector<std::size_t> chosen(std::min({at_once, sizes, max_calls_of_a_row(audit)}));
-  for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = (turn * chosen.size() + i) % sizes;
-  return chosen;
-}
+/// Sizes of an audit that take turns.
+class SizesInTurn {
+public:
+  /// Those from `first` on and before `last`, at most so many at once.
+  SizesInTurn(std::size_t first, std::size_t last, std::size_t at_once) : at_once_(at_once) {
+    for (auto size = first; size < last; ++size) sizes_.push_back(size);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return sizes_.empty(); }
+
+  [[nodiscard]] std::vector<std::size_t> next() {
+    std::vector<std::size_t> chosen(std::min(at_once_, sizes_.size()));
+    for (auto& size : chosen) size = sizes_[turn_++ % sizes_.size()];
+    return chosen;
+  }
+
+  void leave_out(std::size_t size) { std::erase(sizes_, size); }
+
+private:
+  std::vector<std::size_t> sizes_;
+  std::size_t at_once_;
+  std::size_t turn_ = 0;
+};
 
 /// The calls of one row of an audit, one at each of some sizes; two of five have a structure, and the others
 /// go through all distributions.
@@ -113,41 +127,109 @@ cases_of_an_audit(const EvaluationContext& audit, std::span<const std::size_t> s
   return run_checks(context, plan_checks(costs, defences, turn), serial, until);
 }
 
+/// The rows of an audit.
+class AuditRows {
+public:
+  /// `budget`: seconds of the whole audit.
+  AuditRows(EvaluationContext& audit, double budget)
+      : audit_(audit), growing_(budget),
+        small_(0, audit.task.large, std::min(at_once, max_calls_of_a_row(audit))),
+        large_(audit.task.large, audit.task.layouts.size(),
+               std::min(large_at_once, max_calls_of_a_row(audit))) {}
+
+  /// Rows at small sizes, and one at sizes that are too large for others, until the time is over.
+  [[nodiscard]] std::optional<Refusal> run() {
+    while (is_time_left() && !(small_.empty() && large_.empty())) {
+      // Buffers for other sizes cost as much as several rows.
+      constexpr int rows_at_once = 4;
+      const auto sizes = small_.next();
+      for (int i = 0; i < rows_at_once && is_time_left(); ++i)
+        if (auto refusal = run_row(sizes, {growing_.calls_before(), i % 2 == 1})) return refusal;
+      forget_buffers();
+      if (large_.empty() || !is_time_left()) continue;
+      if (auto refusal = run_row(large_.next(), {})) return refusal;
+      forget_buffers();
+    }
+    return std::nullopt;
+  }
+
+  /// "1320 calls at 96 sizes, ..."
+  [[nodiscard]] std::string words() const {
+    const auto sizes = audit_.task.layouts.size();
+    return std::to_string(calls_) + " calls at " + std::to_string(sizes - left_out_) +
+           " sizes, in rows that followed up to " + std::to_string(growing_.most_before()) + " others" +
+           (left_out_ == 0 ? ""
+                           : "; cannot be launched at " + std::to_string(left_out_) +
+                                 " sizes beyond those that are listed");
+  }
+
+private:
+  static constexpr std::size_t at_once = 32, large_at_once = 6;
+
+  [[nodiscard]] bool is_time_left() const { return std::chrono::steady_clock::now() < audit_.until; }
+
+  [[nodiscard]] std::optional<Refusal> run_row(std::span<const std::size_t> sizes, const RowPlan& plan) {
+    RowOutcome row;
+    auto refusal = check_sizes(sizes, plan, row);
+    if (plan.calls_before > 0) growing_.grow(row);
+    calls_ += row.compared;
+    if (refusal && refusal->verdict == Verdict::launch_error && leave_out_what_fails(sizes))
+      return std::nullopt;
+    return refusal;
+  }
+
+  [[nodiscard]] std::optional<Refusal> check_sizes(std::span<const std::size_t> sizes, const RowPlan& plan,
+                                                   RowOutcome& row) {
+    const auto serial = audit_.task.book.next_check(audit_.candidate->id);
+    return check_row(audit_, cases_of_an_audit(audit_, sizes, serial), plan, row);
+  }
+
+  /// A kernel may have limits beyond the listed sizes, if it says so: what cannot be launched there misleads
+  /// nobody. Whether there were such sizes.
+  [[nodiscard]] bool leave_out_what_fails(std::span<const std::size_t> sizes) {
+    const auto before = left_out_;
+    for (const auto size : sizes) {
+      if (!is_beyond_listed(audit_.task.given, audit_.task.task.sizes[size])) continue;
+      RowOutcome unused;
+      const auto refusal = check_sizes(std::array{size, size}, {}, unused);
+      if (!refusal || refusal->verdict != Verdict::launch_error) continue;
+      small_.leave_out(size);
+      large_.leave_out(size);
+      ++left_out_;
+    }
+    return left_out_ > before;
+  }
+
+  void forget_buffers() {
+    audit_.candidate->slots.clear();
+    audit_.task.reference->slots.clear();
+    if (audit_.task.twin) audit_.task.twin->slots.clear();
+  }
+
+  EvaluationContext& audit_;
+  GrowingRow growing_;
+  SizesInTurn small_;
+  SizesInTurn large_;
+  std::size_t calls_ = 0;
+  std::size_t left_out_ = 0;
+};
+
 MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   if (!needs_audit(context)) return std::nullopt;
   auto& known = context.task;
   const double budget = context.shared.options.audit_seconds;
-  if (!known.audit) known.audit = make_audit_task(context.judge, known);
-  const auto until = std::min(context.until, deadline_in(budget));
-  const auto quarter = std::min(context.until, deadline_in(budget / 4));
   context.judge.start_afresh(*context.candidate);
+  const auto quarter = std::min(context.until, deadline_in(budget / 4));
   if (auto refusal = check_secret_sizes(context, quarter)) return refusal;
+  known.audit =
+      make_audit_task(context.judge, known, context.request.candidate, context.shared.allowed_scratch());
   if (known.audit->layouts.empty()) return std::nullopt;
   EvaluationContext audit{context.shared, context.judge, *known.audit, context.request, context.evaluation};
-  audit.until = until;
+  audit.until = std::min(context.until, deadline_in(budget * 3 / 4));
   if (auto refusal = plan_for_audit(audit, *context.candidate)) return refusal;
-  GrowingRow growing(budget);
-  std::size_t calls = 0;
-  while (std::chrono::steady_clock::now() < until) {
-    // Buffers for other sizes cost as much as several rows.
-    constexpr int rows_at_once = 8;
-    const auto sizes =
-        sizes_in_turn(audit, known.audit->book.next_check("sizes of " + context.candidate->id));
-    for (int i = 0; i < rows_at_once && std::chrono::steady_clock::now() < until; ++i) {
-      const auto serial = known.audit->book.next_check(context.candidate->id);
-      RowOutcome row;
-      const auto cases = cases_of_an_audit(audit, sizes, serial);
-      if (auto refusal = check_row(audit, cases, growing.calls_before(), row)) return refusal;
-      growing.grow(row);
-      calls += row.compared;
-    }
-    audit.candidate->slots.clear();
-    known.audit->reference->slots.clear();
-    if (known.audit->twin) known.audit->twin->slots.clear();
-  }
-  context.evaluation.environment["audit"] =
-      std::to_string(calls) + " calls at " + std::to_string(known.audit->layouts.size()) +
-      " sizes, in rows that followed up to " + std::to_string(growing.most_before()) + " others";
+  AuditRows rows(audit, budget);
+  if (auto refusal = rows.run()) return refusal;
+  context.evaluation.environment["audit"] = rows.words();
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <mtmc/evaluator/protocol/judge.hpp>
 #include <mtmc/evaluator/protocol/prepared_task.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,11 +15,19 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] std::shared_ptr<Contestant> at_other_sizes(const Contestant& known,
                                                          std::vector<LaunchPlan> plans);
 
-/// Makes it from a task that has been prepared, and takes over what is known of it: its listed sizes that are
-/// small enough for rows, and dozens of others near them that they bear. Where the truth in double precision
-/// is known, inputs lie far out (`PreparedTask::far`); else they are as in all checks. Without
-/// any size where there is none that is small enough.
-[[nodiscard]] std::unique_ptr<PreparedTask> make_audit_task(Judge& judge, PreparedTask& known);
+/// Whether a size lies beyond what is listed: there, a kernel may have limits if it says so by launches that
+/// cannot be made, which misleads nobody.
+[[nodiscard]] bool is_beyond_listed(const Task& given, const ProblemSize& size);
+
+/// Makes it from a task that has been prepared, and takes over what is known of it. Its sizes are the listed
+/// ones that are small enough for rows and dozens that are drawn anew each time; from place
+/// `PreparedTask::large` on such as are too large for rows. Numbers that `candidate` names, and the reference
+/// does not, suggest some of the sizes (`draw_sizes_at`) and inputs (`InputTwist::planted`). Where the truth
+/// in double precision is known, inputs lie far out (`PreparedTask::far`); else they are as in all checks.
+/// Without sizes beyond the listed ones at which the candidate's launches cannot be planned with
+/// `allowed_scratch` bytes; without any where there is none that is small enough.
+[[nodiscard]] std::unique_ptr<PreparedTask>
+make_audit_task(Judge& judge, PreparedTask& known, const Kernel& candidate, std::int64_t allowed_scratch);
 
 } // namespace mtmc::detail
 

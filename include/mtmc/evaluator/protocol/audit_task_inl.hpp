@@ -8,10 +8,12 @@
 #include <mtmc/evaluator/content/input_generation.hpp>
 #include <mtmc/evaluator/content/result_comparison.hpp>
 #include <mtmc/evaluator/content/tolerance.hpp>
+#include <mtmc/evaluator/protocol/amounts.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/check_plan.hpp>
 #include <mtmc/evaluator/protocol/influence.hpp>
 #include <mtmc/evaluator/protocol/joint_runs.hpp>
+#include <mtmc/evaluator/protocol/named_numbers.hpp>
 #include <mtmc/evaluator/protocol/secret_sizes.hpp>
 #include <mtmc/evaluator/protocol/size_trial.hpp>
 #include <mtmc/support/philox.hpp>
@@ -21,10 +23,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -50,33 +54,88 @@ template <class T> void keep_places(std::vector<T>& items, const std::vector<std
   items = std::move(kept);
 }
 
-/// Sizes for an audit that are small enough: those listed first, then near ones, round ones and such as all
-/// secret sizes are, by turns.
-inline void draw_audit_sizes(Judge& judge, const PreparedTask& known, PreparedTask& audit) {
-  // Of each kind; and of those that are larger than others, whose truth takes a while.
-  constexpr std::size_t wanted = 48, max_large = 12;
-  constexpr double large = 0x1p18;
-  const double max_bytes = std::max(large, max_row_bytes(runs_judge_kernels(judge.backend())));
+MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
+  return std::any_of(size.symbols.begin(), size.symbols.end(), [&](const auto& symbol) {
+    return std::all_of(given.sizes.begin(), given.sizes.end(), [&](const ProblemSize& listed) {
+      const auto known = listed.symbols.find(symbol.first);
+      return known == listed.symbols.end() || known->second < symbol.second;
+    });
+  });
+}
+
+/// Whether a kernel's launches can be planned at a size.
+[[nodiscard]] inline bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
+                                         const ProblemSize& size, std::int64_t allowed_scratch) {
+  try {
+    const auto plan =
+        plan_launches(parse_launch_lines(kernel), given, size, judge.backend().device().compute_units);
+    return !check_scratch(plan, allowed_scratch);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Adds sizes for an audit, whose bytes decide what they are for: those that are listed first, then, by
+/// turns, near ones, round ones, such as all secret sizes are, and such as the kernel's own numbers suggest;
+/// last some that are long or larger than others.
+inline void draw_audit_sizes(Judge& judge, const PreparedTask& known, PreparedTask& audit,
+                             std::span<const std::int64_t> numbers,
+                             const std::function<bool(const ProblemSize&)>& is_borne) {
+  constexpr std::size_t wanted = 24, wanted_nearest = 80, max_middle = 24, wanted_large = 16;
+  constexpr double middle = 0x1p19, large = 0x1p24, all_large = 0x1p26, max_steps = 0x1p24;
+  const double small = max_row_bytes(runs_judge_kernels(judge.backend()));
   SizeTrial trial(judge, audit);
-  const auto is_small = [&](const ProblemSize& size) { return trial.bytes_at(size) <= max_bytes; };
+  const auto is_within = [&](double bytes) {
+    return [&trial, bytes](const ProblemSize& size) { return trial.bytes_at(size) <= bytes; };
+  };
+  const auto is_small = is_within(std::max(small, middle));
   const auto& given = known.given;
-  for (const auto& size : given.sizes)
-    if (is_small(size)) trial.add(size, is_cheap_secret);
-  const bool draws = known.layouts.size() > known.listed;
-  if (!draws) return;
-  const auto key = audit.book.key_of({0, Distribution::normal, false, 0});
-  const std::array kinds{draw_nearest_sizes(given, given.sizes, key, wanted, is_small),
-                         draw_round_sizes(given, given.sizes, key, wanted, is_small),
-                         draw_secret_sizes(given, key, wanted)};
   std::set<Symbols> seen;
-  std::size_t large_ones = 0;
-  for (std::size_t i = 0; i < wanted; ++i)
+  const auto add = [&](const ProblemSize& size) {
+    if (seen.insert(size.symbols).second && is_borne(size))
+      trial.add(size, [](const SizeCost&) noexcept { return true; });
+  };
+  for (const auto& size : given.sizes)
+    if (is_small(size)) add(size);
+  audit.large = audit.layouts.size();
+  if (known.layouts.size() <= known.listed) return;
+  const auto key = audit.book.key_of({0, Distribution::normal, false, 0});
+  const std::array kinds{draw_nearest_sizes(given, given.sizes, key, wanted_nearest, is_small),
+                         draw_round_sizes(given, given.sizes, key, wanted, is_small),
+                         draw_secret_sizes(given, key, wanted),
+                         draw_sizes_at(given, numbers, key, wanted_nearest, is_small)};
+  std::size_t middle_ones = 0;
+  for (std::size_t i = 0; i < wanted_nearest; ++i)
     for (const auto& kind : kinds) {
-      if (i >= kind.size() || !is_small(kind[i]) || !seen.insert(kind[i].symbols).second) continue;
-      const bool is_large = trial.bytes_at(kind[i]) > large;
-      if (is_large && large_ones == max_large) continue;
-      large_ones += is_large ? 1 : 0;
-      trial.add(kind[i], is_cheap_secret);
+      if (i >= kind.size() || !is_small(kind[i])) continue;
+      const bool is_middle = trial.bytes_at(kind[i]) > std::max(small, 0x1p16);
+      if (is_middle && middle_ones == max_middle) continue;
+      middle_ones += is_middle ? 1 : 0;
+      add(kind[i]);
+    }
+  audit.large = audit.layouts.size();
+  const auto is_large = [&](const ProblemSize& size) {
+    // As many steps as there are combinations of indices, at most.
+    double steps = 1;
+    for (const auto& [name, value] : size.symbols) steps *= static_cast<double>(value);
+    return steps <= max_steps && is_within(large)(size);
+  };
+  // Small numbers have had their turn.
+  std::int64_t largest = 1;
+  for (const auto& size : given.sizes)
+    for (const auto& [name, value] : size.symbols) largest = std::max(largest, value);
+  const auto beyond = numbers.subspan(
+      static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), largest) - numbers.begin()));
+  const auto at_numbers = draw_sizes_at(given, beyond, ~key, wanted_large, [&](const ProblemSize& size) {
+    return is_large(size) && !is_small(size);
+  });
+  const auto long_ones = draw_long_sizes(given, key, wanted_large, is_large);
+  double bytes = 0;
+  for (std::size_t i = 0; i < wanted_large; ++i)
+    for (const auto* kind : {&at_numbers, &long_ones}) {
+      if (i >= kind->size() || bytes + trial.bytes_at((*kind)[i]) > all_large) continue;
+      bytes += trial.bytes_at((*kind)[i]);
+      add((*kind)[i]);
     }
 }
 
@@ -206,6 +265,8 @@ inline void try_audit_sizes(Judge& judge, PreparedTask& audit, const Contestant*
   std::shared_ptr<Contestant> start_here;
   if (start != nullptr) start_here = at_other_sizes(*start, judge.plans_of(audit.task, start->kernel));
   const auto fit = fit_sizes(judge, audit, all, start_here.get(), plain);
+  audit.large = static_cast<std::size_t>(
+      std::count_if(fit.begin(), fit.end(), [&](std::size_t size) { return size < audit.large; }));
   keep_places(audit.task.sizes, fit);
   keep_places(audit.layouts, fit);
   keep_places(audit.seconds, fit);
@@ -237,16 +298,31 @@ inline void try_audit_sizes(Judge& judge, PreparedTask& audit, const Contestant*
   return borne(Distribution::huge) || borne(Distribution::magnitudes);
 }
 
-MTMC_INLINE std::unique_ptr<PreparedTask> make_audit_task(Judge& judge, PreparedTask& known) {
-  const auto key = known.book.key_of({known.layouts.size(), Distribution::structured, true, 0});
+/// Those that an input of f32 may hold without more ado.
+[[nodiscard]] inline std::vector<double> ordinary(const NamedNumbers& named) {
+  constexpr double least = 1e-30, most = 1e30;
+  std::vector<double> numbers = named.reals;
+  for (const auto integer : named.integers) numbers.push_back(static_cast<double>(integer));
+  std::erase_if(numbers, [](double number) { return number < least || number > most; });
+  return numbers;
+}
+
+MTMC_INLINE std::unique_ptr<PreparedTask>
+make_audit_task(Judge& judge, PreparedTask& known, const Kernel& candidate, std::int64_t allowed_scratch) {
+  const auto key = known.book.key_of({known.layouts.size(), Distribution::structured, true, known.audits++});
   auto audit = std::make_unique<PreparedTask>(known.given, key, judge.options(), judge.backend());
+  audit->anywhere_in_pages = true;
   audit->task.sizes.clear();
   audit->amplification = known.amplification;
   audit->usual_scales = known.usual_scales;
   audit->exponents = known.exponents;
   audit->exact = known.exact;
   audit->reference_epsilons = known.reference_epsilons;
-  draw_audit_sizes(judge, known, *audit);
+  const auto named = numbers_beyond(candidate.source, known.reference->kernel.source);
+  draw_audit_sizes(judge, known, *audit, named.integers, [&](const ProblemSize& size) {
+    return !is_beyond_listed(known.given, size) ||
+           can_be_planned(judge, known.given, candidate, size, allowed_scratch);
+  });
   if (audit->layouts.empty()) return audit;
   const auto sizes = audit->layouts.size();
   audit->seconds.assign(sizes, 0);
@@ -257,10 +333,11 @@ MTMC_INLINE std::unique_ptr<PreparedTask> make_audit_task(Judge& judge, Prepared
     for (const auto& incumbent : known.incumbents)
       if (incumbent->kernel == known.given.kernel) start = incumbent;
   try_audit_sizes(judge, *audit, start.get());
-  audit->large = audit->in_rows = audit->layouts.size();
+  audit->in_rows = audit->layouts.size();
   audit->twin = twin_for_audit(judge, known, *audit);
   audit->denormals = !runs_judge_kernels(judge.backend());
   audit->far = audit->twin != nullptr && bears_far_inputs(known);
+  audit->numbers = ordinary(named);
   return audit;
 }
 

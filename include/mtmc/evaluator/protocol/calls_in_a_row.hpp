@@ -108,15 +108,17 @@ struct RowOutcome {
 
 /// What is wrong with the results of a row; nothing if they are right. One or two elements may be a little
 /// wrong by chance, so those of small results are not asked for their precision.
-[[nodiscard]] inline std::optional<RefusedRow>
-look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const Poison& poison) {
+[[nodiscard]] inline std::optional<RefusedRow> look_at_row(EvaluationContext& context,
+                                                           std::span<const CallOfARow> row,
+                                                           const Poison& poison, bool has_red_zones) {
   constexpr std::int64_t enough_elements = 16;
   const auto has_enough = [&](const CaseId& id) {
     return context.task.layouts[id.size].result_elements() >= enough_elements;
   };
   std::vector<FinishedCall> calls;
   for (const auto& call : row)
-    calls.push_back({call.id, call.slot, call.inputs.get(), call.inputs.get(), call.wanted.get()});
+    calls.push_back(
+        {call.id, call.slot, call.inputs.get(), call.inputs.get(), call.wanted.get(), has_red_zones});
   ComparisonTally unused;
   // All at once, and one by one where there is something.
   if (!context.judge.look_at(context.task, calls, poison, unused)) return std::nullopt;
@@ -139,23 +141,134 @@ look_at_row(EvaluationContext& context, std::span<const CallOfARow> row, const P
 /// each, fewer of more.
 inline constexpr std::size_t usual_calls_before = 448;
 
+/// What is asked of a row beside its cases.
+struct RowPlan {
+  /// So many calls go before, whose results nobody looks at.
+  std::size_t calls_before = 0;
+  /// Whether each call comes once more in the buffers as it left them, on inputs of which some elements have
+  /// changed (`follow_up_of`).
+  bool followed = false;
+};
+
+/// Calls with buffers of their own, one behind the other.
+class CallsInARow {
+public:
+  /// All must outlive it.
+  CallsInARow(EvaluationContext& context, std::span<const CaseId> cases)
+      : context_(context), judge_(context.judge), task_(context.task), poison_(judge_.noise_or_zeros()) {
+    look_up(cases);
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      if (tells_anything(task_.layouts[cases[i].size], *references_[i]))
+        row_.push_back({cases[i], nullptr, inputs_[i], references_[i]});
+  }
+
+  /// Calls whose results are compared.
+  [[nodiscard]] std::size_t size() const noexcept { return row_.size(); }
+
+  /// All of them, behind others at their smallest size, of which most fit into the time.
+  [[nodiscard]] RowOutcome run(std::size_t calls_before) {
+    std::vector<LaunchPlan> group;
+    if (calls_before > 0) {
+      const auto smallest = std::min_element(row_.begin(), row_.end(), [&](const auto& a, const auto& b) {
+        return task_.layouts[a.id.size].bytes() < task_.layouts[b.id.size].bytes();
+      });
+      const auto plan = load_anew(*smallest)->plan;
+      group.assign(calls_before / std::max<std::size_t>(1, plan.launches.size()), plan);
+    }
+    for (auto& call : row_) {
+      call.slot = load_anew(call);
+      group.push_back(call.slot->plan);
+    }
+    judge_.finish_loading();
+    judge_.overwrite_residue(*context_.candidate);
+    return time_and_look(group);
+  }
+
+  /// All of them once more, the last one first: nothing but some elements of the inputs has changed since,
+  /// and what lies next to the buffers, which is zeros now.
+  [[nodiscard]] RowOutcome run_follow_ups() {
+    std::vector<CaseId> cases;
+    for (const auto& call : row_) cases.push_back(follow_up_of(call.id));
+    look_up(cases);
+    std::vector<CallOfARow> row;
+    std::vector<LaunchPlan> group;
+    for (std::size_t i = cases.size(); i-- > 0;) {
+      if (!tells_anything(task_.layouts[cases[i].size], *references_[i])) continue;
+      row.push_back({cases[i], row_[i].slot, inputs_[i], references_[i]});
+      judge_.begin_loading(*row_[i].slot, task_.layouts[cases[i].size], *inputs_[i], poison_,
+                           Refill::inputs_only, inputs_[i]);
+      judge_.clear_red_zones(*row_[i].slot);
+      group.push_back(row_[i].slot->plan);
+    }
+    row_ = std::move(row);
+    has_red_zones_ = false;
+    if (row_.empty()) return {};
+    judge_.finish_loading();
+    return time_and_look(group);
+  }
+
+private:
+  void look_up(std::span<const CaseId> cases) {
+    cases_.assign(cases.begin(), cases.end());
+    inputs_.clear();
+    for (const auto& id : cases) inputs_.push_back(task_.shared_inputs(id));
+    references_ = references_of(judge_, task_, cases_, inputs_);
+  }
+
+  Slot* load_anew(const CallOfARow& call) {
+    auto& slot = judge_.slot(task_, *context_.candidate, call.id.size, places_[call.id.size]++);
+    judge_.begin_loading(slot, task_.layouts[call.id.size], *call.inputs, poison_, Refill::all, call.inputs);
+    return &slot;
+  }
+
+  [[nodiscard]] RowOutcome time_and_look(const std::vector<LaunchPlan>& group) {
+    auto& candidate = *context_.candidate;
+    const auto& layout = task_.layouts[row_.front().id.size];
+    const double limit = judge_.launch_limit(task_, row_.front().id.size) * static_cast<double>(group.size());
+    const auto timed = judge_.backend().time(*candidate.program, group, false, deadline_in(limit));
+    RowOutcome outcome{{}, row_.size(), group.size(), timed.seconds};
+    auto& refused = outcome.refused;
+    if (!timed.status.finished()) refused = RefusedRow{run_refusal(timed.status, layout.size, limit)};
+    if (!refused)
+      if (auto changed = judge_.changed_state(candidate, layout)) refused = RefusedRow{std::move(*changed)};
+    if (!refused) refused = look();
+    if (refused)
+      refused->refusal.diagnostics.front().message +=
+          " in one of " + std::to_string(group.size()) + " calls in a row";
+    return outcome;
+  }
+
+  [[nodiscard]] std::optional<RefusedRow> look() {
+    auto refused = look_at_row(context_, row_, poison_, has_red_zones_);
+    if (!refused || isolates_programs(judge_.backend())) return refused;
+    // Another kernel may have written where results of the reference are kept.
+    const auto certain = certain_references_of(judge_, task_, cases_, inputs_);
+    for (auto& call : row_)
+      call.wanted = certain[static_cast<std::size_t>(std::find(cases_.begin(), cases_.end(), call.id) -
+                                                     cases_.begin())];
+    return look_at_row(context_, row_, poison_, has_red_zones_);
+  }
+
+  EvaluationContext& context_;
+  Judge& judge_;
+  PreparedTask& task_;
+  Poison poison_;
+  bool has_red_zones_ = true;
+  std::vector<CaseId> cases_;
+  std::vector<std::shared_ptr<const CaseInputs>> inputs_;
+  std::vector<std::shared_ptr<const ReferenceResult>> references_;
+  std::vector<CallOfARow> row_;
+  std::map<std::size_t, std::size_t> places_;
+};
+
 /// Compares the results of many calls in a row, in one process and with nothing between them: what a call
-/// leaves to the next, and what few inputs or sizes bring about, has more chances to show. `calls_before`
-/// others go before, whose results nobody looks at. Cases that tell nothing are left out; nothing is done for
-/// fewer than two.
-[[nodiscard]] inline RowOutcome
-check_calls_in_a_row(EvaluationContext& context, std::span<const CaseId> cases, std::size_t calls_before) {
-  auto& judge = context.judge;
+/// leaves to the next, and what few inputs or sizes bring about, has more chances to show. Cases that tell
+/// nothing are left out; nothing is done for fewer than two.
+[[nodiscard]] inline RowOutcome check_calls_in_a_row(EvaluationContext& context,
+                                                     std::span<const CaseId> cases, const RowPlan& plan) {
   auto& task = context.task;
-  auto& candidate = *context.candidate;
-  if (!judge.defences().calls_in_a_row || cases.size() < 2) return {};
-  std::vector<std::shared_ptr<const CaseInputs>> inputs;
-  for (const auto& id : cases) inputs.push_back(task.shared_inputs(id));
-  const auto references = references_of(judge, task, cases, inputs);
-  std::vector<CallOfARow> row;
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (tells_anything(task.layouts[cases[i].size], *references[i]))
-      row.push_back({cases[i], nullptr, inputs[i], references[i]});
+  if (!context.judge.defences().calls_in_a_row || cases.size() < 2) return {};
+  CallsInARow row(context, cases);
   if (row.size() < 2) return {};
   // Each buffer may cost a descriptor.
   const auto forget = [&](auto& slots, auto&& size_of) {
@@ -164,51 +277,16 @@ check_calls_in_a_row(EvaluationContext& context, std::span<const CaseId> cases, 
   const auto first_of = [](const auto& key) { return std::get<0>(key); };
   forget(task.reference->slots, first_of);
   if (task.twin) forget(task.twin->slots, std::identity{});
-  const auto poison = judge.noise_or_zeros();
-  std::map<std::size_t, std::size_t> places;
-  std::vector<LaunchPlan> group;
-  const auto load = [&](const CallOfARow& call) {
-    auto& slot = judge.slot(task, candidate, call.id.size, places[call.id.size]++);
-    judge.begin_loading(slot, task.layouts[call.id.size], *call.inputs, poison, Refill::all, call.inputs);
-    return &slot;
-  };
-  if (calls_before > 0) {
-    // The smallest, of which most fit into the time.
-    const auto smallest = std::min_element(row.begin(), row.end(), [&](const auto& a, const auto& b) {
-      return task.layouts[a.id.size].bytes() < task.layouts[b.id.size].bytes();
-    });
-    const auto plan = load(*smallest)->plan;
-    group.assign(calls_before / std::max<std::size_t>(1, plan.launches.size()), plan);
+  auto outcome = row.run(plan.calls_before);
+  if (!outcome.refused && plan.followed) {
+    auto followed = row.run_follow_ups();
+    outcome.refused = std::move(followed.refused);
+    outcome.compared += followed.compared;
+    if (outcome.refused)
+      outcome.refused->refusal.diagnostics.front().message +=
+          ", in the buffers of calls on almost the same inputs";
   }
-  for (auto& call : row) {
-    call.slot = load(call);
-    group.push_back(call.slot->plan);
-  }
-  judge.finish_loading();
-  judge.overwrite_residue(candidate);
-  const auto& layout = task.layouts[row.front().id.size];
-  const double limit = judge.launch_limit(task, row.front().id.size) * static_cast<double>(group.size());
-  const auto timed = judge.backend().time(*candidate.program, group, false, deadline_in(limit));
-  RowOutcome outcome{{}, row.size(), group.size(), timed.seconds};
-  auto& refused = outcome.refused;
-  if (!timed.status.finished()) refused = RefusedRow{run_refusal(timed.status, layout.size, limit)};
-  if (!refused)
-    if (auto changed = judge.changed_state(candidate, layout)) refused = RefusedRow{std::move(*changed)};
-  if (!refused) {
-    refused = look_at_row(context, row, poison);
-    if (refused && !isolates_programs(judge.backend())) {
-      // Another kernel may have written where results of the reference are kept.
-      const auto certain = certain_references_of(judge, task, cases, inputs);
-      for (auto& call : row)
-        call.wanted =
-            certain[static_cast<std::size_t>(std::find(cases.begin(), cases.end(), call.id) - cases.begin())];
-      refused = look_at_row(context, row, poison);
-    }
-  }
-  forget(candidate.slots, first_of);
-  if (refused)
-    refused->refusal.diagnostics.front().message +=
-        " in one of " + std::to_string(group.size()) + " calls in a row";
+  forget(context.candidate->slots, first_of);
   return outcome;
 }
 

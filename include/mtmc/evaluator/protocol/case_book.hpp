@@ -31,6 +31,25 @@ struct CaseId {
   friend auto operator<=>(const CaseId&, const CaseId&) = default; ///< an order, member by member, for maps
 };
 
+namespace detail {
+inline constexpr std::uint64_t follow_up_bit = std::uint64_t{1} << 62;
+}
+
+/// The case whose inputs are those of another one but for some elements.
+[[nodiscard]] constexpr CaseId follow_up_of(CaseId id) noexcept {
+  id.serial |= detail::follow_up_bit;
+  return id;
+}
+/// Whether a case is one.
+[[nodiscard]] constexpr bool is_follow_up(const CaseId& id) noexcept {
+  return (id.serial & detail::follow_up_bit) != 0;
+}
+/// The case that it follows.
+[[nodiscard]] constexpr CaseId before_follow_up(CaseId id) noexcept {
+  id.serial &= ~detail::follow_up_bit;
+  return id;
+}
+
 /// What an output is compared with: elements of a type that may be wider than the output's own.
 struct WantedContent {
   std::span<const std::byte> content; ///< the elements as bytes

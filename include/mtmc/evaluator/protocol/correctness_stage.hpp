@@ -35,7 +35,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 /// A row of calls (`check_calls_in_a_row`); where memory is too short for one, none.
 [[nodiscard]] std::optional<Refusal> check_row(EvaluationContext& context, std::span<const CaseId> cases,
-                                               std::size_t calls_before, RowOutcome& outcome);
+                                               const RowPlan& plan, RowOutcome& outcome);
 
 /// Adds what a comparison counted to what is known of a size.
 void add_tally(SizeEvaluation& size, const ComparisonTally& tally);

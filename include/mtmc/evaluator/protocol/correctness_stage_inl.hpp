@@ -162,8 +162,8 @@ inline void explain(EvaluationContext& context, const CaseId& id, Refusal& refus
 }
 
 MTMC_INLINE std::optional<Refusal> check_row(EvaluationContext& context, std::span<const CaseId> cases,
-                                             std::size_t calls_before, RowOutcome& outcome) {
-  const auto attempt = [&] { outcome = check_calls_in_a_row(context, cases, calls_before); };
+                                             const RowPlan& plan, RowOutcome& outcome) {
+  const auto attempt = [&] { outcome = check_calls_in_a_row(context, cases, plan); };
   if (shortage_in(attempt)) {
     // Memory for so many buffers may be more than there is; much of it is checked without them as well.
     context.judge.make_room(context.task, {context.candidate.get(), context.incumbent.get()});
@@ -220,7 +220,8 @@ MTMC_INLINE std::optional<Refusal> check_results(EvaluationContext& context) {
   if (auto refusal = run_checks(context, checks, serial, context.until)) return refusal;
   const bool uncleared = has_ability(context.judge.backend(), BackendAbility::overwrite_residue);
   RowOutcome unused;
-  return check_row(context, cases_of_a_row(context, serial), uncleared ? usual_calls_before : 0, unused);
+  return check_row(context, cases_of_a_row(context, serial), {uncleared ? usual_calls_before : 0, false},
+                   unused);
 }
 
 } // namespace mtmc::detail

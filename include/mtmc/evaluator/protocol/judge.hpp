@@ -47,6 +47,8 @@ struct FinishedCall {
   const CaseInputs* changeless = nullptr;
   /// What the results are compared with; null = they are not.
   const ReferenceResult* wanted = nullptr;
+  /// Whether its red zones hold what `load` wrote; else they are not looked at.
+  bool has_red_zones = true;
 };
 
 /// Does, for one evaluation or preparation, what the protocol asks for on a backend. Not thread-safe; its
@@ -106,6 +108,8 @@ public:
   void begin_loading(Slot& buffers, const ProblemLayout& layout, const CaseInputs& inputs,
                      const Poison& poison, Refill refill = Refill::all,
                      const std::shared_ptr<const void>& owner = {});
+  /// Zeros in the red zones of a slot that is being loaded, as fresh memory has them next to a buffer.
+  void clear_red_zones(Slot& buffers);
   /// Does what `begin_loading` has put off.
   void finish_loading();
 

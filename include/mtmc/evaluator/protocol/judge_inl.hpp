@@ -61,12 +61,11 @@ MTMC_INLINE Slot& Judge::slot(const PreparedTask& prepared, Contestant& contesta
                               std::size_t place, BufferGuard guard) {
   const auto key = std::tuple(size, place, guard);
   auto found = contestant.slots.find(key);
-  if (found == contestant.slots.end())
-    found = contestant.slots
-                .emplace(key, make_slot(backend_, prepared.layouts[size], contestant.plans[size],
-                                        options_.red_zone_bytes, guard))
-                .first;
-  return found->second;
+  if (found != contestant.slots.end()) return found->second;
+  const auto place_key = prepared.anywhere_in_pages ? keys_.next() | 1 : 0;
+  auto made = make_slot(backend_, prepared.layouts[size], contestant.plans[size], options_.red_zone_bytes,
+                        guard, place_key);
+  return contestant.slots.emplace(key, std::move(made)).first->second;
 }
 
 MTMC_INLINE Slot* Judge::known_slot(Contestant& contestant, std::size_t size, std::size_t place) {
@@ -103,6 +102,15 @@ MTMC_INLINE void Judge::begin_loading(Slot& buffers, const ProblemLayout& layout
                                       const Poison& poison, Refill refill,
                                       const std::shared_ptr<const void>& owner) {
   load_slot(work_, buffers, layout, inputs, poison, keys_.next(), defences(), refill, owner);
+}
+
+MTMC_INLINE void Judge::clear_red_zones(Slot& buffers) {
+  if (!defences().red_zones) return;
+  for (auto* guarded : {&buffers.buffers, &buffers.scratch})
+    for (auto& buffer : *guarded) {
+      work_.write_byte(zone_before(buffer), std::byte{0});
+      work_.write_byte(zone_behind(buffer), std::byte{0});
+    }
 }
 
 MTMC_INLINE void Judge::finish_loading() { work_.run(); }
@@ -152,7 +160,9 @@ MTMC_INLINE std::optional<Refusal> Judge::look_at(const PreparedTask& prepared,
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto& call = calls[i];
     const auto& layout = prepared.layouts[call.id.size];
-    damages.emplace_back(work_, *call.slot, layout, call.changeless, defences());
+    auto damage_of = defences();
+    damage_of.red_zones = damage_of.red_zones && call.has_red_zones;
+    damages.emplace_back(work_, *call.slot, layout, call.changeless, damage_of);
     results.emplace_back(backend_, *call.slot, layout);
     if (call.wanted != nullptr)
       comparisons[i] = comparison_.queue(prepared, call.id, results.back(), *call.wanted);

@@ -10,6 +10,7 @@
 #include <mtmc/evaluator/content/case_inputs.hpp>
 #include <mtmc/evaluator/content/double_truth.hpp>
 #include <mtmc/evaluator/content/input_structure.hpp>
+#include <mtmc/evaluator/content/input_twist.hpp>
 #include <mtmc/evaluator/content/slot.hpp>
 #include <mtmc/evaluator/content/tolerance.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
@@ -24,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -101,11 +103,17 @@ struct PreparedTask {
   /// Whether inputs lie as far out as their formats go, and what they amplify is measured case by case: the
   /// task of an audit.
   bool far = false;
+  /// Whether buffers begin anywhere in their pages that their alignment allows; else where pages do.
+  bool anywhere_in_pages = false;
   /// Whether all numbers of a far input may be denormal. Not on GPUs, whose atomic additions take denormals
   /// for zero (PTX, `atom.add.f32`), as fast intrinsics do: an honest column sum was off by 1e-3 there.
   bool denormals = true;
-  /// The same task at other sizes, made when the first promotion is audited; else null.
+  /// Numbers that the kernel under audit names, for its far inputs.
+  std::vector<double> numbers;
+  /// The same task at other sizes, made for the promotion that was audited last; else null.
   std::unique_ptr<PreparedTask> audit;
+  /// How many audits there have been.
+  std::uint64_t audits = 0;
   /// Inputs and what the reference made of them.
   CaseBook book;
   /// Whether errors are judged by what honest rounding makes them; else all of 1 % are allowed.
@@ -249,6 +257,21 @@ struct PreparedTask {
     return key % 4 != 0 ? lengths.front() : lengths[(key / 4) % lengths.size()];
   }
 
+  /// What is done to the inputs of a case after they were made: nothing but in far cases.
+  [[nodiscard]] InputTwist twist_of(const CaseId& id) const noexcept {
+    if (!far || id.distribution == Distribution::structured) return InputTwist::none;
+    return draw_twist(detail::slice_hash(0, book.key_of(before_follow_up(id)), 0), !numbers.empty());
+  }
+
+  /// "normal", "one_sided huge", "graded".
+  [[nodiscard]] std::string name_of_inputs(const CaseId& id) const {
+    const auto twist = twist_of(id);
+    std::string name(to_string(twist));
+    if (has_own_scale(twist)) return name;
+    const std::string distribution(to_string(id.distribution));
+    return twist == InputTwist::none ? distribution : name + ' ' + distribution;
+  }
+
   /// Contents of a case, made anew from its key. Captured content is shown as it is in checks on normal
   /// inputs, and varied in all other cases.
   [[nodiscard]] CaseInputs inputs(const CaseId& id) const {
@@ -313,11 +336,55 @@ private:
 
   /// Whether an input of a far case stays normal beside another one: of every other case only one input is
   /// special, since two may cancel what is special about them (products of two small numbers are zero).
-  [[nodiscard]] bool is_normal_beside(std::uint64_t key, std::size_t place, std::size_t count) const noexcept {
+  [[nodiscard]] bool is_normal_beside(std::uint64_t key, std::size_t place,
+                                      std::size_t count) const noexcept {
     return far && count > 1 && (key >> 40 & 1) != 0 && (key >> 41) % count != place;
   }
 
+  /// Whether elements of an input may be any numbers.
+  [[nodiscard]] bool is_free(const BufferLayout& buffer, const ProblemSize& size) const {
+    return buffer.is_read() && buffer.type == DataType::f32 && !task.generate &&
+           find_captured(captured, buffer) == nullptr &&
+           !value_range(task.arguments[buffer.argument], size).has_value();
+  }
+
+  /// Has `twist` change all inputs whose elements may be any numbers.
+  template <class Twist> void twist_inputs(const CaseId& id, CaseInputs& contents, const Twist& twist) const {
+    const auto& layout = layouts[id.size];
+    std::vector<TwistedInput> inputs;
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
+      const auto& buffer = layout.buffers[i];
+      if (!buffer.is_read()) continue;
+      const auto which = place++;
+      if (!is_free(buffer, layout.size)) continue;
+      auto& bytes = contents.change(i);
+      inputs.push_back({{reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)},
+                        static_cast<std::uint64_t>(slice_of(buffer, 1)),
+                        which});
+    }
+    twist(std::span<const TwistedInput>(inputs));
+  }
+
   void make_inputs(const CaseId& id, CaseInputs& contents) const {
+    if (is_follow_up(id)) {
+      make_inputs(before_follow_up(id), contents);
+      twist_inputs(id, contents, [&](std::span<const TwistedInput> inputs) {
+        const auto hash = detail::slice_hash(1, book.key_of(id), 0);
+        if (!inputs.empty()) change_some(inputs[(hash >> 4) % inputs.size()], hash);
+      });
+      return;
+    }
+    const auto twist = twist_of(id);
+    make_plain_inputs(id, has_own_scale(twist), contents);
+    if (twist != InputTwist::none)
+      twist_inputs(id, contents, [&](std::span<const TwistedInput> inputs) {
+        apply_twist(twist, inputs, detail::slice_hash(2, book.key_of(id), 0), numbers);
+      });
+  }
+
+  /// The inputs of a case before they are twisted. `normal`: whatever their distribution.
+  void make_plain_inputs(const CaseId& id, bool normal, CaseInputs& contents) const {
     const auto& layout = layouts[id.size];
     contents.clear(layout.buffers.size());
     const auto inputs = static_cast<std::size_t>(std::count_if(
@@ -339,8 +406,9 @@ private:
                          contents.write(i, buffer.type, buffer.bytes));
       } else {
         const auto key = book.key_of(id);
-        auto distribution = is_normal_beside(key, which, inputs) ? Distribution::normal
-                                                                 : distribution_of(id, which, inputs);
+        auto distribution = normal || is_normal_beside(key, which, inputs)
+                                ? Distribution::normal
+                                : distribution_of(id, which, inputs);
         auto exponent =
             far ? far_exponent(distribution, key) : exponents[static_cast<std::size_t>(distribution)];
         if (distribution == Distribution::structured) {

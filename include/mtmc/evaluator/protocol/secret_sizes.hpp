@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -15,7 +16,8 @@ namespace mtmc::inline MTMC_ABI {
 /// beyond the largest, two or three more or less; some with all symbols alike. What the
 /// listed sizes have in common stays: a symbol that is always the same, or always a multiple of a number;
 /// symbols that are always equal; and of symbols that always divide each other, or whose ratio, difference or
-/// product is always the same, the values of one listed size. Whether a kernel bears a size is for the caller
+/// product is always the same, the values of one listed size (where one mostly equals the other, both change
+/// by the same factor). Whether a kernel bears a size is for the caller
 /// to find out. None for a task of fewer than three sizes, because two have too much in common by chance.
 [[nodiscard]] std::vector<ProblemSize> draw_secret_sizes(const Task& task, std::uint64_t key,
                                                          std::size_t count);
@@ -39,6 +41,20 @@ draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std:
 [[nodiscard]] std::vector<ProblemSize>
 draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
                  std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
+
+/// Draws at most `count` sizes with one symbol anywhere up to 32 times its largest listed value and all
+/// others small: what fits into a table, a grid or a counter at the listed sizes does not fit there. For the
+/// same tasks, by the same rules. Only those that `is_wanted`.
+[[nodiscard]] std::vector<ProblemSize>
+draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
+                const std::function<bool(const ProblemSize&)>& is_wanted);
+
+/// Draws at most `count` sizes at which something may begin, end or repeat that has to do with one of these
+/// `numbers`: a symbol is that number, or one more or less, or a multiple; or the product of two symbols is.
+/// For the same tasks, by the same rules. Only those that `is_wanted`; of each number some before all of any.
+[[nodiscard]] std::vector<ProblemSize>
+draw_sizes_at(const Task& task, std::span<const std::int64_t> numbers, std::uint64_t key, std::size_t count,
+              const std::function<bool(const ProblemSize&)>& is_wanted);
 
 } // namespace mtmc
 

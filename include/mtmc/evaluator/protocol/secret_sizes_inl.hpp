@@ -7,6 +7,8 @@
 #include <mtmc/support/philox.hpp>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,8 @@ inline constexpr std::size_t fewest_sizes = 3;
 /// Symbols that may take other values, always the same one as each other.
 struct FreeSymbols {
   std::vector<std::string> names;
+  /// Symbols that it always divides: theirs change by the same factor.
+  std::vector<std::string> multiples;
   /// All listed values are multiples of this.
   std::int64_t step = 1;
   std::int64_t largest = 1;
@@ -49,6 +53,25 @@ template <class Relation>
   for (std::size_t i = 1; i < a.size(); ++i)
     if (relation(a[i], b[i]) != relation(a[0], b[0])) return false;
   return true;
+}
+
+/// Gives a symbol another value at a size.
+inline void set_symbol(ProblemSize& size, const FreeSymbols& symbol, std::int64_t value) {
+  const auto old = size.symbols[symbol.names.front()];
+  for (const auto& name : symbol.names) size.symbols[name] = value;
+  for (const auto& name : symbol.multiples) size.symbols[name] = size.symbols[name] / old * value;
+}
+
+/// Whether one symbol divides the other at all sizes and is mostly equal to it, as the height and the width
+/// of a convolution's kernel are: likelier by chance than on purpose, so that both may change together.
+[[nodiscard]] inline bool is_mostly_equal_divisor(const std::vector<std::int64_t>& divisor,
+                                                  const std::vector<std::int64_t>& of) {
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < divisor.size(); ++i) {
+    if (of[i] % divisor[i] != 0) return false;
+    equal += of[i] == divisor[i] ? 1 : 0;
+  }
+  return 2 * equal > divisor.size();
 }
 
 /// Whether what is known of two symbols would be broken by changing one of them alone.
@@ -89,10 +112,17 @@ template <class Relation>
   }
   std::vector<FreeSymbols> result;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    bool related = false;
+    std::vector<std::size_t> related;
     for (std::size_t j = 0; j < groups.size(); ++j)
-      related = related || (i != j && are_related(groups[i].second, groups[j].second));
-    if (!related) result.push_back(groups[i].first);
+      if (i != j && are_related(groups[i].second, groups[j].second)) related.push_back(j);
+    if (related.size() > 1) continue;
+    auto symbol = groups[i].first;
+    if (!related.empty()) {
+      const auto& [other, values] = groups[related.front()];
+      if (!is_mostly_equal_divisor(groups[i].second, values)) continue;
+      symbol.multiples = other.names;
+    }
+    result.push_back(std::move(symbol));
   }
   return result;
 }
@@ -161,17 +191,16 @@ MTMC_INLINE std::vector<ProblemSize> draw_secret_sizes(const Task& task, std::ui
     // Half of them near the size that is timed, where special cases are most tempting.
     ProblemSize size = random.below(2) == 0 ? main : task.sizes[random.below(task.sizes.size())];
     size.weight = 0;
-    const auto kind = static_cast<detail::SecretKind>(drawn.size() % detail::secret_kinds);
+    const auto kind = static_cast<detail::SecretKind>(attempt % detail::secret_kinds);
     const bool alike = symbols.size() > 1 && random.below(4) == 0;
     std::int64_t common = 0;
     for (const auto& symbol : symbols) {
       // One alone, or several at once.
       if (!alike && symbols.size() > 1 && random.below(3) == 0) continue;
-      auto& first = size.symbols[symbol.names.front()];
-      auto value = detail::another_value(kind, first, symbol, random);
+      auto value = detail::another_value(kind, size.symbols[symbol.names.front()], symbol, random);
       if (alike && common > 0) value = std::max(common - common % symbol.step, symbol.step);
       common = value;
-      for (const auto& name : symbol.names) size.symbols[name] = value;
+      detail::set_symbol(size, symbol, value);
     }
     if (known.insert(size.symbols).second) drawn.push_back(std::move(size));
   }
@@ -196,8 +225,7 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
     for (const auto& symbol : symbols) {
       const double most = farthest * static_cast<double>(symbol.largest);
       auto value = static_cast<std::int64_t>(std::exp2(random.uniform() * std::log2(most)));
-      value = std::max(value - value % symbol.step, symbol.step);
-      for (const auto& name : symbol.names) size.symbols[name] = value;
+      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
     }
     if (!seen.contains(size.symbols) && is_wanted(size)) {
       seen.insert(size.symbols);
@@ -222,12 +250,10 @@ changed_sizes(const Task& task, const std::vector<ProblemSize>& known, PhiloxEng
   for (const auto& size : known) seen.insert(size.symbols);
   const auto add = [&](ProblemSize size, std::span<const FreeSymbols> changed, const Change& change) {
     size.weight = 0;
-    for (const auto& symbol : changed)
-      for (const auto& name : symbol.names) {
-        auto& value = size.symbols[name];
-        const auto other = change(value, symbol.step);
-        value = std::max(other - other % symbol.step, symbol.step);
-      }
+    for (const auto& symbol : changed) {
+      const auto other = change(size.symbols[symbol.names.front()], symbol.step);
+      set_symbol(size, symbol, std::max(other - other % symbol.step, symbol.step));
+    }
     if (seen.insert(size.symbols).second && is_wanted(size)) all.push_back(std::move(size));
   };
   for (const auto& size : task.sizes)
@@ -265,6 +291,172 @@ draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
       changes.push_back([=](std::int64_t value, std::int64_t) { return (value / of + beyond) * of; });
   return detail::changed_sizes<detail::SizeChange>(task, known, PhiloxEngine(key, 0x20d5), count, is_wanted,
                                                    changes);
+}
+
+namespace detail {
+
+/// So many times its largest listed value a symbol may be.
+inline constexpr double farthest_symbol = 32;
+
+/// A small value of a symbol: by turns the least that is listed, the next, and a few steps.
+[[nodiscard]] inline std::int64_t small_value(const Task& task, const FreeSymbols& symbol,
+                                              PhiloxEngine& random) {
+  std::vector<std::int64_t> values = values_of(task, symbol.names.front());
+  std::sort(values.begin(), values.end());
+  const auto turn = random.below(3);
+  if (turn == 2) return symbol.step * static_cast<std::int64_t>(1 + random.below(4));
+  return values[std::min<std::size_t>(turn, values.size() - 1)];
+}
+
+/// Values of one symbol at which what a number says of it may begin, end or repeat: itself first. `largest`:
+/// what is listed of any symbol.
+[[nodiscard]] inline std::vector<std::int64_t> values_at(std::int64_t number, std::int64_t largest) {
+  std::vector<std::int64_t> values{number, number + 1, number - 1, 2 * number, 2 * number + 1};
+  if (number < largest)
+    for (const std::int64_t beyond : {0, 1, -1}) values.push_back(largest / number * number + beyond);
+  return values;
+}
+
+} // namespace detail
+
+MTMC_INLINE std::vector<ProblemSize>
+draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
+                const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<ProblemSize> drawn;
+  if (task.sizes.size() < detail::fewest_sizes) return drawn;
+  const auto symbols = detail::free_symbols(task);
+  if (symbols.empty()) return drawn;
+  PhiloxEngine random(key, 0x1046);
+  std::set<Symbols> seen;
+  constexpr std::size_t attempts = 20;
+  for (std::size_t attempt = 0; attempt < attempts * count && drawn.size() < count; ++attempt) {
+    auto size = *task.main_size();
+    size.weight = 0;
+    const auto long_one = attempt % symbols.size();
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      const auto& symbol = symbols[i];
+      const auto far =
+          static_cast<std::int64_t>(static_cast<double>(symbol.largest) *
+                                    std::exp2(random.uniform() * std::log2(detail::farthest_symbol)));
+      const auto value = i == long_one ? far : detail::small_value(task, symbol, random);
+      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
+    }
+    if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
+  }
+  return drawn;
+}
+
+namespace detail {
+
+/// Sizes at which one number may matter.
+class SizesAt {
+public:
+  /// All must outlive it.
+  SizesAt(const Task& task, std::span<const FreeSymbols> symbols, PhiloxEngine& random,
+          const std::function<bool(const ProblemSize&)>& is_wanted)
+      : task_(task), symbols_(symbols), random_(random), is_wanted_(is_wanted) {}
+
+  /// By turns such at which one symbol has to do with the number, the product of two has, or all symbols
+  /// have: the number itself first.
+  [[nodiscard]] std::vector<ProblemSize> of(std::int64_t number) {
+    std::array<std::vector<ProblemSize>, 3> kinds;
+    std::int64_t largest = 1;
+    for (const auto& symbol : symbols_) largest = std::max(largest, symbol.largest);
+    for (const auto value : values_at(number, largest))
+      for (std::size_t i = 0; i < symbols_.size(); ++i)
+        if (static_cast<double>(value) <= farthest_symbol * static_cast<double>(symbols_[i].largest))
+          add(kinds[0], any_listed(), {{i, value}});
+    for (const std::int64_t beyond : {0, 1, -1}) {
+      for (const auto& [i, j] : pairs()) add_products(kinds[1], i, j, number, beyond);
+      Values all;
+      for (std::size_t i = 0; i < symbols_.size(); ++i) all.emplace_back(i, number + beyond);
+      add(kinds[2], *task_.main_size(), all);
+    }
+    std::vector<ProblemSize> sizes;
+    std::size_t most = 0;
+    for (const auto& kind : kinds) most = std::max(most, kind.size());
+    for (std::size_t turn = 0; turn < most; ++turn)
+      for (const auto& kind : kinds)
+        if (turn < kind.size()) sizes.push_back(kind[turn]);
+    return sizes;
+  }
+
+private:
+  using Values = std::vector<std::pair<std::size_t, std::int64_t>>;
+
+  [[nodiscard]] const ProblemSize& any_listed() { return task_.sizes[random_.below(task_.sizes.size())]; }
+
+  /// All pairs of symbols, in an order by chance.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> pairs() {
+    std::vector<std::pair<std::size_t, std::size_t>> all;
+    for (std::size_t i = 0; i < symbols_.size(); ++i)
+      for (std::size_t j = i + 1; j < symbols_.size(); ++j) all.emplace_back(i, j);
+    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_.below(i)]);
+    return all;
+  }
+
+  /// Whose product is the number, or a little more or less.
+  void add_products(std::vector<ProblemSize>& sizes, std::size_t i, std::size_t j, std::int64_t number,
+                    std::int64_t beyond) {
+    const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(number)));
+    for (const auto first : {root, small_value(task_, symbols_[i], random_)})
+      add(sizes, any_listed(), {{i, first}, {j, (number + first - 1) / first + beyond}});
+  }
+
+  /// The size with other values of some symbols; those of the rest are its own or small ones, whichever is
+  /// wanted.
+  void add(std::vector<ProblemSize>& sizes, const ProblemSize& listed, const Values& values) {
+    constexpr int attempts = 4;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      auto size = listed;
+      size.weight = 0;
+      for (std::size_t i = 0; i < symbols_.size(); ++i) {
+        const auto given =
+            std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == i; });
+        const auto& symbol = symbols_[i];
+        if (given != values.end())
+          set_symbol(size, symbol, std::max(given->second - given->second % symbol.step, symbol.step));
+        else if (attempt > 0 || random_.below(2) == 0)
+          set_symbol(size, symbol, small_value(task_, symbol, random_));
+      }
+      if (!is_wanted_(size)) continue;
+      sizes.push_back(std::move(size));
+      return;
+    }
+  }
+
+  const Task& task_;
+  std::span<const FreeSymbols> symbols_;
+  PhiloxEngine& random_;
+  const std::function<bool(const ProblemSize&)>& is_wanted_;
+};
+
+} // namespace detail
+
+MTMC_INLINE std::vector<ProblemSize> draw_sizes_at(const Task& task, std::span<const std::int64_t> numbers,
+                                                   std::uint64_t key, std::size_t count,
+                                                   const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<ProblemSize> drawn;
+  if (task.sizes.size() < detail::fewest_sizes) return drawn;
+  const auto symbols = detail::free_symbols(task);
+  PhiloxEngine random(key, 0xd1c7);
+  detail::SizesAt sizes_at(task, symbols, random, is_wanted);
+  // Powers of two are tiles and shifts mostly.
+  std::vector<std::int64_t> ranked(numbers.begin(), numbers.end());
+  std::erase_if(ranked, [](std::int64_t number) { return number < 2; });
+  std::stable_partition(ranked.begin(), ranked.end(), [](std::int64_t number) {
+    return !std::has_single_bit(static_cast<std::uint64_t>(number));
+  });
+  std::vector<std::vector<ProblemSize>> of_numbers;
+  for (const auto number : ranked) of_numbers.push_back(sizes_at.of(number));
+  std::set<Symbols> seen;
+  for (std::size_t turn = 0, most = 1; turn < most; ++turn)
+    for (const auto& sizes : of_numbers) {
+      most = std::max(most, sizes.size());
+      if (turn < sizes.size() && drawn.size() < count && seen.insert(sizes[turn].symbols).second)
+        drawn.push_back(sizes[turn]);
+    }
+  return drawn;
 }
 
 } // namespace mtmc
