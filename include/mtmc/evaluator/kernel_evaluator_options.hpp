@@ -84,8 +84,8 @@ struct KernelEvaluatorOptions {
   /// wider interval: matters where buffers are large and kernels fast.
   double explore_overhead_seconds = 0.25;
   /// Seconds that a promotion may spend on checks beyond those of every evaluation (`audit`): sizes, inputs
-  /// and numbers of calls that no evaluation has time for. Not for kernels that are proven slower. 0 = none,
-  /// which is for candidates that are trusted.
+  /// and numbers of calls that no evaluation has time for; up to a second more goes into what they need. Not
+  /// for kernels that are proven slower. 0 = none, which is for candidates that are trusted.
   double audit_seconds = 3;
   /// Most timed pairs.
   int explore_pairs = 28;

@@ -25,6 +25,17 @@ TEST_CASE("independent iterations go to threads in contiguous shares") {
       for (const int threads : {1, 2, 8}) CHECK(runner.difference(1, size, threads) == 0);
 }
 
+TEST_CASE("a compiler's hint about the loop makes room") {
+  Task task = cpu_task("softmax");
+  auto& source = task.kernel.source;
+  const std::string loop = "  for (int i = 0; i < M; ++i) {";
+  source.replace(source.find(loop), 0, "  // rows\n#pragma GCC ivdep\n");
+  const std::string after = source_after(task, {"parallelization|softmax/i"});
+  CHECK(has(after,
+            "  // rows\n  #pragma omp parallel for schedule(static)\n  for (int i = 0; i < M; ++i) {\n"));
+  CHECK_FALSE(has(after, "GCC"));
+}
+
 TEST_CASE("a loop of few iterations is spread together with the next one") {
   Task task = cpu_task("gemm_bias_relu");
   task.sizes.front().symbols["M"] = 4;

@@ -69,12 +69,17 @@ inline void require_no_collapse(const LoopInfo& loop) {
                      [](const LoopInfo* child) { return contains_parallel(*child); });
 }
 
+/// Whether a pragma is a compiler's own hint about the loop behind it, which must stand right before that
+/// loop.
+[[nodiscard]] inline bool is_loop_hint(const SyntaxNode& pragma) {
+  return pragma.text.starts_with("GCC ") || pragma.text.starts_with("clang loop");
+}
+
 /// Removes the word `simd` and the clauses that belong to it from the pragmas before a loop that gets loops
 /// inside; what hints at vectorization only goes altogether.
 [[nodiscard]] inline std::vector<SyntaxNode> without_vector_hints(std::vector<SyntaxNode> pragmas) {
   std::erase_if(pragmas, [](const SyntaxNode& pragma) {
-    return pragma.text.starts_with("omp simd") || pragma.text.starts_with("GCC ") ||
-           pragma.text.starts_with("clang loop");
+    return pragma.text.starts_with("omp simd") || is_loop_hint(pragma);
   });
   for (SyntaxNode& pragma : pragmas)
     if (const std::size_t at = pragma.text.find(" simd"); at != std::string::npos) pragma.text.erase(at, 5);

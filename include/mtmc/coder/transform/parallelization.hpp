@@ -143,6 +143,12 @@ namespace detail {
   SyntaxNode& parent = detail::parent_at(tree, target.indices);
   std::size_t place = target.indices.back();
   auto replacement = detail::take_pragmas_before(parent, place);
+  if (!replacement.empty()) {
+    // A compiler takes its hints right before a loop only, where `omp` has to stand.
+    const auto before = replacement.front().leading_trivia;
+    if (std::erase_if(replacement, detail::is_loop_hint) > 0)
+      (replacement.empty() ? parent.children[place] : replacement.front()).leading_trivia = before;
+  }
   bool merged = false;
   for (SyntaxNode& pragma : replacement)
     if (const std::size_t at = pragma.text.find("omp simd"); at != std::string::npos) {

@@ -10,10 +10,11 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// For `KernelEvaluatorOptions::audit_seconds`, round by round and on new inputs each time: calls in a row,
-/// before which four times as many calls go in each round; and sizes that are not listed, by turns, one of
-/// them on all distributions. Only for promotions that are not proven slower.
-/// The environment record says under "audit" how much was done.
+/// For `KernelEvaluatorOptions::audit_seconds`: a quarter of them at secret sizes of the task, large ones
+/// among them, the rest in rows of calls at the sizes of a task that is made for this audit
+/// (`make_audit_task`), on new inputs each time: the first rows follow four times as many calls each, every
+/// second one is called once more in the same buffers on almost the same inputs. Only for promotions that are
+/// not proven slower. The environment record says under "audit" how much was done.
 [[nodiscard]] std::optional<Refusal> audit_promotion(EvaluationContext& context);
 
 } // namespace mtmc::detail
