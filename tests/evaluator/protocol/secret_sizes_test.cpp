@@ -160,6 +160,24 @@ TEST_CASE("long sizes have one symbol far beyond what is listed, and small other
   CHECK(draw_long_sizes(task, 4, 20, few) != drawn);
 }
 
+TEST_CASE("sizes with all symbols alike are listed values, small ones and any others") {
+  const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
+  const auto all = [](const ProblemSize&) { return true; };
+  const auto drawn = draw_alike_sizes(task, 3, 24, all);
+  CHECK(drawn.size() == 24);
+  int listed = 0, small = 0;
+  for (const auto& size : drawn) {
+    const auto value = size.symbols.at("M");
+    CHECK(size.symbols.at("N") == value);
+    CHECK(value <= 160);
+    small += value <= 24 ? 1 : 0;
+    for (const std::int64_t known : {96, 160, 13, 127, 3, 2}) listed += value == known ? 1 : 0;
+  }
+  CHECK(listed >= 4);
+  CHECK(small >= 8);
+  CHECK(draw_alike_sizes(task_of({{{"N", 9}}, {{"N", 4}}, {{"N", 700}}}), 3, 24, all).empty());
+}
+
 TEST_CASE("sizes at a number are that number, its neighbours and multiples, alone and as products") {
   const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
   const auto all = [](const ProblemSize&) { return true; };

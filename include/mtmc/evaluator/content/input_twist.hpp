@@ -3,6 +3,7 @@
 /// inputs that no distribution of single elements has.
 
 #include <mtmc/evaluator/content/input_generation.hpp>
+#include <mtmc/evaluator/content/input_relation.hpp>
 #include <mtmc/evaluator/content/input_structure.hpp>
 
 #include <algorithm>
@@ -27,7 +28,15 @@ enum class InputTwist : std::uint8_t {
   dominated = 5, ///< one input is far from zero and nearly constant, the others are small
   tied = 6,      ///< cut off from above, so that many elements are the largest
   sharpened = 7, ///< one element of each slice far above the others
-  planted = 8    ///< a given number among or instead of elements
+  mirrored = 8,  ///< the same, or the opposite, at opposite places
+  rows = 9,      ///< rows that are the row before, rotated, turned round, or times a factor
+  permuted = 10, ///< one number in each row
+  pattern = 11,  ///< zeros but where two axes' places are related
+  whole = 12,    ///< whole numbers of some size
+  doubled = 13,  ///< the second half of an axis is the first one, or its opposite
+  periodic = 14, ///< repeated after any number of elements
+  alike = 15,    ///< one input is another one, or its opposite, or transposed
+  planted = 16   ///< a given number among or instead of elements
 };
 
 /// "none", "one_sided", ...
@@ -49,6 +58,22 @@ enum class InputTwist : std::uint8_t {
     return "tied";
   case InputTwist::sharpened:
     return "sharpened";
+  case InputTwist::mirrored:
+    return "mirrored";
+  case InputTwist::rows:
+    return "rows";
+  case InputTwist::permuted:
+    return "permuted";
+  case InputTwist::pattern:
+    return "pattern";
+  case InputTwist::whole:
+    return "whole";
+  case InputTwist::doubled:
+    return "doubled";
+  case InputTwist::periodic:
+    return "periodic";
+  case InputTwist::alike:
+    return "alike";
   case InputTwist::planted:
     return "planted";
   }
@@ -58,9 +83,9 @@ enum class InputTwist : std::uint8_t {
 /// The twist of a case, by a hash of its own: none for three of eight, each of the others as often, but
 /// planted numbers, where there are any, for every fourth.
 [[nodiscard]] constexpr InputTwist draw_twist(std::uint64_t hash, bool has_numbers) noexcept {
-  if (has_numbers && hash % 4 == 0) return InputTwist::planted;
-  constexpr auto others = static_cast<std::uint64_t>(InputTwist::sharpened);
-  return (hash >> 8) % 8 < 3 ? InputTwist::none : static_cast<InputTwist>(1 + (hash >> 16) % others);
+  if (has_numbers && hash % 8 == 0) return InputTwist::planted;
+  constexpr auto others = static_cast<std::uint64_t>(InputTwist::alike);
+  return (hash >> 8) % 4 == 0 ? InputTwist::none : static_cast<InputTwist>(1 + (hash >> 16) % others);
 }
 
 /// Whether a twist gives elements scales of its own, so that what it changes is to be normal before.
@@ -69,31 +94,26 @@ enum class InputTwist : std::uint8_t {
          twist == InputTwist::sharpened || twist == InputTwist::planted;
 }
 
-/// An input of f32 that may be changed.
-struct TwistedInput {
-  std::span<float> elements; ///< its content
-  std::uint64_t slice = 1;   ///< elements of its last axis
-  std::size_t place = 0;     ///< among the inputs of the task
-};
-
 namespace detail {
 
-inline void turn_to_one_side(const TwistedInput& input, std::uint64_t hash) {
-  // Every other time as it is, else up to 2^16 or 2^112, where one product more overflows.
-  const auto range = (hash >> 16) % 4;
-  const int exponent = range < 2 ? 0 : static_cast<int>((hash >> 20) % (range == 2 ? 17 : 113));
-  const float sign = (hash >> 8) % 2 == 0 ? 1.0f : -1.0f;
+inline void turn_to_one_side(const RelatedInput& input, std::uint64_t hash) {
+  // Each has its own sign and scale: every other time as it is, else up to 2^16 or 2^112, where one product
+  // more overflows.
+  const auto own = (hash >> 8) ^ slice_hash(input.place, hash, 10);
+  const auto range = own % 4;
+  const int exponent = range < 2 ? 0 : static_cast<int>((own >> 8) % (range == 2 ? 17 : 113));
+  const float sign = (own >> 4) % 2 == 0 ? 1.0f : -1.0f;
   for (auto& element : input.elements) element = sign * std::ldexp(std::abs(element), exponent);
 }
 
-inline void grade(const TwistedInput& input, std::uint64_t hash) {
+inline void grade(const RelatedInput& input, std::uint64_t hash) {
   constexpr std::uint64_t widths[] = {1, 4, 16, 32, 32, 64};
   const auto width = widths[(hash >> 8) % 6];
   const int steepest = 3 << (hash >> 16) % 4;
   const bool two_levels = (hash >> 20) % 2 == 0;
   const bool by_row = input.place > 0 && (hash >> 24) % 4 != 0;
   for (std::size_t i = 0; i < input.elements.size(); ++i) {
-    const auto step = (by_row ? i / input.slice : i % input.slice) / width;
+    const auto step = (by_row ? i / input.slice() : i % input.slice()) / width;
     const auto random = slice_hash(step, hash, 0);
     const int exponent = two_levels
                              ? (random % 2 == 0 ? steepest : -steepest)
@@ -102,11 +122,11 @@ inline void grade(const TwistedInput& input, std::uint64_t hash) {
   }
 }
 
-inline void cut_holes(const TwistedInput& input, std::uint64_t hash, bool fenced) {
+inline void cut_holes(const RelatedInput& input, std::uint64_t hash, bool fenced) {
   const auto length = std::uint64_t{2} << (hash >> 8) % (fenced ? 6 : 9);
   for (std::size_t i = 0; i < input.elements.size(); ++i) {
-    const auto row = i / input.slice;
-    const auto column = i % input.slice;
+    const auto row = i / input.slice();
+    const auto column = i % input.slice();
     const bool empty = fenced ? row % length == 0 || column % length == 0
                               : slice_hash(row << 24 | column / length, hash, 1) % 2 == 0;
     if (empty) input.elements[i] = 0;
@@ -140,15 +160,15 @@ inline void cut_holes(const TwistedInput& input, std::uint64_t hash, bool fenced
   return negative ? -near : near;
 }
 
-inline void plant(const TwistedInput& input, std::uint64_t hash, double number) {
+inline void plant(const RelatedInput& input, std::uint64_t hash, double number) {
   const auto mode = (hash >> 8) % 5;
   for (std::size_t i = 0; i < input.elements.size(); ++i) {
-    const auto row = i / input.slice;
+    const auto row = i / input.slice();
     const auto own = slice_hash(i, hash, 2);
     const auto of_row = slice_hash(row, hash, 3);
     auto& element = input.elements[i];
     if (mode == 0 && own % 16 == 0) element = near_number(number, own >> 8);
-    if (mode == 1 && i % input.slice == 0) element = near_number(number, of_row);
+    if (mode == 1 && i % input.slice() == 0) element = near_number(number, of_row);
     if (mode == 2 && of_row % 2 == 0) element = near_number(number, own >> 8);
     if (mode == 3) element *= static_cast<float>(number);
     if (mode == 4 && of_row % 4 == 0)
@@ -158,8 +178,24 @@ inline void plant(const TwistedInput& input, std::uint64_t hash, double number) 
 
 } // namespace detail
 
+namespace detail {
+
+/// Relations within one input; every fourth is broken somewhere.
+inline void relate(InputTwist twist, const RelatedInput& input, std::uint64_t hash) {
+  if (twist == InputTwist::mirrored) mirror(input, hash);
+  if (twist == InputTwist::rows) relate_rows(input, hash);
+  if (twist == InputTwist::permuted) permute_unit(input, hash);
+  if (twist == InputTwist::pattern) keep_pattern(input, hash);
+  if (twist == InputTwist::whole) make_whole(input, hash);
+  if (twist == InputTwist::doubled) double_up(input, hash);
+  if (twist == InputTwist::periodic) repeat(input, hash);
+  if (pick(hash, 56, 4) == 0) spoil(input, slice_hash(0, hash, 8));
+}
+
+} // namespace detail
+
 /// Does it to all inputs of a case. `hash`: the case's own; `numbers` are for `InputTwist::planted`.
-inline void apply_twist(InputTwist twist, std::span<const TwistedInput> inputs, std::uint64_t hash,
+inline void apply_twist(InputTwist twist, std::span<const RelatedInput> inputs, std::uint64_t hash,
                         std::span<const double> numbers) {
   if (inputs.empty()) return;
   // Every other time one input alone.
@@ -195,10 +231,22 @@ inline void apply_twist(InputTwist twist, std::span<const TwistedInput> inputs, 
     case InputTwist::sharpened: {
       const int exponent = 3 + static_cast<int>((hash >> 8) % 18);
       for (std::size_t i = 0; i < all.size(); ++i)
-        if (i % input.slice == detail::slice_hash(i / input.slice, hash, 4) % input.slice)
+        if (i % input.slice() == detail::slice_hash(i / input.slice(), hash, 4) % input.slice())
           all[i] = std::ldexp(all[i], exponent);
       break;
     }
+    case InputTwist::alike:
+      if (n != chosen) detail::make_alike(input, inputs[chosen], hash);
+      break;
+    case InputTwist::mirrored:
+    case InputTwist::rows:
+    case InputTwist::permuted:
+    case InputTwist::pattern:
+    case InputTwist::whole:
+    case InputTwist::doubled:
+    case InputTwist::periodic:
+      if (!alone || n == chosen) detail::relate(twist, input, hash);
+      break;
     case InputTwist::planted:
       if (!numbers.empty() && (!alone || n == chosen))
         detail::plant(input, hash, numbers[static_cast<std::size_t>((hash >> 48) % numbers.size())]);
@@ -208,16 +256,23 @@ inline void apply_twist(InputTwist twist, std::span<const TwistedInput> inputs, 
 }
 
 /// Changes a little or a lot of a content, as what a host gives to a kernel next may differ from what it gave
-/// before: one element, one in 64, all but the first 64, or all but the last slice.
-inline void change_some(const TwistedInput& input, std::uint64_t hash) {
+/// before: one element, one in 64, all but the first 64, all but the last slice, or only the order.
+inline void change_some(const RelatedInput& input, std::uint64_t hash) {
   const auto count = input.elements.size();
-  const auto mode = (hash >> 8) % 4;
+  const auto mode = (hash >> 8) % 6;
+  if (mode == 4) std::reverse(input.elements.begin(), input.elements.end());
+  if (mode == 5)
+    for (std::size_t i = input.slice(); i + input.slice() <= count; i += 2 * input.slice())
+      std::swap_ranges(input.elements.begin() + static_cast<std::ptrdiff_t>(i - input.slice()),
+                       input.elements.begin() + static_cast<std::ptrdiff_t>(i),
+                       input.elements.begin() + static_cast<std::ptrdiff_t>(i));
+  if (mode >= 4) return;
   const auto one = static_cast<std::size_t>((hash >> 16) % std::max<std::size_t>(1, count));
   constexpr std::size_t beginning = 64;
   for (std::size_t i = 0; i < count; ++i) {
     const auto own = detail::slice_hash(i, hash, 5);
     const bool changes = i == one || (mode == 1 && own % 64 == 0) || (mode == 2 && i >= beginning) ||
-                         (mode == 3 && i + input.slice < count);
+                         (mode == 3 && i + input.slice() < count);
     if (changes) input.elements[i] = detail::bell(static_cast<std::uint32_t>(own >> 32));
   }
 }

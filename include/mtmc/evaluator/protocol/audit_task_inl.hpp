@@ -75,68 +75,98 @@ MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
   }
 }
 
-/// Adds sizes for an audit, whose bytes decide what they are for: those that are listed first, then, by
-/// turns, near ones, round ones, such as all secret sizes are, and such as the kernel's own numbers suggest;
-/// last some that are long or larger than others.
+/// The sizes of an audit that are not listed, in the order in which they are wanted: by turns near ones,
+/// round ones, such as all secret sizes are, such as have all symbols alike, and such as the kernel's own
+/// numbers suggest; those that are long or larger than others last.
+class AuditSizes {
+public:
+  /// `numbers`: the kernel's own, in ascending order. All must outlive it.
+  AuditSizes(const Task& given, std::uint64_t key, std::span<const std::int64_t> numbers,
+             std::function<double(const ProblemSize&)> bytes_at)
+      : given_(given), key_(key), numbers_(numbers), bytes_at_(std::move(bytes_at)) {}
+
+  /// Those of up to so many bytes.
+  [[nodiscard]] std::vector<ProblemSize> up_to(double bytes) const {
+    constexpr std::size_t wanted = 24, wanted_nearest = 80;
+    const auto is_wanted = [&](const ProblemSize& size) { return bytes_at_(size) <= bytes; };
+    return by_turns({draw_nearest_sizes(given_, given_.sizes, key_, wanted_nearest, is_wanted),
+                     draw_round_sizes(given_, given_.sizes, key_, wanted, is_wanted),
+                     draw_secret_sizes(given_, key_, wanted),
+                     draw_alike_sizes(given_, key_, wanted, is_wanted),
+                     draw_sizes_at(given_, numbers_, key_, wanted_nearest, is_wanted)});
+  }
+  /// Those that are larger, but no larger than so many bytes.
+  [[nodiscard]] std::vector<ProblemSize> beyond(double bytes, double most_bytes) const {
+    constexpr std::size_t wanted = 16;
+    const auto is_wanted = [&](const ProblemSize& size) {
+      // As many steps as there are combinations of indices, at most.
+      constexpr double most_steps = 0x1p24;
+      double steps = 1;
+      for (const auto& [name, value] : size.symbols) steps *= static_cast<double>(value);
+      return steps <= most_steps && bytes_at_(size) <= most_bytes;
+    };
+    // Small numbers have had their turn.
+    std::int64_t largest = 1;
+    for (const auto& size : given_.sizes)
+      for (const auto& [name, value] : size.symbols) largest = std::max(largest, value);
+    const auto first = std::lower_bound(numbers_.begin(), numbers_.end(), largest);
+    const auto large_numbers = numbers_.subspan(static_cast<std::size_t>(first - numbers_.begin()));
+    return by_turns(
+        {draw_sizes_at(given_, large_numbers, ~key_, wanted,
+                       [&](const ProblemSize& size) { return is_wanted(size) && bytes_at_(size) > bytes; }),
+         draw_long_sizes(given_, key_, wanted, is_wanted)});
+  }
+
+private:
+  [[nodiscard]] static std::vector<ProblemSize> by_turns(const std::vector<std::vector<ProblemSize>>& kinds) {
+    std::vector<ProblemSize> sizes;
+    std::size_t most = 0;
+    for (const auto& kind : kinds) most = std::max(most, kind.size());
+    for (std::size_t i = 0; i < most; ++i)
+      for (const auto& kind : kinds)
+        if (i < kind.size()) sizes.push_back(kind[i]);
+    return sizes;
+  }
+
+  const Task& given_;
+  std::uint64_t key_;
+  std::span<const std::int64_t> numbers_;
+  std::function<double(const ProblemSize&)> bytes_at_;
+};
+
+/// Adds the sizes of an audit: small ones, those that are listed first; and from `PreparedTask::large` on
+/// such as are larger.
 inline void draw_audit_sizes(Judge& judge, const PreparedTask& known, PreparedTask& audit,
                              std::span<const std::int64_t> numbers,
                              const std::function<bool(const ProblemSize&)>& is_borne) {
-  constexpr std::size_t wanted = 24, wanted_nearest = 80, max_middle = 24, wanted_large = 16;
-  constexpr double middle = 0x1p19, large = 0x1p24, all_large = 0x1p26, max_steps = 0x1p24;
-  const double small = max_row_bytes(runs_judge_kernels(judge.backend()));
+  constexpr double small = 0x1p16, large = 0x1p24, all_middle = 0x1p23, all_large = 0x1p26;
+  const double middle = std::max(0x1p19, max_row_bytes(runs_judge_kernels(judge.backend())));
   SizeTrial trial(judge, audit);
-  const auto is_within = [&](double bytes) {
-    return [&trial, bytes](const ProblemSize& size) { return trial.bytes_at(size) <= bytes; };
-  };
-  const auto is_small = is_within(std::max(small, middle));
   const auto& given = known.given;
+  const bool draws = known.layouts.size() > known.listed;
+  const AuditSizes sizes(given, audit.book.key_of({0, Distribution::normal, false, 0}), numbers,
+                         [&](const ProblemSize& size) { return trial.bytes_at(size); });
   std::set<Symbols> seen;
+  std::vector<ProblemSize> larger;
   const auto add = [&](const ProblemSize& size) {
-    if (seen.insert(size.symbols).second && is_borne(size))
-      trial.add(size, [](const SizeCost&) noexcept { return true; });
+    trial.add(size, [](const SizeCost&) noexcept { return true; });
   };
-  for (const auto& size : given.sizes)
-    if (is_small(size)) add(size);
-  audit.large = audit.layouts.size();
-  if (known.layouts.size() <= known.listed) return;
-  const auto key = audit.book.key_of({0, Distribution::normal, false, 0});
-  const std::array kinds{draw_nearest_sizes(given, given.sizes, key, wanted_nearest, is_small),
-                         draw_round_sizes(given, given.sizes, key, wanted, is_small),
-                         draw_secret_sizes(given, key, wanted),
-                         draw_sizes_at(given, numbers, key, wanted_nearest, is_small)};
-  std::size_t middle_ones = 0;
-  for (std::size_t i = 0; i < wanted_nearest; ++i)
-    for (const auto& kind : kinds) {
-      if (i >= kind.size() || !is_small(kind[i])) continue;
-      const bool is_middle = trial.bytes_at(kind[i]) > std::max(small, 0x1p16);
-      if (is_middle && middle_ones == max_middle) continue;
-      middle_ones += is_middle ? 1 : 0;
-      add(kind[i]);
+  const auto consider = [&](const std::vector<ProblemSize>& some, double most_bytes, double most_of_all) {
+    double all = 0;
+    for (const auto& size : some) {
+      const double bytes = trial.bytes_at(size);
+      if (bytes > most_bytes || seen.contains(size.symbols) || !is_borne(size)) continue;
+      if (bytes > small && all + bytes > most_of_all) continue;
+      seen.insert(size.symbols);
+      if (bytes > small) all += bytes;
+      bytes > small ? larger.push_back(size) : add(size);
     }
-  audit.large = audit.layouts.size();
-  const auto is_large = [&](const ProblemSize& size) {
-    // As many steps as there are combinations of indices, at most.
-    double steps = 1;
-    for (const auto& [name, value] : size.symbols) steps *= static_cast<double>(value);
-    return steps <= max_steps && is_within(large)(size);
   };
-  // Small numbers have had their turn.
-  std::int64_t largest = 1;
-  for (const auto& size : given.sizes)
-    for (const auto& [name, value] : size.symbols) largest = std::max(largest, value);
-  const auto beyond = numbers.subspan(
-      static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), largest) - numbers.begin()));
-  const auto at_numbers = draw_sizes_at(given, beyond, ~key, wanted_large, [&](const ProblemSize& size) {
-    return is_large(size) && !is_small(size);
-  });
-  const auto long_ones = draw_long_sizes(given, key, wanted_large, is_large);
-  double bytes = 0;
-  for (std::size_t i = 0; i < wanted_large; ++i)
-    for (const auto* kind : {&at_numbers, &long_ones}) {
-      if (i >= kind->size() || bytes + trial.bytes_at((*kind)[i]) > all_large) continue;
-      bytes += trial.bytes_at((*kind)[i]);
-      add((*kind)[i]);
-    }
+  consider(given.sizes, middle, all_middle);
+  if (draws) consider(sizes.up_to(middle), middle, all_middle);
+  if (draws) consider(sizes.beyond(middle, large), large, all_large);
+  audit.large = audit.layouts.size();
+  for (const auto& size : larger) add(size);
 }
 
 /// The calls of one program on normal inputs, at all sizes.

@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -351,7 +352,7 @@ private:
   /// Has `twist` change all inputs whose elements may be any numbers.
   template <class Twist> void twist_inputs(const CaseId& id, CaseInputs& contents, const Twist& twist) const {
     const auto& layout = layouts[id.size];
-    std::vector<TwistedInput> inputs;
+    std::vector<RelatedInput> inputs;
     std::size_t place = 0;
     for (std::size_t i = 0; i < layout.buffers.size(); ++i) {
       const auto& buffer = layout.buffers[i];
@@ -359,17 +360,18 @@ private:
       const auto which = place++;
       if (!is_free(buffer, layout.size)) continue;
       auto& bytes = contents.change(i);
+      std::vector<std::size_t> extents(buffer.extents.begin(), buffer.extents.end());
       inputs.push_back({{reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)},
-                        static_cast<std::uint64_t>(slice_of(buffer, 1)),
+                        std::move(extents),
                         which});
     }
-    twist(std::span<const TwistedInput>(inputs));
+    twist(std::span<const RelatedInput>(inputs));
   }
 
   void make_inputs(const CaseId& id, CaseInputs& contents) const {
     if (is_follow_up(id)) {
       make_inputs(before_follow_up(id), contents);
-      twist_inputs(id, contents, [&](std::span<const TwistedInput> inputs) {
+      twist_inputs(id, contents, [&](std::span<const RelatedInput> inputs) {
         const auto hash = detail::slice_hash(1, book.key_of(id), 0);
         if (!inputs.empty()) change_some(inputs[(hash >> 4) % inputs.size()], hash);
       });
@@ -378,7 +380,7 @@ private:
     const auto twist = twist_of(id);
     make_plain_inputs(id, has_own_scale(twist), contents);
     if (twist != InputTwist::none)
-      twist_inputs(id, contents, [&](std::span<const TwistedInput> inputs) {
+      twist_inputs(id, contents, [&](std::span<const RelatedInput> inputs) {
         apply_twist(twist, inputs, detail::slice_hash(2, book.key_of(id), 0), numbers);
       });
   }

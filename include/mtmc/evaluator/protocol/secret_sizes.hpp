@@ -42,6 +42,12 @@ draw_nearest_sizes(const Task& task, const std::vector<ProblemSize>& known, std:
 draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::uint64_t key,
                  std::size_t count, const std::function<bool(const ProblemSize&)>& is_wanted);
 
+/// The same for sizes with all symbols alike, as square matrices have them: by turns a value that is listed,
+/// a small one, and any up to the largest.
+[[nodiscard]] std::vector<ProblemSize>
+draw_alike_sizes(const Task& task, std::uint64_t key, std::size_t count,
+                 const std::function<bool(const ProblemSize&)>& is_wanted);
+
 /// Draws at most `count` sizes with one symbol anywhere up to 32 times its largest listed value and all
 /// others small: what fits into a table, a grid or a counter at the listed sizes does not fit there. For the
 /// same tasks, by the same rules. Only those that `is_wanted`.

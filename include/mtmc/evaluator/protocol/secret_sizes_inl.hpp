@@ -433,6 +433,35 @@ private:
 
 } // namespace detail
 
+MTMC_INLINE std::vector<ProblemSize>
+draw_alike_sizes(const Task& task, std::uint64_t key, std::size_t count,
+                 const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<ProblemSize> drawn;
+  if (task.sizes.size() < detail::fewest_sizes) return drawn;
+  const auto symbols = detail::free_symbols(task);
+  if (symbols.size() < 2) return drawn;
+  PhiloxEngine random(key, 0xa11e);
+  std::set<Symbols> seen;
+  constexpr std::size_t attempts = 8;
+  constexpr std::int64_t small = 24;
+  for (std::size_t attempt = 0; attempt < attempts * count && drawn.size() < count; ++attempt) {
+    auto size = *task.main_size();
+    size.weight = 0;
+    const auto& one = symbols[random.below(symbols.size())];
+    const auto listed = detail::values_of(task, one.names.front());
+    const auto any = [&](std::int64_t most) {
+      return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most)));
+    };
+    const auto value = attempt % 3 == 0   ? listed[random.below(listed.size())]
+                       : attempt % 3 == 1 ? any(small)
+                                          : any(one.largest);
+    for (const auto& symbol : symbols)
+      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
+    if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
+  }
+  return drawn;
+}
+
 MTMC_INLINE std::vector<ProblemSize> draw_sizes_at(const Task& task, std::span<const std::int64_t> numbers,
                                                    std::uint64_t key, std::size_t count,
                                                    const std::function<bool(const ProblemSize&)>& is_wanted) {
