@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -147,14 +148,19 @@ TEST_CASE("long sizes have one symbol far beyond what is listed, and small other
   const auto drawn = draw_long_sizes(task, 3, 20, few);
   CHECK(drawn.size() == 20);
   std::int64_t longest = 0, tallest = 0;
+  int powers = 0;
   for (const auto& size : drawn) {
     CHECK(size.weight == 0);
     CHECK(few(size));
     longest = std::max(longest, size.symbols.at("N"));
     tallest = std::max(tallest, size.symbols.at("M"));
-    CHECK((size.symbols.at("N") >= 160 || size.symbols.at("M") >= 96));
-    CHECK((size.symbols.at("N") <= 127 || size.symbols.at("M") <= 13));
+    CHECK((size.symbols.at("N") >= 128 || size.symbols.at("M") >= 64));
+    CHECK((size.symbols.at("N") <= 127 || size.symbols.at("M") <= 24));
+    for (const auto& [name, value] : size.symbols)
+      powers += value >= 64 && std::has_single_bit(static_cast<std::uint64_t>(value)) ? 1 : 0;
   }
+  CHECK(powers > 4);
+  CHECK(powers < 16);
   CHECK(longest > 8 * 160);
   CHECK(tallest > 8 * 96);
   CHECK(draw_long_sizes(task, 4, 20, few) != drawn);

@@ -366,8 +366,8 @@ inline void fill_texture(std::span<std::byte> content, const ElementShape& shape
   const auto type = shape.type;
   const auto half = static_cast<std::uint64_t>(shape.slice) / 2;
   constexpr std::array<float, 8> familiar{0, 1, -1, 2, 0.5f, 3, 0.1f, -2};
-  constexpr std::array<float, 16> far_familiar{0,     1, -1, 10,   -10, 100, -100, 50,
-                                               -0.0f, 2, -2, 0.5f, 3,   0.1f, 20,  -50};
+  constexpr std::array<float, 16> far_familiar{0,     1, -1, 10,   -10, 100,  -100, 50,
+                                               -0.0f, 2, -2, 0.5f, 3,   0.1f, 20,   -50};
   const auto width = size_of(type);
   std::array<std::uint32_t, 4> words{};
   for (std::size_t i = 0; i < content.size() / width; ++i) {

@@ -44,7 +44,9 @@ struct RunsOfCase {
   const auto strict = prepared.tolerance(runs.id, buffer, known, true);
   const double error =
       compare_output(runs.own[buffer], type, runs.truth[buffer], DataType::f64, strict).largest_error;
-  known.widenings[buffer] = widening_for(error);
+  // Far inputs cancel here and there, by chance where the reference rounds less than others: two ulp in a
+  // sine were 1.8 times as much as twice its error.
+  known.widenings[buffer] = widening_without_truth(error);
   return strict.relative * known.widenings[buffer] < largest_deliberate_tolerance;
 }
 

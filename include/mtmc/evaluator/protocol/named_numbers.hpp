@@ -2,6 +2,8 @@
 /// Numbers that a kernel's text names. They guide what a kernel is asked, as a fuzzer's dictionary does, and
 /// decide nothing: whoever hides a number is asked what everybody is asked.
 
+#include <mtmc/requirements.hpp>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>

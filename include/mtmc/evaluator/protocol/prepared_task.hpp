@@ -216,13 +216,19 @@ struct PreparedTask {
   }
 
   /// Magnitude by which small elements of a result are judged. On inputs with a structure all may have
-  /// cancelled to nothing (a norm of equal numbers): theirs is never less than that of normal inputs. A few
+  /// cancelled to nothing (a norm of equal numbers), and where a few inputs stand out from all others most
+  /// results are far smaller than what a few are made of (a rotary embedding by sines that are right to 5e-8
+  /// was refused where the cosine of 11 is 0.004): theirs is never less than that of normal inputs, or, in
+  /// audits, of inputs that stand out. A few
   /// elements may all have cancelled to almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7):
   /// theirs is the usual one, if that is larger.
   [[nodiscard]] double scale(const CaseId& id, std::size_t buffer, const ReferenceResult& known) const {
     constexpr std::int64_t too_few = 16;
     const double own = known.scales[buffer];
-    if (id.distribution == Distribution::structured)
+    constexpr double spikes = 32;
+    if (id.distribution == Distribution::sparse_spikes)
+      return std::max(own, spikes * usual_scales[buffer][static_cast<std::size_t>(Distribution::normal)]);
+    if (id.distribution == Distribution::structured || id.distribution == Distribution::mostly_zero)
       return std::max(own, usual_scales[buffer][static_cast<std::size_t>(Distribution::normal)]);
     if (layouts[id.size].buffers[buffer].elements >= too_few) return own;
     return std::max(own, usual_scales[buffer][static_cast<std::size_t>(id.distribution)]);

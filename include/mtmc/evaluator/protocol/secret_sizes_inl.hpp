@@ -298,13 +298,17 @@ namespace detail {
 /// So many times its largest listed value a symbol may be.
 inline constexpr double farthest_symbol = 32;
 
-/// A small value of a symbol: by turns the least that is listed, the next, and a few steps.
+/// A small value of a symbol: by turns the least that is listed, the next, a few steps, and any up to a
+/// quarter of the largest, evenly in its logarithm.
 [[nodiscard]] inline std::int64_t small_value(const Task& task, const FreeSymbols& symbol,
                                               PhiloxEngine& random) {
   std::vector<std::int64_t> values = values_of(task, symbol.names.front());
   std::sort(values.begin(), values.end());
-  const auto turn = random.below(3);
+  const auto turn = random.below(4);
   if (turn == 2) return symbol.step * static_cast<std::int64_t>(1 + random.below(4));
+  if (turn == 3)
+    return static_cast<std::int64_t>(
+        std::exp2(random.uniform() * std::log2(std::max<std::int64_t>(1, symbol.largest / 4))));
   return values[std::min<std::size_t>(turn, values.size() - 1)];
 }
 
@@ -338,7 +342,10 @@ draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
       const auto far =
           static_cast<std::int64_t>(static_cast<double>(symbol.largest) *
                                     std::exp2(random.uniform() * std::log2(detail::farthest_symbol)));
-      const auto value = i == long_one ? far : detail::small_value(task, symbol, random);
+      auto value = i == long_one ? far : detail::small_value(task, symbol, random);
+      // Every other long one is a power of two, which a kernel may have a path of its own for.
+      if (i == long_one && random.below(2) == 0)
+        value = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
       detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
     }
     if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
