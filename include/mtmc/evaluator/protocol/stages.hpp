@@ -25,7 +25,7 @@ struct ProtocolStage {
   /// Whether the stage has the device to itself. Those that do come last.
   bool on_device;
   /// Where its seconds are counted; null where the stage knows better or nobody asks.
-  double EvaluationCost::*cost;
+  double EvaluationCost::* cost;
   std::optional<Refusal> (*run)(EvaluationContext& context);
 };
 
