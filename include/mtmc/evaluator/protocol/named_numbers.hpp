@@ -48,11 +48,10 @@ struct NumberLiteral {
     digits += c;
   }
   NumberLiteral literal{std::nullopt, 0, std::max(at, from + 1)};
-  std::string_view rest = digits;
-  if (hexadecimal) rest.remove_prefix(2);
+  const char* const first = digits.data() + (hexadecimal ? 2 : 0);
+  const char* const last = digits.data() + digits.size();
   std::int64_t integer = 0;
-  const auto* const last = rest.data() + rest.size();
-  const auto whole = std::from_chars(rest.data(), last, integer, hexadecimal ? 16 : 10);
+  const auto whole = std::from_chars(first, last, integer, hexadecimal ? 16 : 10);
   const auto suffix = whole.ptr == last ? '\0' : static_cast<char>(*whole.ptr | 0x20);
   if (whole.ec == std::errc{} && (suffix == '\0' || suffix == 'u' || suffix == 'l' || suffix == 'z')) {
     literal.integer = integer;
@@ -60,8 +59,8 @@ struct NumberLiteral {
     return literal;
   }
   double real = 0;
-  const auto parsed = std::from_chars(rest.data(), last, real,
-                                      hexadecimal ? std::chars_format::hex : std::chars_format::general);
+  const auto parsed =
+      std::from_chars(first, last, real, hexadecimal ? std::chars_format::hex : std::chars_format::general);
   if (parsed.ec == std::errc{}) literal.value = real;
   return literal;
 }
