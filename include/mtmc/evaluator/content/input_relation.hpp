@@ -17,7 +17,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// An input of f32 that may be changed.
 struct RelatedInput {
-  std::span<float> elements;        ///< its content, the last axis first
+  std::span<float> elements;        ///< its content, row by row
   std::vector<std::size_t> extents; ///< of its axes; their product is the number of elements
   std::size_t place = 0;            ///< among the inputs of the task
 
@@ -114,7 +114,7 @@ inline void permute_unit(const RelatedInput& input, std::uint64_t hash) {
 }
 
 /// Zeros but where two axes' places are related: a diagonal and its neighbours, all beside it, a triangle, a
-/// checkerboard, a cross, an edge. Of a vector, every so manieth element.
+/// checkerboard, a cross, an edge. Of a vector, one element in a few.
 inline void keep_pattern(const RelatedInput& input, std::uint64_t hash) {
   const auto axes = input.extents.size();
   const auto one = pick(hash, 8, axes);

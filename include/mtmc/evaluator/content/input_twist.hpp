@@ -80,8 +80,8 @@ enum class InputTwist : std::uint8_t {
   return "";
 }
 
-/// The twist of a case, by a hash of its own: none for three of eight, each of the others as often, but
-/// planted numbers, where there are any, for every fourth.
+/// The twist of a case, by a hash of its own: planted numbers, where there are any, for every eighth; of the
+/// rest none for every fourth, and each of the others as often.
 [[nodiscard]] constexpr InputTwist draw_twist(std::uint64_t hash, bool has_numbers) noexcept {
   if (has_numbers && hash % 8 == 0) return InputTwist::planted;
   constexpr auto others = static_cast<std::uint64_t>(InputTwist::alike);
@@ -175,10 +175,6 @@ inline void plant(const RelatedInput& input, std::uint64_t hash, double number) 
       element = static_cast<float>(number) * (1 + std::ldexp(element, -static_cast<int>(3 + of_row / 4 % 8)));
   }
 }
-
-} // namespace detail
-
-namespace detail {
 
 /// Relations within one input; every fourth is broken somewhere.
 inline void relate(InputTwist twist, const RelatedInput& input, std::uint64_t hash) {

@@ -41,10 +41,6 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
       if (argument.kind != LaunchArgument::Kind::scalar && argument.name == name) argument.bound = bound;
 }
 
-} // namespace detail
-
-namespace detail {
-
 /// Where in a page a buffer begins that is aligned no better than it must be: by chance at its beginning or
 /// anywhere.
 [[nodiscard]] inline std::size_t place_in_page(std::uint64_t key, std::size_t alignment,

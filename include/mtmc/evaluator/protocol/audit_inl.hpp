@@ -216,15 +216,14 @@ private:
 
 MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   if (!needs_audit(context)) return std::nullopt;
-  auto& known = context.task;
   const double budget = context.shared.options.audit_seconds;
   context.judge.start_afresh(*context.candidate);
   const auto quarter = std::min(context.until, deadline_in(budget / 4));
   if (auto refusal = check_secret_sizes(context, quarter)) return refusal;
-  known.audit =
-      make_audit_task(context.judge, known, context.request.candidate, context.shared.allowed_scratch());
-  if (known.audit->layouts.empty()) return std::nullopt;
-  EvaluationContext audit{context.shared, context.judge, *known.audit, context.request, context.evaluation};
+  const auto task = make_audit_task(context.judge, context.task, context.request.candidate,
+                                    context.shared.allowed_scratch());
+  if (task->layouts.empty()) return std::nullopt;
+  EvaluationContext audit{context.shared, context.judge, *task, context.request, context.evaluation};
   audit.until = std::min(context.until, deadline_in(budget * 3 / 4));
   if (auto refusal = plan_for_audit(audit, *context.candidate)) return refusal;
   AuditRows rows(audit, budget);

@@ -67,8 +67,7 @@ MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
 [[nodiscard]] inline bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
                                          const ProblemSize& size, std::int64_t allowed_scratch) {
   try {
-    const auto plan =
-        plan_launches(parse_launch_lines(kernel), given, size, judge.backend().device().compute_units);
+    const auto plan = plan_launches(kernel, given, size, judge.backend().device().compute_units);
     return !check_scratch(plan, allowed_scratch);
   } catch (const Error&) {
     return false;
@@ -89,11 +88,11 @@ public:
   [[nodiscard]] std::vector<ProblemSize> up_to(double bytes) const {
     constexpr std::size_t wanted = 24, wanted_nearest = 80;
     const auto is_wanted = [&](const ProblemSize& size) { return bytes_at_(size) <= bytes; };
-    return by_turns({draw_nearest_sizes(given_, given_.sizes, key_, wanted_nearest, is_wanted),
-                     draw_round_sizes(given_, given_.sizes, key_, wanted, is_wanted),
-                     draw_secret_sizes(given_, key_, wanted),
-                     draw_alike_sizes(given_, key_, wanted, is_wanted),
-                     draw_sizes_at(given_, numbers_, key_, wanted_nearest, is_wanted)});
+    return by_turns(std::array{draw_nearest_sizes(given_, given_.sizes, key_, wanted_nearest, is_wanted),
+                               draw_round_sizes(given_, given_.sizes, key_, wanted, is_wanted),
+                               draw_secret_sizes(given_, key_, wanted),
+                               draw_alike_sizes(given_, key_, wanted, is_wanted),
+                               draw_sizes_at(given_, numbers_, key_, wanted_nearest, is_wanted)});
   }
   /// Those that are larger, but no larger than so many bytes.
   [[nodiscard]] std::vector<ProblemSize> beyond(double bytes, double most_bytes) const {
@@ -111,23 +110,13 @@ public:
       for (const auto& [name, value] : size.symbols) largest = std::max(largest, value);
     const auto first = std::lower_bound(numbers_.begin(), numbers_.end(), largest);
     const auto large_numbers = numbers_.subspan(static_cast<std::size_t>(first - numbers_.begin()));
-    return by_turns(
-        {draw_sizes_at(given_, large_numbers, ~key_, wanted,
-                       [&](const ProblemSize& size) { return is_wanted(size) && bytes_at_(size) > bytes; }),
-         draw_long_sizes(given_, key_, wanted, is_wanted)});
+    return by_turns(std::array{
+        draw_sizes_at(given_, large_numbers, ~key_, wanted,
+                      [&](const ProblemSize& size) { return is_wanted(size) && bytes_at_(size) > bytes; }),
+        draw_long_sizes(given_, key_, wanted, is_wanted)});
   }
 
 private:
-  [[nodiscard]] static std::vector<ProblemSize> by_turns(const std::vector<std::vector<ProblemSize>>& kinds) {
-    std::vector<ProblemSize> sizes;
-    std::size_t most = 0;
-    for (const auto& kind : kinds) most = std::max(most, kind.size());
-    for (std::size_t i = 0; i < most; ++i)
-      for (const auto& kind : kinds)
-        if (i < kind.size()) sizes.push_back(kind[i]);
-    return sizes;
-  }
-
   const Task& given_;
   std::uint64_t key_;
   std::span<const std::int64_t> numbers_;

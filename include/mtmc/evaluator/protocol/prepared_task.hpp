@@ -111,8 +111,6 @@ struct PreparedTask {
   bool denormals = true;
   /// Numbers that the kernel under audit names, for its far inputs.
   std::vector<double> numbers;
-  /// The same task at other sizes, made for the promotion that was audited last; else null.
-  std::unique_ptr<PreparedTask> audit;
   /// How many audits there have been.
   std::uint64_t audits = 0;
   /// Inputs and what the reference made of them.
@@ -218,10 +216,10 @@ struct PreparedTask {
   /// Magnitude by which small elements of a result are judged. On inputs with a structure all may have
   /// cancelled to nothing (a norm of equal numbers), and where a few inputs stand out from all others most
   /// results are far smaller than what a few are made of (a rotary embedding by sines that are right to 5e-8
-  /// was refused where the cosine of 11 is 0.004): theirs is never less than that of normal inputs, or, in
-  /// audits, of inputs that stand out. A few
-  /// elements may all have cancelled to almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7):
-  /// theirs is the usual one, if that is larger.
+  /// was refused where the cosine of 11 is 0.004): theirs is never less than that of normal inputs, or,
+  /// where spikes are among small ones, of inputs as large as those. A few elements may all have cancelled to
+  /// almost nothing (GELU of -4 is -7e-5, with a rounding error of 1e-7): theirs is the usual one, if that is
+  /// larger.
   [[nodiscard]] double scale(const CaseId& id, std::size_t buffer, const ReferenceResult& known) const {
     constexpr std::int64_t too_few = 16;
     const double own = known.scales[buffer];
@@ -315,7 +313,6 @@ struct PreparedTask {
     book.forget_all();
     spare_inputs_.clear();
     spare_bytes_ = 0;
-    if (audit) audit->release_buffers();
   }
 
 private:

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/task.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -61,6 +62,21 @@ draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
 [[nodiscard]] std::vector<ProblemSize>
 draw_sizes_at(const Task& task, std::span<const std::int64_t> numbers, std::uint64_t key, std::size_t count,
               const std::function<bool(const ProblemSize&)>& is_wanted);
+
+namespace detail {
+
+/// The first of each kind, then the second of each, and so on.
+[[nodiscard]] inline std::vector<ProblemSize> by_turns(std::span<const std::vector<ProblemSize>> kinds) {
+  std::vector<ProblemSize> sizes;
+  std::size_t most = 0;
+  for (const auto& kind : kinds) most = std::max(most, kind.size());
+  for (std::size_t turn = 0; turn < most; ++turn)
+    for (const auto& kind : kinds)
+      if (turn < kind.size()) sizes.push_back(kind[turn]);
+  return sizes;
+}
+
+} // namespace detail
 
 } // namespace mtmc
 

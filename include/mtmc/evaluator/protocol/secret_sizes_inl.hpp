@@ -55,8 +55,14 @@ template <class Relation>
   return true;
 }
 
-/// Gives a symbol another value at a size.
-inline void set_symbol(ProblemSize& size, const FreeSymbols& symbol, std::int64_t value) {
+/// The largest value of a symbol that is no more than another one; at least one step.
+[[nodiscard]] inline std::int64_t in_steps(std::int64_t value, const FreeSymbols& symbol) noexcept {
+  return std::max(value - value % symbol.step, symbol.step);
+}
+
+/// Gives a symbol another value, in steps, at a size.
+inline void set_symbol(ProblemSize& size, const FreeSymbols& symbol, std::int64_t wanted) {
+  const auto value = in_steps(wanted, symbol);
   const auto old = size.symbols[symbol.names.front()];
   for (const auto& name : symbol.names) size.symbols[name] = value;
   for (const auto& name : symbol.multiples) size.symbols[name] = size.symbols[name] / old * value;
@@ -169,8 +175,7 @@ inline constexpr std::size_t secret_kinds = 8;
     value = listed + symbol.step * (below(2) == 0 ? 2 + below(2) : -2 - below(2));
     break;
   }
-  value -= value % symbol.step;
-  return std::max(value, symbol.step);
+  return in_steps(value, symbol);
 }
 
 } // namespace mtmc::detail
@@ -198,7 +203,7 @@ MTMC_INLINE std::vector<ProblemSize> draw_secret_sizes(const Task& task, std::ui
       // One alone, or several at once.
       if (!alike && symbols.size() > 1 && random.below(3) == 0) continue;
       auto value = detail::another_value(kind, size.symbols[symbol.names.front()], symbol, random);
-      if (alike && common > 0) value = std::max(common - common % symbol.step, symbol.step);
+      if (alike && common > 0) value = detail::in_steps(common, symbol);
       common = value;
       detail::set_symbol(size, symbol, value);
     }
@@ -225,7 +230,7 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
     for (const auto& symbol : symbols) {
       const double most = farthest * static_cast<double>(symbol.largest);
       auto value = static_cast<std::int64_t>(std::exp2(random.uniform() * std::log2(most)));
-      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
+      detail::set_symbol(size, symbol, value);
     }
     if (!seen.contains(size.symbols) && is_wanted(size)) {
       seen.insert(size.symbols);
@@ -236,6 +241,11 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
 }
 
 namespace detail {
+
+/// In an order by chance.
+template <class T> void shuffle(std::vector<T>& items, PhiloxEngine& random) {
+  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
+}
 
 /// All sizes that a change makes of the listed ones, of one symbol or of all, in an order by chance; those
 /// that are wanted, at most `count`. `change`: another value, from a symbol's value and step.
@@ -252,7 +262,7 @@ changed_sizes(const Task& task, const std::vector<ProblemSize>& known, PhiloxEng
     size.weight = 0;
     for (const auto& symbol : changed) {
       const auto other = change(size.symbols[symbol.names.front()], symbol.step);
-      set_symbol(size, symbol, std::max(other - other % symbol.step, symbol.step));
+      set_symbol(size, symbol, other);
     }
     if (seen.insert(size.symbols).second && is_wanted(size)) all.push_back(std::move(size));
   };
@@ -262,7 +272,7 @@ changed_sizes(const Task& task, const std::vector<ProblemSize>& known, PhiloxEng
       const auto changed = first < symbols.size() ? std::span(symbols).subspan(first, 1) : std::span(symbols);
       for (const auto& change : changes) add(size, changed, change);
     }
-  for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
+  shuffle(all, random);
   all.resize(std::min(all.size(), count));
   return all;
 }
@@ -346,7 +356,7 @@ draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
       // Every other long one is a power of two, which a kernel may have a path of its own for.
       if (i == long_one && random.below(2) == 0)
         value = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
-      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
+      detail::set_symbol(size, symbol, value);
     }
     if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
   }
@@ -379,13 +389,7 @@ public:
       for (std::size_t i = 0; i < symbols_.size(); ++i) all.emplace_back(i, number + beyond);
       add(kinds[2], *task_.main_size(), all);
     }
-    std::vector<ProblemSize> sizes;
-    std::size_t most = 0;
-    for (const auto& kind : kinds) most = std::max(most, kind.size());
-    for (std::size_t turn = 0; turn < most; ++turn)
-      for (const auto& kind : kinds)
-        if (turn < kind.size()) sizes.push_back(kind[turn]);
-    return sizes;
+    return by_turns(kinds);
   }
 
 private:
@@ -398,7 +402,7 @@ private:
     std::vector<std::pair<std::size_t, std::size_t>> all;
     for (std::size_t i = 0; i < symbols_.size(); ++i)
       for (std::size_t j = i + 1; j < symbols_.size(); ++j) all.emplace_back(i, j);
-    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_.below(i)]);
+    shuffle(all, random_);
     return all;
   }
 
@@ -422,7 +426,7 @@ private:
             std::find_if(values.begin(), values.end(), [&](const auto& value) { return value.first == i; });
         const auto& symbol = symbols_[i];
         if (given != values.end())
-          set_symbol(size, symbol, std::max(given->second - given->second % symbol.step, symbol.step));
+          set_symbol(size, symbol, given->second);
         else if (attempt > 0 || random_.below(2) == 0)
           set_symbol(size, symbol, small_value(task_, symbol, random_));
       }
@@ -462,8 +466,7 @@ draw_alike_sizes(const Task& task, std::uint64_t key, std::size_t count,
     const auto value = attempt % 3 == 0   ? listed[random.below(listed.size())]
                        : attempt % 3 == 1 ? any(small)
                                           : any(one.largest);
-    for (const auto& symbol : symbols)
-      detail::set_symbol(size, symbol, std::max(value - value % symbol.step, symbol.step));
+    for (const auto& symbol : symbols) detail::set_symbol(size, symbol, value);
     if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
   }
   return drawn;
@@ -486,12 +489,8 @@ MTMC_INLINE std::vector<ProblemSize> draw_sizes_at(const Task& task, std::span<c
   std::vector<std::vector<ProblemSize>> of_numbers;
   for (const auto number : ranked) of_numbers.push_back(sizes_at.of(number));
   std::set<Symbols> seen;
-  for (std::size_t turn = 0, most = 1; turn < most; ++turn)
-    for (const auto& sizes : of_numbers) {
-      most = std::max(most, sizes.size());
-      if (turn < sizes.size() && drawn.size() < count && seen.insert(sizes[turn].symbols).second)
-        drawn.push_back(sizes[turn]);
-    }
+  for (auto& size : detail::by_turns(of_numbers))
+    if (drawn.size() < count && seen.insert(size.symbols).second) drawn.push_back(std::move(size));
   return drawn;
 }
 
