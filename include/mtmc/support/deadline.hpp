@@ -6,9 +6,12 @@
 #include <climits>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <poll.h>
+#include <span>
 #include <stop_token>
 
 namespace mtmc::inline MTMC_ABI::detail {
@@ -47,6 +50,16 @@ later_by(std::chrono::milliseconds duration, std::chrono::steady_clock::time_poi
   if (deadline <= now) return 0;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();
   return left > longest ? longest : static_cast<int>(left);
+}
+
+/// Waits until one of the descriptors is ready, until `deadline` at most; whether one is. Signals, which a
+/// host's profiler or timers send, do not end the wait.
+[[nodiscard]] inline bool poll_until(std::span<pollfd> watched,
+                                     std::chrono::steady_clock::time_point deadline) noexcept {
+  for (;;) {
+    const int ready = ::poll(watched.data(), watched.size(), poll_timeout(deadline));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
 }
 
 /// Waits so many seconds; false if it was asked to stop before.

@@ -8,6 +8,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/deadline.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/process/child_process.hpp>
 #include <mtmc/support/process/packet_socket.hpp>
@@ -43,7 +44,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] inline bool ends_within(const FileDescriptor& end,
                                       std::chrono::milliseconds patience) noexcept {
   pollfd ended{end.get(), POLLIN, 0};
-  return ::poll(&ended, 1, static_cast<int>(patience.count())) > 0;
+  return poll_until({&ended, 1}, time_after(patience));
 }
 
 /// What waitpid said of a process's end.

@@ -92,11 +92,12 @@ MTMC_INLINE ChildProcess CompilerProcess::Process::start(const CompilerProcessSe
 }
 
 MTMC_INLINE std::string CompilerProcess::Process::greet(const CompilerProcessSetup& setup) {
-  constexpr int patience = 60'000;
+  constexpr std::chrono::minutes patience{1};
   pollfd watched{socket.get(), POLLIN, 0};
   std::array<char, longest_compiler_packet> bytes{};
   ReceivedPacket packet;
-  if (::poll(&watched, 1, patience) > 0) packet = receive_packet(socket.get(), bytes.data(), bytes.size());
+  if (poll_until({&watched, 1}, time_after(patience)))
+    packet = receive_packet(socket.get(), bytes.data(), bytes.size());
   std::optional<CompilerGreeting> greeting;
   try {
     if (packet.size > 0) greeting = read_greeting({bytes.data(), static_cast<std::size_t>(packet.size)});

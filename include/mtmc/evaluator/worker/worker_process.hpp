@@ -276,9 +276,9 @@ private:
   [[nodiscard]] std::optional<std::string> ended() {
     if (child_.alive() && !output_.ended()) return std::nullopt;
     // It may have closed its output on the way to its end, whose kind says more.
-    constexpr int patience = 200;
+    constexpr std::chrono::milliseconds patience{200};
     pollfd exit_of_child{child_.exit_descriptor(), POLLIN, 0};
-    if (child_.alive()) (void)::poll(&exit_of_child, 1, patience);
+    if (child_.alive()) (void)poll_until({&exit_of_child, 1}, time_after(patience));
     const auto exit = child_.wait(std::chrono::milliseconds{0});
     output_.read_rest();
     // What it said with its last breath counts.
