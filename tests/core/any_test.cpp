@@ -168,6 +168,11 @@ struct AbleBackend : HostBackendOf<RetiringProgram> {
   [[nodiscard]] static std::optional<DividedKernel> divided(const Kernel& kernel) {
     return DividedKernel{kernel, {{"f", 2, 3}}};
   }
+  [[nodiscard]] CompileResult<Program> compile_probed(const Kernel& kernel, const CompileOptions& options,
+                                                      std::stop_token stop) {
+    return compile(kernel, options, std::move(stop));
+  }
+  [[nodiscard]] static std::vector<Branch> branches(Program&) { return {{3, 1, true, false}}; }
   void measure_ceilings() { log->push_back("measure_ceilings"); }
   static double measure_read_bandwidth() { return 1e9; }
   [[nodiscard]] static bool spent() { return true; }
@@ -294,6 +299,9 @@ TEST_CASE("a backend's twin has every optional ability that the backend has") {
   const auto compiled = backend.compile(sample::kernel(), {}, {});
   REQUIRE(compiled.program);
   CHECK(compiled.seconds == 0.5);
+  const auto probed = compile_probed_by(backend, sample::kernel(), {}, {});
+  REQUIRE(probed.program);
+  CHECK(branches_of(backend, *probed.program) == std::vector<Branch>{{3, 1, true, false}});
   CHECK(profile_by(backend, *compiled.program, sample::plan())->reason == sample::plan().launches[0].entry);
   CHECK(resources_of(backend, *compiled.program).at("number") == 7);
   CHECK(changed_state_of(backend, *compiled.program).empty());
@@ -329,6 +337,7 @@ TEST_CASE("a backend's twin lacks what the backend lacks, and does what is right
   CHECK_FALSE(guards_buffers(backend));
   CHECK(allocate_guarded_by(backend, 64).handle() != 0);
   CHECK_FALSE(double_twin_by(backend, sample::kernel()));
+  CHECK(compile_probed_by(backend, sample::kernel(), {}, {}).program == nullptr);
   CHECK_FALSE(read_bandwidth_again(backend));
   CHECK_FALSE(is_spent(backend));
   CHECK(concurrency_limit_of(backend) == unlimited_concurrency);

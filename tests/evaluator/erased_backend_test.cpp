@@ -113,6 +113,15 @@ public:
     note("divided");
     return std::nullopt;
   }
+  [[nodiscard]] CompileResult<Program> compile_probed(const Kernel& kernel, const CompileOptions& options,
+                                                      std::stop_token stop) {
+    note("compile_probed");
+    return Base::compile(kernel, options, std::move(stop));
+  }
+  [[nodiscard]] std::vector<Branch> branches(Program&) const {
+    note("branches");
+    return {{3, 1, true, true}};
+  }
   void measure_ceilings() { note("measure_ceilings"); }
   [[nodiscard]] double measure_read_bandwidth() const {
     note("measure_read_bandwidth");
@@ -269,10 +278,10 @@ TEST_CASE_TEMPLATE("a backend with every ability is asked for all of them in eit
   CHECK(direct.answers[6].verdict == Verdict::refused);
   CHECK(direct.answers[8].verdict == Verdict::refused);
   CHECK(direct.answers[10].verdict == Verdict::implausible);
-  for (const auto* what :
-       {"screen", "resources", "changed_state", "keep_state", "binary_hash", "guarded_allocation",
-        "allocate_guarded", "overwrite_residue", "choose_place", "conditions", "profile",
-        "in_double_precision", "divided", "measure_ceilings", "measure_read_bandwidth"}) {
+  for (const auto* what : {"screen", "resources", "changed_state", "keep_state", "binary_hash",
+                           "guarded_allocation", "allocate_guarded", "overwrite_residue", "choose_place",
+                           "conditions", "profile", "in_double_precision", "divided", "compile_probed",
+                           "branches", "measure_ceilings", "measure_read_bandwidth"}) {
     CAPTURE(what);
     CHECK(direct.asked.contains(what));
   }

@@ -164,6 +164,13 @@ public:
   [[nodiscard]] std::optional<DividedKernel> divided(const Kernel& kernel) const {
     return table_->divided(held(), kernel);
   }
+  /// `BackendAbility::branches`; without it no program.
+  [[nodiscard]] CompileResult<Program> compile_probed(const Kernel& kernel, const CompileOptions& options,
+                                                      std::stop_token stop) {
+    return table_->compile_probed(held(), kernel, options, std::move(stop));
+  }
+  /// `BackendAbility::branches`; without it empty.
+  [[nodiscard]] std::vector<Branch> branches(Program& program) { return table_->branches(held(), program); }
   /// `BackendAbility::measure_ceilings`; without it nothing happens.
   void measure_ceilings() { table_->measure_ceilings(held()); }
   /// Bytes per second; 0 where what is held cannot measure it.
@@ -200,6 +207,8 @@ private:
     std::optional<Profile> (*profile)(void*, Program&, const LaunchPlan&);
     std::optional<Kernel> (*in_double_precision)(const void*, const Kernel&);
     std::optional<DividedKernel> (*divided)(const void*, const Kernel&);
+    CompileResult<Program> (*compile_probed)(void*, const Kernel&, const CompileOptions&, std::stop_token);
+    std::vector<Branch> (*branches)(void*, Program&);
     void (*measure_ceilings)(void*);
     std::optional<double> (*read_bandwidth_again)(void*);
     bool (*spent)(const void*);
@@ -296,6 +305,12 @@ private:
         .in_double_precision = [](const void* held,
                                   const Kernel& kernel) { return double_twin_by(as<B>(held), kernel); },
         .divided = [](const void* held, const Kernel& kernel) { return divided_by(as<B>(held), kernel); },
+        .compile_probed =
+            [](void* held, const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
+              return erased<B>(compile_probed_by(as<B>(held), kernel, options, std::move(stop)));
+            },
+        .branches = [](void* held,
+                       Program& program) { return branches_of(as<B>(held), program_of<B>(program)); },
         .measure_ceilings = [](void* held) { measure_ceilings_of(as<B>(held)); },
         .read_bandwidth_again = [](void* held) { return mtmc::read_bandwidth_again(as<B>(held)); },
         .spent = [](const void* held) { return is_spent(as<B>(held)); }};

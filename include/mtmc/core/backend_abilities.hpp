@@ -6,6 +6,7 @@
 /// by which anybody asks at run time (`has_ability`), because a type-erased backend has what the one inside
 /// it has; and, where it is a call, a function that makes it or else does what is right without it.
 
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/conditions.hpp>
 #include <mtmc/core/enum_names.hpp>
@@ -19,8 +20,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -155,6 +158,20 @@ concept DividesKernels = requires(const B& backend, const Kernel& kernel) {
   { backend.divided(kernel) } -> std::same_as<std::optional<DividedKernel>>;
 };
 
+/// A backend that can compile a kernel so that its calls show which ways its branches go. Such a program
+/// computes what the kernel does, but its times and the last bits of its results may be others. Branches are
+/// those of the kernel's own text, as exactly as compiler and processor let them be told; places that no
+/// candidate's condition stands behind (loops that a compiler adds, say) are left out. There is no program
+/// where that is not possible for this kernel.
+template <class B>
+concept ShowsBranches =
+    requires(B& backend, const Kernel& kernel, const CompileOptions& options, typename B::Program& program) {
+      {
+        backend.compile_probed(kernel, options, std::stop_token{})
+      } -> std::same_as<CompileResult<typename B::Program>>;
+      { backend.branches(program) } -> std::same_as<std::vector<Branch>>;
+    };
+
 /// A backend that can find out what its device reaches at best; the results stand in `Device::measured` from
 /// then on. Asked once, before the device is first looked at.
 template <class B>
@@ -224,6 +241,9 @@ enum class BackendAbility {
   in_double_precision,
   /// `DividesKernels`. Without it no launch is divided.
   divided,
+  /// `ShowsBranches`. Without it nobody knows which branches of a kernel no check has met ("branches: not
+  /// observed" in the environment record).
+  branches,
   /// `MeasuresCeilings`. Without it `Device::measured` is what the backend filled in.
   measure_ceilings,
   /// `MeasuresBandwidthAgain`. Without it the plausibility rule leaves more room to a ceiling that may be
@@ -267,6 +287,7 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     {BackendAbility::profile, "profile"},
     {BackendAbility::in_double_precision, "in_double_precision"},
     {BackendAbility::divided, "divided"},
+    {BackendAbility::branches, "branches"},
     {BackendAbility::measure_ceilings, "measure_ceilings"},
     {BackendAbility::measure_read_bandwidth, "measure_read_bandwidth"},
     {BackendAbility::retire, "retire"},
@@ -319,6 +340,9 @@ inline constexpr EnumName<BackendAbility> backend_ability_names[] = {
     return "std::optional<mtmc::Kernel> in_double_precision(const mtmc::Kernel&) const";
   case BackendAbility::divided:
     return "std::optional<mtmc::DividedKernel> divided(const mtmc::Kernel&) const";
+  case BackendAbility::branches:
+    return "mtmc::CompileResult<Program> compile_probed(const mtmc::Kernel&, const mtmc::CompileOptions&, "
+           "std::stop_token); std::vector<mtmc::Branch> branches(Program&)";
   case BackendAbility::measure_ceilings:
     return "mtmc::MeasuredCeilings measure_ceilings()";
   case BackendAbility::measure_read_bandwidth:
@@ -386,6 +410,7 @@ template <class B> [[nodiscard]] consteval BackendAbilities declared_abilities()
   all.set(BackendAbility::profile, Profiles<B>);
   all.set(BackendAbility::in_double_precision, GivesDoubleTwin<B>);
   all.set(BackendAbility::divided, DividesKernels<B>);
+  all.set(BackendAbility::branches, ShowsBranches<B>);
   all.set(BackendAbility::measure_ceilings, MeasuresCeilings<B>);
   all.set(BackendAbility::measure_read_bandwidth, MeasuresBandwidthAgain<B>);
   all.set(BackendAbility::retire, RetiresPrograms<B>);
@@ -582,6 +607,26 @@ template <class B>
     return backend.divided(kernel);
   else
     return std::nullopt;
+}
+
+/// A program whose calls show which ways its branches go; none where the backend cannot make it.
+template <class B>
+[[nodiscard]] CompileResult<typename B::Program>
+compile_probed_by([[maybe_unused]] B& backend, [[maybe_unused]] const Kernel& kernel,
+                  [[maybe_unused]] const CompileOptions& options, [[maybe_unused]] std::stop_token stop) {
+  if constexpr (ShowsBranches<B>)
+    return backend.compile_probed(kernel, options, std::move(stop));
+  else
+    return {};
+}
+/// Which ways the branches of such a program have gone; empty where the backend does not show them.
+template <class B>
+[[nodiscard]] std::vector<Branch> branches_of([[maybe_unused]] B& backend,
+                                              [[maybe_unused]] typename B::Program& program) {
+  if constexpr (ShowsBranches<B>)
+    return backend.branches(program);
+  else
+    return {};
 }
 
 /// Has a backend measure what its device reaches at best, if it can.

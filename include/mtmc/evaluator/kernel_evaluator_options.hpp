@@ -87,6 +87,10 @@ struct KernelEvaluatorOptions {
   /// and numbers of calls that no evaluation has time for; up to a second more goes into what they need. Not
   /// for kernels that are proven slower. 0 = none, which is for candidates that are trusted.
   double audit_seconds = 3;
+  /// Whether a promotion refuses a candidate of which some branch has gone one way only in all calls of its
+  /// audit (`environment["branches"]`), on backends that show branches. What stands behind such a branch has
+  /// been shown to nobody; honest kernels have such, too, for sizes that the task does not list, say.
+  bool refuse_uncovered_branches = false;
   /// Most timed pairs.
   int explore_pairs = 28;
   /// Most timed pairs of a promotion.

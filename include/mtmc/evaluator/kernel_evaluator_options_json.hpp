@@ -18,6 +18,8 @@ inline void visit_fields(JsonFields& visit, KernelEvaluatorOptions& noun) {
   visit.optional("explore_overhead_seconds", noun.explore_overhead_seconds,
                  defaults.explore_overhead_seconds);
   visit.optional("audit_seconds", noun.audit_seconds, defaults.audit_seconds);
+  visit.optional("refuse_uncovered_branches", noun.refuse_uncovered_branches,
+                 defaults.refuse_uncovered_branches);
   visit.optional("explore_pairs", noun.explore_pairs, defaults.explore_pairs);
   visit.optional("promote_pairs", noun.promote_pairs, defaults.promote_pairs);
   visit.optional("shortest_timing", noun.shortest_timing, defaults.shortest_timing);

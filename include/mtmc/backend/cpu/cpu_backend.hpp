@@ -16,6 +16,7 @@
 #include <mtmc/backend/cpu/options_json.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/quiet_gate.hpp>
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/conditions.hpp>
 #include <mtmc/support/device_lock.hpp>
@@ -93,6 +94,12 @@ public:
   /// (`mtmc.backend.001`) if the compiler fails for correct programs too.
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop);
+
+  /// Compiles a kernel with probes (`ShowsBranches`), always anew. On x86-64; elsewhere there is no program.
+  [[nodiscard]] CompileResult<Program> compile_probed(const Kernel& kernel, const CompileOptions& options,
+                                                      std::stop_token stop);
+  /// Which ways the branches of such a program have gone.
+  [[nodiscard]] static std::vector<Branch> branches(Program& program) { return program.branches(); }
 
   /// SHA-256 of the shared object that a program's runners load. A file with other bytes is not loaded: the
   /// next run that starts a runner throws `Error` (`mtmc.backend.003`).
@@ -202,6 +209,9 @@ private:
 
   void compile_valid(const Kernel& kernel, const CompileOptions& options, const std::stop_token& stop,
                      CompileResult<Program>& result);
+
+  /// The deadline and the memory of a compilation.
+  [[nodiscard]] std::pair<Deadline, std::int64_t> limits_of(const CompileOptions& options) const;
 
   /// Has the device say so if the compiler turned out not to work behind its fence.
   void show_confinement();

@@ -75,6 +75,40 @@ CpuBackend::compile(const Kernel& kernel, const CompileOptions& options, std::st
   return result;
 }
 
+MTMC_INLINE CompileResult<CpuBackend::Program>
+CpuBackend::compile_probed(const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
+  CompileResult<Program> result;
+#ifdef __x86_64__
+  const auto begin = std::chrono::steady_clock::now();
+  result.diagnostics = detail::check_for_cpu(kernel, options.plan);
+  if (!result.diagnostics.empty()) return result;
+  const auto [deadline, memory] = limits_of(options);
+  const auto hold = quietly([&] { return state_->gate.work(); });
+  auto compilation = state_->toolchain.compile_probed(
+      kernel, detail::signatures_of(options.plan),
+      {.deadline = detail::put_off(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
+  result.diagnostics = std::move(compilation.diagnostics);
+  result.refused = compilation.refused;
+  result.seconds = seconds_since(begin);
+  if (!compilation.object) return result;
+  (void)state_->toolchain.runner();
+  result.program = std::make_shared<Program>(compilation.object, state_);
+  if (const auto branches = compilation.object->branches.size(); branches > 0) {
+    result.program->ways_.emplace(allocate(2 * branches));
+    fill(*result.program->ways_, 0, 2 * branches, std::byte{0});
+  }
+#endif
+  return result;
+}
+
+MTMC_INLINE std::pair<Deadline, std::int64_t> CpuBackend::limits_of(const CompileOptions& options) const {
+  const auto memory = options.memory_limit > 0 ? options.memory_limit : state_->options.compiler_memory_limit;
+  const auto deadline = options.deadline == Deadline::max()
+                            ? std::chrono::steady_clock::now() + state_->options.compile_timeout
+                            : options.deadline;
+  return {deadline, memory};
+}
+
 MTMC_INLINE std::size_t CpuBackend::guard_page_bytes() const {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
@@ -224,12 +258,9 @@ MTMC_INLINE void CpuBackend::check_part(const Buffer& buffer, std::size_t offset
 MTMC_INLINE void CpuBackend::compile_valid(const Kernel& kernel, const CompileOptions& options,
                                            const std::stop_token& stop, CompileResult<Program>& result) {
   auto signatures = detail::signatures_of(options.plan);
-  const auto memory = options.memory_limit > 0 ? options.memory_limit : state_->options.compiler_memory_limit;
+  const auto [deadline, memory] = limits_of(options);
   const auto key = sha256_hex(kernel.id() + state_->identity + ' ' + std::to_string(memory) + '\n' +
                               detail::describe(signatures));
-  auto deadline = options.deadline;
-  if (deadline == Deadline::max())
-    deadline = std::chrono::steady_clock::now() + state_->options.compile_timeout;
   auto compilation = state_->cache.find_or_claim(key, deadline, stop, result.timed_out);
   if (result.timed_out) return;
   if (!compilation) {
@@ -272,6 +303,7 @@ MTMC_INLINE RunStatus CpuBackend::execute(Program& program, std::span<const Laun
   detail::BoundGroup group;
   if (auto reason = detail::bind_plans(plans, program.object_->signatures, *state_->registry, group))
     return detail::launch_failed(std::move(*reason));
+  program.add_branches(group);
   const auto begin = std::chrono::steady_clock::now();
   if (program.runner_ == nullptr) {
     auto setup = state_->runner;

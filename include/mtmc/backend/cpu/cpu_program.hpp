@@ -4,6 +4,7 @@
 #include <mtmc/backend/cpu/runner.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/temporary_folder.hpp>
@@ -31,7 +32,13 @@ struct CompiledObject {
   std::vector<LaunchSignature> signatures;
   /// SHA-256 of the file's content as the compiler left it, in hexadecimal digits.
   std::string hash;
+  /// Of a program with probes: in the order of their stores. Its last trampoline hands out what these have
+  /// left.
+  std::vector<Branch> branches{};
 
+  [[nodiscard]] std::size_t trampolines() const noexcept {
+    return signatures.size() + (branches.empty() ? 0 : 1);
+  }
   [[nodiscard]] std::string path() const { return folder.path() + "/program.so"; }
 };
 
@@ -77,6 +84,10 @@ public:
   /// SHA-256 of the shared object that runners load, in 64 lower-case hexadecimal digits.
   [[nodiscard]] const std::string& binary_hash() const noexcept { return object_->hash; }
 
+  /// Of a program that was compiled with probes: its branches, and which ways they have gone in calls that
+  /// ended well. Else empty.
+  [[nodiscard]] std::vector<Branch> branches();
+
   /// Ends the runner, if there is one. The next run starts a fresh one, with nothing left of earlier runs.
   void retire();
 
@@ -106,6 +117,9 @@ private:
 
   [[nodiscard]] RunStatus give_up(RunStatus status);
 
+  /// Has the probes' stores handed out behind the calls of a group.
+  void add_branches(detail::BoundGroup& group) const;
+
   // Keeps the backend's folder and settings alive; the object lies in that folder.
   std::shared_ptr<const void> backend_;
   std::shared_ptr<const detail::CompiledObject> object_;
@@ -114,6 +128,8 @@ private:
   /// Whether a caller is used again for the calls that it was made for.
   bool keeps_state_ = false;
   std::vector<detail::RunnerLaunch> prepared_;
+  /// Two bytes for each branch; nothing without probes.
+  std::optional<CpuBuffer> ways_{};
 };
 
 } // namespace mtmc

@@ -130,7 +130,7 @@ MTMC_INLINE void CpuProgram::check_object() const {
 MTMC_INLINE RunStatus CpuProgram::start(const detail::RunnerSetup& setup, Deadline deadline) {
   check_object();
   runner_ = std::make_unique<detail::Runner>(setup);
-  const auto loaded = runner_->load(object_->path(), object_->signatures.size(), deadline);
+  const auto loaded = runner_->load(object_->path(), object_->trampolines(), deadline);
   if (!loaded.status.finished()) return give_up(loaded.status);
   if (loaded.accepted) return {};
   runner_.reset();
@@ -174,6 +174,25 @@ MTMC_INLINE RunStatus CpuProgram::go(const detail::BoundGroup& group, Deadline d
   const auto reply = runner_->go(deadline, seconds, keeps_state_);
   if (!reply.status.finished()) return give_up(reply.status);
   return reply.accepted ? reply.status : misfit(group, reply);
+}
+
+MTMC_INLINE std::vector<Branch> CpuProgram::branches() {
+  const std::scoped_lock lock(mutex_);
+  auto branches = object_->branches;
+  if (!ways_) return branches;
+  const auto ways = ways_->content();
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    branches[i].one_way = ways[2 * i] != std::byte{0};
+    branches[i].other_way = ways[2 * i + 1] != std::byte{0};
+  }
+  return branches;
+}
+
+MTMC_INLINE void CpuProgram::add_branches(detail::BoundGroup& group) const {
+  if (!ways_) return;
+  group.launches.push_back(
+      {object_->signatures.size(), {{detail::runner_protocol::argument_buffer, ways_->handle(), 0, 0}}});
+  group.buffers.emplace(ways_->handle(), ways_->memory_);
 }
 
 MTMC_INLINE RunStatus CpuProgram::give_up(RunStatus status) {

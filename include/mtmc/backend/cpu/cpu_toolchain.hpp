@@ -7,6 +7,7 @@
 #include <mtmc/backend/cpu/options.hpp>
 #include <mtmc/backend/cpu/own_functions.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/kernel.hpp>
@@ -23,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -61,6 +63,11 @@ public:
   [[nodiscard]] Compilation compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
                                     const CompilerLimits& limits, bool& timed_out);
 
+  /// The same with stores that show which ways its branches go (`CompiledObject::branches`), as the text has
+  /// them: without the optimisations that merge branches or make new ones.
+  [[nodiscard]] Compilation compile_probed(const Kernel& kernel, std::vector<LaunchSignature> signatures,
+                                           const CompilerLimits& limits, bool& timed_out);
+
   /// The runner's executable, compiled when it is first asked for. Throws `Error` (`mtmc.backend.001`) if
   /// that fails.
   [[nodiscard]] std::string runner();
@@ -85,10 +92,26 @@ private:
     [[nodiscard]] bool failed() const { return !cut_short() && refused.empty() && !answer.succeeded(); }
   };
 
+  /// What a probed program is to have, and which branches it turned out to have.
+  struct Probes {
+    /// Of the function that hands out what the stores have left.
+    std::string exported;
+    /// Where the launch lines stand.
+    std::set<int> launch_lines{};
+    std::vector<Branch> branches{};
+  };
+
+  [[nodiscard]] Compilation compile_text(const Kernel& kernel, std::vector<LaunchSignature> signatures,
+                                         const CompilerLimits& limits, Probes* probes, bool& timed_out);
+
   /// Makes `program.so` from `program.cpp`, in two steps: what the compiler proper gets has been read, and no
-  /// longer includes anything.
+  /// longer includes anything. `probes`: null for a program without.
   [[nodiscard]] Built build(const std::string& folder, CompilerLimits limits, bool fenced,
-                            const OwnFunctions& own) const;
+                            const OwnFunctions& own, Probes* probes = nullptr) const;
+
+  /// The second step of a program with probes: to assembly, which is screened as it is, and then probed.
+  void build_probed(Built& built, const std::string& folder, const CompilerLimits& limits, bool fenced,
+                    const OwnFunctions& own, Probes& probes) const;
 
   /// How compilers name what they keep: Clang, and GCC where the result has a name of its own.
   static constexpr std::array<std::string_view, 2> kept_names{"program", "program.so-program"};
@@ -122,6 +145,14 @@ private:
                                                     const std::vector<std::string>& last) const;
 
   [[nodiscard]] std::vector<std::string> preprocessing(const std::string& folder) const;
+
+  /// What decides which code the compiler makes, besides the host's flags.
+  [[nodiscard]] std::vector<std::string> generating(const std::string& folder, const OwnFunctions& own) const;
+  static std::vector<std::string> linking();
+  /// Without a fence the assembler says what it has read, which Clang's own one cannot.
+  [[nodiscard]] std::vector<std::string> assembling(bool fenced) const;
+  /// What makes a branch of every condition and nothing else.
+  [[nodiscard]] std::vector<std::string> plain_branches() const;
 
   [[nodiscard]] std::vector<std::string> arguments(const std::string& folder, bool fenced,
                                                    const OwnFunctions& own) const;

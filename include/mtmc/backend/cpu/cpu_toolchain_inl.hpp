@@ -2,6 +2,7 @@
 /// Definitions of backend/cpu/cpu_toolchain.hpp.
 
 #include <mtmc/backend/cpu/assembly_screen.hpp>
+#include <mtmc/backend/cpu/branch_probes.hpp>
 #include <mtmc/backend/cpu/compilation_cache.hpp>
 #include <mtmc/backend/cpu/compiler_diagnostics.hpp>
 #include <mtmc/backend/cpu/compiler_files.hpp>
@@ -78,6 +79,21 @@ MTMC_INLINE void CpuToolchain::prepare() {
 
 MTMC_INLINE Compilation CpuToolchain::compile(const Kernel& kernel, std::vector<LaunchSignature> signatures,
                                               const CompilerLimits& limits, bool& timed_out) {
+  return compile_text(kernel, std::move(signatures), limits, nullptr, timed_out);
+}
+
+MTMC_INLINE Compilation CpuToolchain::compile_probed(const Kernel& kernel,
+                                                     std::vector<LaunchSignature> signatures,
+                                                     const CompilerLimits& limits, bool& timed_out) {
+  Probes probes{trampoline_name(signatures.size())};
+  for (const auto& signature : signatures) probes.launch_lines.insert(signature.line);
+  return compile_text(kernel, std::move(signatures), limits, &probes, timed_out);
+}
+
+MTMC_INLINE Compilation CpuToolchain::compile_text(const Kernel& kernel,
+                                                   std::vector<LaunchSignature> signatures,
+                                                   const CompilerLimits& limits, Probes* probes,
+                                                   bool& timed_out) {
   prepare();
   const auto text = normalize_text(kernel.source);
   TemporaryFolder folder({.base = folder_.path(), .prefix = "program-"});
@@ -85,10 +101,10 @@ MTMC_INLINE Compilation CpuToolchain::compile(const Kernel& kernel, std::vector<
   write_source(folder.path() + "/program.cpp", program_text(signatures));
   const OwnFunctions own(text, signatures);
   const bool fenced = fenced_;
-  auto built = build(folder.path(), limits, fenced, own);
+  auto built = build(folder.path(), limits, fenced, own, probes);
   if (built.failed() && !exhausted(built.answer, limits)) {
     check_itself();
-    if (fenced && !fenced_) built = build(folder.path(), limits, false, own);
+    if (fenced && !fenced_) built = build(folder.path(), limits, false, own, probes);
   }
   Compilation result;
   timed_out = built.cut_short();
@@ -108,8 +124,9 @@ MTMC_INLINE Compilation CpuToolchain::compile(const Kernel& kernel, std::vector<
     if (const auto file = read_elf(binary))
       result.resources["code_bytes"] = static_cast<double>(file->code_bytes);
     remove_traces(folder.path());
-    result.object = std::make_shared<const CompiledObject>(
-        CompiledObject{std::move(folder), std::move(signatures), sha256_hex(binary)});
+    CompiledObject object{std::move(folder), std::move(signatures), sha256_hex(binary), {}};
+    if (probes != nullptr) object.branches = std::move(probes->branches);
+    result.object = std::make_shared<const CompiledObject>(std::move(object));
     return result;
   }
   explain(answer, limits, folder.path(), result.diagnostics);
@@ -158,7 +175,8 @@ MTMC_INLINE bool CpuToolchain::Built::cut_short() const {
 }
 
 MTMC_INLINE CpuToolchain::Built CpuToolchain::build(const std::string& folder, CompilerLimits limits,
-                                                    bool fenced, const OwnFunctions& own) const {
+                                                    bool fenced, const OwnFunctions& own,
+                                                    Probes* probes) const {
   write_source(folder + "/program.map", exported_symbols);
   std::optional<FileFence> fence;
   if (fenced) limits.fence = &fence.emplace(files_->openable(folder));
@@ -167,10 +185,35 @@ MTMC_INLINE CpuToolchain::Built CpuToolchain::build(const std::string& folder, C
   if (built.cut_short()) return built;
   built.refused = screen_preprocessed(folder);
   if (!built.answer.succeeded() || !built.refused.empty()) return built;
+  if (probes != nullptr) {
+    build_probed(built, folder, limits, fenced, own, *probes);
+    return built;
+  }
   built.answer = compiler_.run(arguments(folder, fenced, own), folder, limits);
   built.said += built.answer.error;
   if (built.answer.succeeded()) built.refused = screen_compiled(folder, own);
   return built;
+}
+
+MTMC_INLINE void CpuToolchain::build_probed(Built& built, const std::string& folder,
+                                            const CompilerLimits& limits, bool fenced,
+                                            const OwnFunctions& own, Probes& probes) const {
+  const auto run = [&](const std::vector<std::string>& first, const std::vector<std::string>& last) {
+    built.answer = compiler_.run(with_flags(first, last), folder, limits);
+    built.said += built.answer.error;
+    return built.answer.succeeded();
+  };
+  auto to_assembly = plain_branches();
+  to_assembly.insert(to_assembly.end(), {"-S", "-o", "program.s", "program.ii"});
+  if (!run(generating(folder, own), to_assembly)) return;
+  if (!run(assembling(fenced), {"-c", "-o", "program.o", "program.s"})) return;
+  built.refused = screen_compiled(folder, own);
+  if (!built.refused.empty()) return;
+  auto probed =
+      BranchProbes("kernel.cpp", read_file(folder + "/kernel.cpp"), probes.launch_lines, trampoline_prefix)
+          .probe(read_file(folder + "/program.s"), probes.exported);
+  write_source(folder + "/probed.s", probed.text);
+  if (run(linking(), {"-o", "program.so", "probed.s"})) probes.branches = std::move(probed.branches);
 }
 
 MTMC_INLINE std::vector<Diagnostic> CpuToolchain::screen_preprocessed(const std::string& folder) const {
@@ -225,7 +268,8 @@ MTMC_INLINE std::vector<std::string> CpuToolchain::read_by(const std::string& fo
 }
 
 MTMC_INLINE void CpuToolchain::remove_traces(const std::string& folder) {
-  for (const std::string_view file : {"kernel.cpp", "program.cpp", "program.map", "program.d", "assembled.d"})
+  for (const std::string_view file :
+       {"kernel.cpp", "program.cpp", "program.map", "program.d", "assembled.d", "probed.s"})
     ::unlink((folder + '/' + std::string(file)).c_str());
   for (const auto name : kept_names)
     for (const std::string_view extension : {".ii", ".bc", ".s", ".o", ".res"})
@@ -263,15 +307,45 @@ MTMC_INLINE std::vector<std::string> CpuToolchain::preprocessing(const std::stri
 
 MTMC_INLINE std::vector<std::string> CpuToolchain::arguments(const std::string& folder, bool fenced,
                                                              const OwnFunctions& own) const {
-  auto first = own.flags();
-  first.insert(first.end(), {anonymous_folder(folder), "-shared", "-fvisibility=hidden",
-                             "-Wl,--version-script=program.map", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro",
-                             "-nostdinc", "-save-temps"});
-  if (compiler_.is_clang()) first.emplace_back("-nostdinc++");
-  // Without a fence the assembler says what it has read, which Clang's own one cannot.
-  if (!fenced) first.emplace_back("-Wa,--MD,assembled.d");
-  if (!fenced && compiler_.is_clang()) first.emplace_back("-fno-integrated-as");
+  auto first = generating(folder, own);
+  first.emplace_back("-save-temps");
+  for (const auto& more : {linking(), assembling(fenced)})
+    first.insert(first.end(), more.begin(), more.end());
   return with_flags(first, {"-o", "program.so", "program.ii"});
+}
+
+MTMC_INLINE std::vector<std::string> CpuToolchain::generating(const std::string& folder,
+                                                              const OwnFunctions& own) const {
+  auto flags = own.flags();
+  flags.insert(flags.end(), {anonymous_folder(folder), "-fvisibility=hidden", "-nostdinc"});
+  if (compiler_.is_clang()) flags.emplace_back("-nostdinc++");
+  return flags;
+}
+
+MTMC_INLINE std::vector<std::string> CpuToolchain::linking() {
+  return {"-shared", "-Wl,--version-script=program.map", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,-z,relro"};
+}
+
+MTMC_INLINE std::vector<std::string> CpuToolchain::assembling(bool fenced) const {
+  if (fenced) return {};
+  std::vector<std::string> flags{"-Wa,--MD,assembled.d"};
+  if (compiler_.is_clang()) flags.emplace_back("-fno-integrated-as");
+  return flags;
+}
+
+MTMC_INLINE std::vector<std::string> CpuToolchain::plain_branches() const {
+  // What the preprocessor was told of optimisation stays in the text, whatever is said here.
+  if (compiler_.is_clang()) return {"-fno-lto", "-g1", "-O0"};
+  return {"-fno-lto",
+          "-g1",
+          "-Og",
+          "-fno-tree-ch",
+          "-fno-if-conversion",
+          "-fno-if-conversion2",
+          "-fno-ssa-phiopt",
+          "-fno-thread-jumps",
+          "-fno-jump-tables",
+          "-fno-tree-vectorize"};
 }
 
 MTMC_INLINE std::optional<Diagnostic> CpuToolchain::exhausted(const ProcessResult& answer,

@@ -286,6 +286,7 @@ public:
 
 private:
   friend class CpuBackend;
+  friend class CpuProgram;
   CpuBuffer(std::shared_ptr<detail::BufferRegistry> registry,
             std::shared_ptr<const detail::SharedMemory> memory)
       : registry_(std::move(registry)), memory_(std::move(memory)), handle_(registry_->add(memory_)) {}

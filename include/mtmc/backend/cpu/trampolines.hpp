@@ -69,6 +69,14 @@ struct mtmc_real_number {
 } // namespace mtmc_generated
 )support";
 
+/// What the runner knows a trampoline by, up to its number.
+inline constexpr std::string_view trampoline_prefix = "mtmc_launch_";
+
+/// What the runner knows a trampoline by.
+[[nodiscard]] inline std::string trampoline_name(std::size_t number) {
+  return std::string(trampoline_prefix) + std::to_string(number);
+}
+
 /// The text of one trampoline: `int mtmc_launch_<number>(slots)`, on one line that the compiler takes for
 /// the launch line itself. It calls the entry and returns 0, or only returns the number (from 1) of the first
 /// argument whose value does not fit its parameter.
@@ -90,7 +98,7 @@ struct mtmc_real_number {
     values.append(parameter).append(">").append(slot);
   }
   return "#line " + std::to_string(signature.line) + " \"kernel.cpp\"\n" +
-         "extern \"C\" __attribute__((visibility(\"default\"))) int mtmc_launch_" + std::to_string(number) +
+         "extern \"C\" __attribute__((visibility(\"default\"))) int " + trampoline_name(number) +
          "(const mtmc_generated::mtmc_word* mtmc_slots) { " + launch_assertions(signature, element_spelling) +
          checks + "(void)mtmc_slots; " + signature.entry + '(' + values + "); return 0; }\n";
 }

@@ -92,6 +92,12 @@ public:
   [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
                                                std::stop_token stop);
 
+  /// Compiles a kernel with probes (`ShowsBranches`), for a debugger. The driver makes machine code of it.
+  [[nodiscard]] CompileResult<Program> compile_probed(const Kernel& kernel, const CompileOptions& options,
+                                                      std::stop_token stop);
+  /// Which ways the branches of such a program have gone.
+  [[nodiscard]] static std::vector<Branch> branches(Program& program) { return program.branches(); }
+
   /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it could not be allocated.
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }
   /// Memory with nothing beside it, where the device maps it and this process may be lost to a fault.

@@ -98,6 +98,24 @@ CudaBackend::compile(const Kernel& kernel, const CompileOptions& options, std::s
   return result;
 }
 
+MTMC_INLINE CompileResult<CudaBackend::Program>
+CudaBackend::compile_probed(const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  state_->context->demand_alive();
+  auto deadline = options.deadline;
+  if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
+  auto compilation =
+      state_->compiler.compile_probed(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
+  CompileResult<Program> result;
+  result.timed_out = compilation.timed_out;
+  result.refused = compilation.refused;
+  result.diagnostics = compilation.diagnostics;
+  if (!compilation.cubin.empty())
+    result.program = std::make_shared<Program>(state_->context, std::move(compilation));
+  result.seconds = seconds_since(begin);
+  return result;
+}
+
 MTMC_INLINE void CudaBackend::upload(Buffer& buffer, std::size_t offset, std::span<const std::byte> content) {
   check_part(buffer, offset, content.size());
   if (content.empty()) return;

@@ -6,6 +6,7 @@
 #include <mtmc/backend/cuda/nvrtc.hpp>
 #include <mtmc/backend/cuda/nvrtc_log.hpp>
 #include <mtmc/backend/cuda/options.hpp>
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/file_fence.hpp>
@@ -34,6 +35,8 @@ struct CudaEntry {
 /// What came of a compilation: a binary, or diagnostics with an error, or `timed_out`.
 struct CudaCompilation {
   std::string cubin{};
+  /// Of a program with probes, whose binary is PTX: in the order of their stores.
+  std::vector<Branch> branches{};
   /// In the order of the launches.
   std::vector<CudaEntry> entries{};
   std::vector<LaunchSignature> signatures{};
@@ -70,9 +73,21 @@ public:
   /// Throws `Error` (`mtmc.backend.001`) only where the compiler itself is not available. `memory_bytes`: as
   /// `CudaBackendOptions::compile_memory_bytes`; 0 = what that says.
   [[nodiscard]] CudaCompilation compile(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
-                                        std::stop_token stop, std::int64_t memory_bytes = 0) const;
+                                        std::stop_token stop, std::int64_t memory_bytes = 0) const {
+    return compile_text(kernel, plan, deadline, std::move(stop), memory_bytes, false);
+  }
+  /// The same for a debugger, with stores that show which ways its branches go.
+  [[nodiscard]] CudaCompilation compile_probed(const Kernel& kernel, const LaunchPlan& plan,
+                                               Deadline deadline, std::stop_token stop,
+                                               std::int64_t memory_bytes = 0) const {
+    return compile_text(kernel, plan, deadline, std::move(stop), memory_bytes, true);
+  }
 
 private:
+  [[nodiscard]] CudaCompilation compile_text(const Kernel& kernel, const LaunchPlan& plan, Deadline deadline,
+                                             std::stop_token stop, std::int64_t memory_bytes,
+                                             bool probed) const;
+
   /// In a thread that can read the toolkit's headers and nothing else, if the system keeps it to that.
   [[nodiscard]] NvrtcResult compile_here(const NvrtcRequest& request) const;
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of backend/cuda/cuda_compiler.hpp.
 
+#include <mtmc/backend/cuda/branch_probes.hpp>
 #include <mtmc/backend/cuda/compiler_process.hpp>
 #include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
@@ -69,9 +70,9 @@ MTMC_INLINE std::string CudaCompiler::flags() const {
   return text;
 }
 
-MTMC_INLINE CudaCompilation CudaCompiler::compile(const Kernel& kernel, const LaunchPlan& plan,
-                                                  Deadline deadline, std::stop_token stop,
-                                                  std::int64_t memory_bytes) const {
+MTMC_INLINE CudaCompilation CudaCompiler::compile_text(const Kernel& kernel, const LaunchPlan& plan,
+                                                       Deadline deadline, std::stop_token stop,
+                                                       std::int64_t memory_bytes, bool probed) const {
   CudaCompilation result;
   const auto text = normalize_text(kernel.source);
   result.signatures = signatures_of(plan);
@@ -83,7 +84,10 @@ MTMC_INLINE CudaCompilation CudaCompiler::compile(const Kernel& kernel, const La
   request.headers = {{std::string(cuda_kernel_file), text}};
   for (const auto& [name, header] : cuda_own_headers()) request.headers.push_back({name, header});
   request.options = flags_;
-  if (!toolkit_.empty()) request.precompilable = leading_cuda_includes(text);
+  if (probed)
+    request.options.emplace_back("--device-debug");
+  else if (!toolkit_.empty())
+    request.precompilable = leading_cuda_includes(text);
   for (const auto& signature : result.signatures) request.entries.push_back(signature.entry);
   request.deadline = deadline;
   request.memory_bytes = memory_bytes > 0 ? memory_bytes : memory_bytes_;
@@ -98,14 +102,22 @@ MTMC_INLINE CudaCompilation CudaCompiler::compile(const Kernel& kernel, const La
   result.diagnostics =
       read_nvrtc_log(compiled.log, text, result.signatures, include_folders(flags_), !compiled.compiled);
   if (!compiled.compiled) return result;
-  if (auto refused = screen_cubin(compiled.cubin, compiled.ptx, text); !refused.empty()) {
+  // For a debugger everything becomes a variable; such a program decides nothing.
+  if (auto refused = probed ? std::vector<Diagnostic>{} : screen_cubin(compiled.cubin, compiled.ptx, text);
+      !refused.empty()) {
     result.refused = true;
     result.diagnostics = std::move(refused);
     return result;
   }
   read_entries(compiled, result);
-  if (const auto file = read_elf(compiled.cubin)) result.variables = lasting_variables(*file);
+  if (const auto file = read_elf(compiled.cubin); file && !probed)
+    result.variables = lasting_variables(*file);
   result.cubin = std::move(compiled.cubin);
+  if (probed) {
+    auto with_probes = PtxBranchProbes(cuda_kernel_file, text).probe(compiled.ptx);
+    result.cubin = std::move(with_probes.text);
+    result.branches = std::move(with_probes.branches);
+  }
   return result;
 }
 

@@ -4,6 +4,8 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/occupancy.hpp>
+#include <mtmc/backend/probed_assembly.hpp>
+#include <mtmc/core/branch.hpp>
 #include <mtmc/core/program_binary.hpp>
 #include <mtmc/support/demangle.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -57,6 +59,26 @@ public:
   /// names, of the launch that has most threads in the plan it was compiled for.
   [[nodiscard]] const std::map<std::string, double>& resources() const noexcept {
     return compilation_.resources;
+  }
+
+  /// Of a program that was compiled with probes: its branches, and which ways they have gone since it was
+  /// loaded. Else empty.
+  [[nodiscard]] std::vector<Branch> branches() const {
+    auto branches = compilation_.branches;
+    if (branches.empty()) return branches;
+    const detail::CudaTurn turn(*context_);
+    detail::CudaAddress table = 0;
+    std::size_t bytes = 0;
+    turn.demand(turn.driver.module_global(&table, &bytes, module_, std::string(detail::branch_table).c_str()),
+                "cuModuleGetGlobal");
+    std::vector<std::byte> ways(std::max(bytes, 2 * branches.size()));
+    turn.demand(turn.driver.copy_out(ways.data(), table, bytes, turn.stream), "cuMemcpyDtoHAsync");
+    turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      branches[i].one_way = ways[2 * i] != std::byte{0};
+      branches[i].other_way = ways[2 * i + 1] != std::byte{0};
+    }
+    return branches;
   }
 
 private:

@@ -52,6 +52,8 @@ template <class B> [[nodiscard]] constexpr bool has_member_named(BackendAbility 
     return requires { &B::in_double_precision; };
   case BackendAbility::divided:
     return requires { &B::divided; };
+  case BackendAbility::branches:
+    return requires { &B::compile_probed; } || requires { &B::branches; };
   case BackendAbility::measure_ceilings:
     return requires { &B::measure_ceilings; };
   case BackendAbility::measure_read_bandwidth:

@@ -160,6 +160,10 @@ public:
                                                     const std::vector<LaunchPlan>& plans,
                                                     CompileResult<AnyBackend::Program>& result);
 
+  /// Compiles it once more so that calls show which ways its branches go; null where that is not possible.
+  [[nodiscard]] std::shared_ptr<AnyBackend::Program> compile_probed(const PreparedTask& prepared,
+                                                                    const Contestant& contestant);
+
   /// Launch plans of a kernel for all sizes of a task. Throws `Error` of the launch lines.
   [[nodiscard]] std::vector<LaunchPlan> plans_of(const Task& task, const Kernel& kernel);
   /// The same of lines that have been read.

@@ -209,6 +209,17 @@ MTMC_INLINE std::shared_ptr<Contestant> Judge::compile(const PreparedTask& prepa
   return contestant;
 }
 
+MTMC_INLINE std::shared_ptr<AnyBackend::Program> Judge::compile_probed(const PreparedTask& prepared,
+                                                                       const Contestant& contestant) {
+  heed_stop();
+  CompileOptions options;
+  options.plan = contestant.plans[main_size(prepared.task)];
+  options.deadline = detail::deadline_in(options_.compile_seconds);
+  auto result = compile_probed_by(backend_, contestant.kernel, options, stop_);
+  heed_stop();
+  return std::move(result.program);
+}
+
 MTMC_INLINE std::vector<LaunchPlan> Judge::plans_of(const Task& task, const Kernel& kernel) {
   return plans_of(task, parse_launch_lines(kernel));
 }

@@ -39,6 +39,8 @@ inline constexpr std::string_view reference = "reference";
 inline constexpr std::string_view precision = "precision";
 /// Memory of the kernel's own was changed by a run.
 inline constexpr std::string_view state = "state";
+/// No check has met all of its branches (`KernelEvaluatorOptions::refuse_uncovered_branches`).
+inline constexpr std::string_view branches = "branches";
 /// Two runs on the same inputs differ.
 inline constexpr std::string_view same_bits = "same_bits";
 /// Faster than the device can read what must be read.
