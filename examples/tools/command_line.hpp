@@ -36,6 +36,8 @@ inline void add_judge_options(CLI::App& app, JudgeArguments& arguments) {
                  "seconds that one call of a task's own kernel may take")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--refuse-uncovered", arguments.options.refuse_uncovered_branches,
+               "promote no kernel of which a branch went one way only in all calls of its audit");
 }
 
 /// CUDA kernels are judged on a GPU, in a worker that is this very program; all others on this processor.

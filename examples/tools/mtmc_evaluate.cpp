@@ -62,6 +62,10 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
                 static_cast<long long>(size.checked_elements),
                 size.seconds > 0 ? (", " + mtmc::seconds_text(size.seconds)).c_str() : "",
                 size.speed_up ? (", " + mtmc::speed_up_text(*size.speed_up)).c_str() : "");
+  // What only a promotion has looked at.
+  for (const char* key : {mtmc::environment_key::audit, mtmc::environment_key::branches})
+    if (const auto said = evaluation.environment.find(key); said != evaluation.environment.end())
+      std::printf("  %s: %s\n", key, said->second.c_str());
   if (!evaluation.binary_hash.empty()) std::printf("  binary: SHA-256 %s\n", evaluation.binary_hash.c_str());
 }
 

@@ -258,6 +258,17 @@ TEST_CASE("what disturbed the timings is said once, at the end") {
   CHECK(plain(played).find("disturbed") == std::string::npos);
 }
 
+TEST_CASE("which branches of the best kernel no check has met is said at the end") {
+  auto played = stage();
+  CHECK(plain(played).find("branches") == std::string::npos);
+  played = stage();
+  played.evaluator.twist = [](const mtmc::EvaluationRequest& request, mtmc::Evaluation& evaluation) {
+    if (request.purpose == mtmc::Purpose::promote)
+      evaluation.environment["branches"] = "1 of 5 branches went one way only: line 7";
+  };
+  CHECK(plain(played).find("  branches  1 of 5 branches went one way only: line 7\n") != std::string::npos);
+}
+
 TEST_CASE("where there is no live line, one line says what is prepared, since when, and with which limit") {
   auto played = stage();
   const auto text = plain(played);

@@ -44,6 +44,11 @@ namespace environment_key {
 inline constexpr const char* compile_command = "compile_command";
 /// Variables that decide how a kernel's threads run: "OMP_NUM_THREADS=2 OMP_PROC_BIND=spread ...".
 inline constexpr const char* kernel_environment = "kernel_environment";
+/// What the audit of a promotion did: "2046 calls at 74 sizes, in rows that followed up to 32768 others".
+inline constexpr const char* audit = "audit";
+/// Whether all branches of a promoted kernel went both ways in its audit, and else on which lines those stand
+/// that did not, so that nobody has seen what is behind them; or "not observed".
+inline constexpr const char* branches = "branches";
 /// Second half of the times over the first half, at the size where it is furthest from 1.
 inline constexpr const char* drift = "drift";
 /// Average number of processors that others kept busy while the kernels were timed.

@@ -114,6 +114,10 @@ public:
       if (const auto& hash = result.evaluation.binary_hash; !hash.empty())
         text += label("binary") +
                 detail::one_line("SHA-256 " + hash, room(label_width + 2), options_.unicode) + '\n';
+      const auto& record = result.evaluation.environment;
+      if (const auto met = record.find(environment_key::branches); met != record.end())
+        text +=
+            label("branches") + detail::one_line(met->second, room(label_width + 2), options_.unicode) + '\n';
     } else {
       text += label("best") + bold("1.00x") + dim("  the start kernel: nothing faster was proven") + '\n';
     }

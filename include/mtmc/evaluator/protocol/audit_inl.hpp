@@ -2,6 +2,7 @@
 /// Definitions of evaluator/protocol/audit.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/evaluator/protocol/amounts.hpp>
@@ -187,7 +188,7 @@ MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   if (auto refusal = plan_for_audit(audit, *context.candidate)) return refusal;
   AuditRows rows(audit, budget);
   if (auto refusal = rows.run()) return refusal;
-  context.evaluation.environment["audit"] = rows.words();
+  context.evaluation.environment[environment_key::audit] = rows.words();
   return observe_branches(context, audit);
 }
 

@@ -3,6 +3,7 @@
 
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/backend_abilities.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_turns.hpp>
 #include <mtmc/evaluator/protocol/branch_coverage.hpp>
@@ -157,7 +158,7 @@ inline void call_until_covered(ProbedCandidate& probed, EvaluationContext& conte
 
 MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext& audit) {
   auto& judge = context.judge;
-  auto& said = context.evaluation.environment["branches"];
+  auto& said = context.evaluation.environment[environment_key::branches];
   said = "not observed";
   if (!has_ability(judge.backend(), BackendAbility::branches)) return std::nullopt;
   auto program = judge.compile_probed(context.task, *context.candidate);
