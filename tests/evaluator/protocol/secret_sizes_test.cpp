@@ -184,6 +184,20 @@ TEST_CASE("sizes with all symbols alike are listed values, small ones and any ot
   CHECK(draw_alike_sizes(task_of({{{"N", 9}}, {{"N", 4}}, {{"N", 700}}}), 3, 24, all).empty());
 }
 
+TEST_CASE("the sides of a window are exchanged, and nothing else is") {
+  const auto all = [](const ProblemSize&) { return true; };
+  const auto task = task_of(
+      {{{"H", 30}, {"R", 3}, {"S", 3}}, {{"H", 17}, {"R", 5}, {"S", 1}}, {{"H", 4}, {"R", 1}, {"S", 1}}});
+  const auto sizes = exchanged_sizes(task, all);
+  REQUIRE(sizes.size() == 1);
+  CHECK(sizes[0].symbols == Symbols{{"H", 17}, {"R", 1}, {"S", 5}});
+  CHECK(sizes[0].weight == 0);
+  CHECK(exchanged_sizes(task, [](const ProblemSize&) { return false; }).empty());
+  CHECK(
+      exchanged_sizes(task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}}), all)
+          .empty());
+}
+
 TEST_CASE("sizes at a number are that number, its neighbours and multiples, alone and as products") {
   const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
   const auto all = [](const ProblemSize&) { return true; };

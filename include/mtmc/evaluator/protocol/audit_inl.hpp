@@ -182,14 +182,14 @@ MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   if (auto refusal = check_secret_sizes(context, quarter)) return refusal;
   const auto task = make_audit_task(context.judge, context.task, context.request.candidate,
                                     context.shared.allowed_scratch());
-  if (task->layouts.empty()) return std::nullopt;
+  if (task->layouts.empty()) return observe_branches(context, nullptr);
   EvaluationContext audit{context.shared, context.judge, *task, context.request, context.evaluation};
   audit.until = std::min(context.until, deadline_in(budget * 3 / 4));
   if (auto refusal = plan_for_audit(audit, *context.candidate)) return refusal;
   AuditRows rows(audit, budget);
   if (auto refusal = rows.run()) return refusal;
   context.evaluation.environment[environment_key::audit] = rows.words();
-  return observe_branches(context, audit);
+  return observe_branches(context, &audit);
 }
 
 } // namespace mtmc::detail

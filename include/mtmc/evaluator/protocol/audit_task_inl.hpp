@@ -75,8 +75,8 @@ MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
 }
 
 /// The sizes of an audit that are not listed, in the order in which they are wanted: by turns near ones,
-/// round ones, such as all secret sizes are, such as have all symbols alike, and such as the kernel's own
-/// numbers suggest; those that are long or larger than others last.
+/// round ones, such as all secret sizes are, such as have all symbols alike or two exchanged, and such as the
+/// kernel's own numbers suggest; those that are long or larger than others last.
 class AuditSizes {
 public:
   /// `numbers`: the kernel's own, in ascending order. All must outlive it.
@@ -92,6 +92,7 @@ public:
                                draw_round_sizes(given_, given_.sizes, key_, wanted, is_wanted),
                                draw_secret_sizes(given_, key_, wanted),
                                draw_alike_sizes(given_, key_, wanted, is_wanted),
+                               exchanged_sizes(given_, is_wanted),
                                draw_sizes_at(given_, numbers_, key_, wanted_nearest, is_wanted)});
   }
   /// Those that are larger, but no larger than so many bytes.

@@ -15,11 +15,12 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] std::string words_about(std::span<const Branch> branches);
 
 /// Calls a promoted candidate, compiled with probes, on inputs as its audit shows them (`audit`: that one's
-/// context), at the listed sizes and at those of the audit, until all of its branches have gone both ways or
-/// half of `KernelEvaluatorOptions::audit_seconds` are over. What stands behind a branch that never went
-/// there has been shown to nobody: the environment record says under "branches" how many there are and where,
-/// and with `KernelEvaluatorOptions::refuse_uncovered_branches` the candidate is refused.
-[[nodiscard]] std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext& audit);
+/// context; null where there was none), at the listed sizes and at those of the audit, until all of its
+/// branches have gone both ways or half of `KernelEvaluatorOptions::audit_seconds` are over. What stands
+/// behind a branch that never went there has been shown to nobody: the environment record says under
+/// "branches" how many there are and where, and with `KernelEvaluatorOptions::refuse_uncovered_branches` the
+/// candidate is refused.
+[[nodiscard]] std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext* audit);
 
 } // namespace mtmc::detail
 

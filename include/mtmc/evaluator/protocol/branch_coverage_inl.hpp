@@ -109,9 +109,8 @@ private:
   bool is_well_ = true;
 };
 
-/// Calls at the listed sizes, the cheapest first, and then as an audit does.
-inline void call_until_covered(ProbedCandidate& probed, EvaluationContext& context,
-                               EvaluationContext& audit) {
+/// Calls at the listed sizes, the cheapest first.
+inline void call_at_listed_sizes(ProbedCandidate& probed, EvaluationContext& context) {
   auto& task = context.task;
   std::vector<std::size_t> listed(task.listed);
   std::iota(listed.begin(), listed.end(), std::size_t{0});
@@ -125,7 +124,11 @@ inline void call_until_covered(ProbedCandidate& probed, EvaluationContext& conte
     probed.call(task, *contestant, {&id, 1});
     contestant->slots.clear();
   }
-  contestant = probed.at_sizes_of(audit);
+}
+
+/// Calls as an audit does.
+inline void call_as_audited(ProbedCandidate& probed, EvaluationContext& audit) {
+  auto contestant = probed.at_sizes_of(audit);
   constexpr std::size_t at_once = 32, large_at_once = 6, small_rounds = 3;
   const auto most = max_calls_of_a_row(audit);
   SizesInTurn small(0, audit.task.large, std::min(at_once, most));
@@ -156,7 +159,7 @@ inline void call_until_covered(ProbedCandidate& probed, EvaluationContext& conte
   return refusal;
 }
 
-MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext& audit) {
+MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext* audit) {
   auto& judge = context.judge;
   auto& said = context.evaluation.environment[environment_key::branches];
   said = "not observed";
@@ -165,7 +168,8 @@ MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, 
   if (!program) return std::nullopt;
   const auto until = std::min(context.until, deadline_in(context.shared.options.audit_seconds / 2));
   ProbedCandidate probed(judge, std::move(program), until);
-  call_until_covered(probed, context, audit);
+  call_at_listed_sizes(probed, context);
+  if (audit != nullptr) call_as_audited(probed, *audit);
   const auto branches = probed.branches();
   said = words_about(branches);
   if (!context.shared.options.refuse_uncovered_branches || uncovered_lines(branches).empty())

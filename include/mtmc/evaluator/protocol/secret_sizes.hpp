@@ -49,6 +49,12 @@ draw_round_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
 draw_alike_sizes(const Task& task, std::uint64_t key, std::size_t count,
                  const std::function<bool(const ProblemSize&)>& is_wanted);
 
+/// The listed sizes with two symbols exchanged of which one always divides the other and mostly equals it, as
+/// the sides of a window do: one that is 5 high and 1 wide may as well be 1 high and 5 wide. For the same
+/// tasks, by the same rules. Only those that `is_wanted` and are not listed.
+[[nodiscard]] std::vector<ProblemSize>
+exchanged_sizes(const Task& task, const std::function<bool(const ProblemSize&)>& is_wanted);
+
 /// Draws at most `count` sizes with one symbol anywhere up to 32 times its largest listed value and all
 /// others small: what fits into a table, a grid or a counter at the listed sizes does not fit there. For the
 /// same tasks, by the same rules. Only those that `is_wanted`.

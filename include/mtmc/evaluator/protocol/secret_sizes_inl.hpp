@@ -472,6 +472,25 @@ draw_alike_sizes(const Task& task, std::uint64_t key, std::size_t count,
   return drawn;
 }
 
+MTMC_INLINE std::vector<ProblemSize>
+exchanged_sizes(const Task& task, const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<ProblemSize> sizes;
+  if (task.sizes.size() < detail::fewest_sizes) return sizes;
+  std::set<Symbols> seen;
+  for (const auto& size : task.sizes) seen.insert(size.symbols);
+  const auto exchange = [&](const std::string& one, const std::string& other) {
+    for (auto size : task.sizes) {
+      std::swap(size.symbols[one], size.symbols[other]);
+      size.weight = 0;
+      if (seen.insert(size.symbols).second && is_wanted(size)) sizes.push_back(std::move(size));
+    }
+  };
+  for (const auto& symbol : detail::free_symbols(task))
+    for (const auto& multiple : symbol.multiples)
+      for (const auto& name : symbol.names) exchange(name, multiple);
+  return sizes;
+}
+
 MTMC_INLINE std::vector<ProblemSize> draw_sizes_at(const Task& task, std::span<const std::int64_t> numbers,
                                                    std::uint64_t key, std::size_t count,
                                                    const std::function<bool(const ProblemSize&)>& is_wanted) {
