@@ -71,9 +71,8 @@ public:
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return timed(meter_->compile, [&] { return backend_.compile(kernel, options, std::move(stop)); });
   }
-  [[nodiscard]] mtmc::CompileResult<Program> compile_probed(const mtmc::Kernel& kernel,
-                                                            const mtmc::CompileOptions& options,
-                                                            std::stop_token stop) {
+  [[nodiscard]] mtmc::CompileResult<Program>
+  compile_probed(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return timed(meter_->compile, [&] { return backend_.compile_probed(kernel, options, std::move(stop)); });
   }
   [[nodiscard]] static std::vector<mtmc::Branch> branches(Program& program) {

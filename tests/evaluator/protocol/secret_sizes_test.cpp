@@ -187,7 +187,7 @@ TEST_CASE("sizes with all symbols alike are listed values, small ones and any ot
 TEST_CASE("the sides of a window are exchanged, and nothing else is") {
   const auto all = [](const ProblemSize&) { return true; };
   const auto task = task_of(
-      {{{"H", 30}, {"R", 3}, {"S", 3}}, {{"H", 17}, {"R", 5}, {"S", 1}}, {{"H", 4}, {"R", 1}, {"S", 1}}});
+      {{{"H", 31}, {"R", 3}, {"S", 3}}, {{"H", 17}, {"R", 5}, {"S", 1}}, {{"H", 4}, {"R", 1}, {"S", 1}}});
   const auto sizes = exchanged_sizes(task, all);
   REQUIRE(sizes.size() == 1);
   CHECK(sizes[0].symbols == Symbols{{"H", 17}, {"R", 1}, {"S", 5}});
