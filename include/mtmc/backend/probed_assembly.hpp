@@ -3,8 +3,11 @@
 
 #include <mtmc/core/branch.hpp>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
@@ -18,5 +21,15 @@ struct ProbedAssembly {
   std::string text;
   std::vector<Branch> branches;
 };
+
+/// Branches with what the table holds about them.
+[[nodiscard]] inline std::vector<Branch> with_ways(std::vector<Branch> branches,
+                                                   std::span<const std::byte> table) {
+  for (std::size_t i = 0; i < branches.size() && 2 * i + 1 < table.size(); ++i) {
+    branches[i].one_way = table[2 * i] != std::byte{0};
+    branches[i].other_way = table[2 * i + 1] != std::byte{0};
+  }
+  return branches;
+}
 
 } // namespace mtmc::detail

@@ -5,6 +5,7 @@
 #include <mtmc/backend/cpu/runner.hpp>
 #include <mtmc/backend/cpu/shared_memory.hpp>
 #include <mtmc/backend/cpu/trampolines.hpp>
+#include <mtmc/backend/probed_assembly.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/error.hpp>
@@ -178,14 +179,7 @@ MTMC_INLINE RunStatus CpuProgram::go(const detail::BoundGroup& group, Deadline d
 
 MTMC_INLINE std::vector<Branch> CpuProgram::branches() {
   const std::scoped_lock lock(mutex_);
-  auto branches = object_->branches;
-  if (!ways_) return branches;
-  const auto ways = ways_->content();
-  for (std::size_t i = 0; i < branches.size(); ++i) {
-    branches[i].one_way = ways[2 * i] != std::byte{0};
-    branches[i].other_way = ways[2 * i + 1] != std::byte{0};
-  }
-  return branches;
+  return ways_ ? detail::with_ways(object_->branches, ways_->content()) : object_->branches;
 }
 
 MTMC_INLINE void CpuProgram::add_branches(detail::BoundGroup& group) const {

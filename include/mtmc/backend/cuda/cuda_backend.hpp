@@ -194,6 +194,10 @@ private:
     return detail::hold_gate("CudaBackendOptions::device_lock_folder", take);
   }
 
+  [[nodiscard]] Deadline deadline_of(const CompileOptions& options) const;
+  /// What came of a compilation, with the program in the context.
+  [[nodiscard]] CompileResult<Program> load(detail::CudaCompilation compilation) const;
+
   static void check_part(const Buffer& buffer, std::size_t offset, std::size_t bytes);
 
   [[nodiscard]] TimedRun execute(Program& program, std::span<const LaunchPlan> group, const Manner& manner,

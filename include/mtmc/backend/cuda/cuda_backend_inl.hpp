@@ -74,23 +74,13 @@ MTMC_INLINE CompileResult<CudaBackend::Program>
 CudaBackend::compile(const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
   const auto begin = std::chrono::steady_clock::now();
   state_->context->demand_alive();
-  auto deadline = options.deadline;
-  if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
-  auto compilation =
-      state_->compiler.compile(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
-  CompileResult<Program> result;
-  result.timed_out = compilation.timed_out;
-  result.refused = compilation.refused;
-  result.diagnostics = compilation.diagnostics;
-  if (!compilation.cubin.empty()) {
-    result.program = std::make_shared<Program>(state_->context, std::move(compilation));
-    if (!result.program->hidden_variables_.empty()) {
-      result.diagnostics = {detail::hidden_variable(result.program->hidden_variables_.front())};
-      result.refused = true;
-      result.program.reset();
-      result.seconds = seconds_since(begin);
-      return result;
-    }
+  auto result = load(state_->compiler.compile(kernel, options.plan, deadline_of(options), std::move(stop),
+                                              options.memory_limit));
+  if (result.program && !result.program->hidden_variables_.empty()) {
+    result.diagnostics = {detail::hidden_variable(result.program->hidden_variables_.front())};
+    result.refused = true;
+    result.program.reset();
+  } else if (result.program) {
     result.program->note_occupancy(state_->device.arch, options.plan);
     result.resources = result.program->resources();
   }
@@ -102,17 +92,25 @@ MTMC_INLINE CompileResult<CudaBackend::Program>
 CudaBackend::compile_probed(const Kernel& kernel, const CompileOptions& options, std::stop_token stop) {
   const auto begin = std::chrono::steady_clock::now();
   state_->context->demand_alive();
-  auto deadline = options.deadline;
-  if (deadline == Deadline::max()) deadline = begin + state_->options.compile_timeout;
-  auto compilation =
-      state_->compiler.compile_probed(kernel, options.plan, deadline, std::move(stop), options.memory_limit);
+  auto result = load(state_->compiler.compile_probed(kernel, options.plan, deadline_of(options),
+                                                     std::move(stop), options.memory_limit));
+  result.seconds = seconds_since(begin);
+  return result;
+}
+
+MTMC_INLINE Deadline CudaBackend::deadline_of(const CompileOptions& options) const {
+  return options.deadline == Deadline::max()
+             ? std::chrono::steady_clock::now() + state_->options.compile_timeout
+             : options.deadline;
+}
+
+MTMC_INLINE CompileResult<CudaBackend::Program> CudaBackend::load(detail::CudaCompilation compilation) const {
   CompileResult<Program> result;
   result.timed_out = compilation.timed_out;
   result.refused = compilation.refused;
   result.diagnostics = compilation.diagnostics;
   if (!compilation.cubin.empty())
     result.program = std::make_shared<Program>(state_->context, std::move(compilation));
-  result.seconds = seconds_since(begin);
   return result;
 }
 

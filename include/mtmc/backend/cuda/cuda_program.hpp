@@ -64,21 +64,16 @@ public:
   /// Of a program that was compiled with probes: its branches, and which ways they have gone since it was
   /// loaded. Else empty.
   [[nodiscard]] std::vector<Branch> branches() const {
-    auto branches = compilation_.branches;
-    if (branches.empty()) return branches;
+    if (compilation_.branches.empty()) return {};
     const detail::CudaTurn turn(*context_);
     detail::CudaAddress table = 0;
     std::size_t bytes = 0;
     turn.demand(turn.driver.module_global(&table, &bytes, module_, std::string(detail::branch_table).c_str()),
                 "cuModuleGetGlobal");
-    std::vector<std::byte> ways(std::max(bytes, 2 * branches.size()));
+    std::vector<std::byte> ways(bytes);
     turn.demand(turn.driver.copy_out(ways.data(), table, bytes, turn.stream), "cuMemcpyDtoHAsync");
     turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
-    for (std::size_t i = 0; i < branches.size(); ++i) {
-      branches[i].one_way = ways[2 * i] != std::byte{0};
-      branches[i].other_way = ways[2 * i + 1] != std::byte{0};
-    }
-    return branches;
+    return detail::with_ways(compilation_.branches, ways);
   }
 
 private:
