@@ -40,5 +40,7 @@ TEST_SUITE("source places") {
     const std::string_view text = "void f() {\n  #pragma omp parallel for\n  for (;;);\n}\n";
     CHECK_FALSE(after(text, ".file 1 \"kernel.cpp\"\n.loc 1 2 9\n").is_known());
     CHECK(after(text, ".file 1 \"kernel.cpp\"\n.loc 1 3 3\n").is_known());
+    const std::string_view comment = "/*\n# */ if (n == 13) f();\n";
+    CHECK(after(comment, ".file 1 \"kernel.cpp\"\n.loc 1 2 6\n").is_known());
   }
 }

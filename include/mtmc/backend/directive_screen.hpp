@@ -87,7 +87,7 @@ template <std::size_t count>
 /// Names of the code that is generated around a kernel.
 [[nodiscard]] constexpr bool is_own_name(std::string_view name) noexcept {
   return name.starts_with("mtmc_launch_") || name.starts_with("mtmc_parameter_") ||
-         name.starts_with("mtmc_generated");
+         name.starts_with("mtmc_generated") || name.starts_with("mtmc_branches");
 }
 
 /// What texts of a language may name.

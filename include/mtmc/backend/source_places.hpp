@@ -1,6 +1,7 @@
 #pragma once
 /// Which place of a kernel's text an assembly text (of GCC, Clang or NVRTC) comes from, line by line.
 
+#include <mtmc/backend/defined_functions.hpp>
 #include <mtmc/core/branch.hpp>
 
 #include <algorithm>
@@ -40,8 +41,8 @@ public:
   /// Of `text`, the source file of that name.
   SourcePlaces(std::string_view file, std::string_view text) : file_(file) {
     // What stands on the line of a directive (OpenMP's, say) is the compiler's: how it deals out a loop.
-    for (int line = 1; !text.empty(); ++line)
-      if (statement_of(take_line(text)).word.starts_with('#')) directives_.insert(line);
+    for (const auto& token : all_tokens(text))
+      if (token.starts_line && token.is("#")) directives_.insert(token.line);
   }
 
   /// `.file 1 "folder" "name"`, with more behind it or without a folder. May come behind its use, if it is

@@ -99,6 +99,15 @@ TEST_SUITE("branch probes of C++") {
     CHECK(probed.branches.empty());
   }
 
+  TEST_CASE("conditional moves have probes, also with the size that Clang writes") {
+    const auto probed = BranchProbes("kernel.cpp", "", {}, "mtmc_launch_")
+                            .probe("\t.file\t1 \"kernel.cpp\"\n\t.loc\t1 3 7\n\tcmovne\t%eax, %ebx\n"
+                                   "\tcmovel\t%eax, %ebx\n\tcmovgq\t%rax, %rbx\n\tcmovnsl\t%eax, %ebx\n",
+                                   "mtmc_launch_1");
+    CHECK(probed.branches.size() == 3);
+    CHECK(probed.text.find("\tjg\t.Lmtmc_one2\n") != std::string::npos);
+  }
+
   TEST_CASE("calls show which ways the conditions of a kernel went") {
     if (!is_supported) return;
     ProbedBench bench(shared_backend(),

@@ -192,6 +192,12 @@ TEST_CASE("the sides of a window are exchanged, and nothing else is") {
   REQUIRE(sizes.size() == 1);
   CHECK(sizes[0].symbols == Symbols{{"H", 17}, {"R", 1}, {"S", 5}});
   CHECK(sizes[0].weight == 0);
+  const auto alike = exchanged_sizes(
+      task_of(
+          {{{"P", 3}, {"R", 3}, {"S", 3}}, {{"P", 5}, {"R", 5}, {"S", 1}}, {{"P", 1}, {"R", 1}, {"S", 1}}}),
+      all);
+  REQUIRE(alike.size() == 1);
+  CHECK(alike[0].symbols == Symbols{{"P", 1}, {"R", 1}, {"S", 5}});
   CHECK(exchanged_sizes(task, [](const ProblemSize&) { return false; }).empty());
   CHECK(
       exchanged_sizes(task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}}), all)

@@ -53,8 +53,7 @@ private:
       return true;
     }
     auto condition = condition_of(word, "set");
-    // By the sign compilers round quotients.
-    if (condition.empty() && !word.ends_with('s')) condition = condition_of(word, "cmov");
+    if (condition.empty()) condition = condition_of_move(word);
     if (!condition.empty()) add_probe_before(condition);
     return false;
   }
@@ -69,6 +68,14 @@ private:
     if (plain.starts_with('n')) plain.remove_prefix(1);
     const bool known = std::find(conditions.begin(), conditions.end(), plain) != conditions.end();
     return known ? word : std::string_view{};
+  }
+  /// Of a conditional move, which Clang writes with the size of its operands. Not one by the sign, by which
+  /// compilers round quotients.
+  [[nodiscard]] static std::string_view condition_of_move(std::string_view word) {
+    auto condition = condition_of(word, "cmov");
+    if (condition.empty() && word.starts_with("cmov") && word.size() > 5)
+      condition = condition_of(word.substr(0, word.size() - 1), "cmov");
+    return condition.ends_with('s') ? std::string_view{} : condition;
   }
   [[nodiscard]] static std::string inverse_of(std::string_view condition) {
     return condition.starts_with('n') ? std::string(condition.substr(1)) : 'n' + std::string(condition);

@@ -83,11 +83,14 @@ CpuBackend::compile_probed(const Kernel& kernel, const CompileOptions& options, 
   result.diagnostics = detail::check_for_cpu(kernel, options.plan);
   if (!result.diagnostics.empty()) return result;
   const auto [deadline, memory] = limits_of(options);
-  const auto hold = quietly([&] { return state_->gate.work(); });
-  auto compilation = state_->toolchain.compile_probed(
-      kernel, detail::signatures_of(options.plan),
-      {.deadline = detail::put_off(deadline, begin), .memory = memory, .stop = stop}, result.timed_out);
-  result.diagnostics = std::move(compilation.diagnostics);
+  const auto compilation = [&, most = memory, until = deadline] {
+    const auto hold = quietly([&] { return state_->gate.work(); });
+    return state_->toolchain.compile_probed(
+        kernel, detail::signatures_of(options.plan),
+        {.deadline = detail::put_off(until, begin), .memory = most, .stop = stop}, result.timed_out);
+  }();
+  show_confinement();
+  result.diagnostics = compilation.diagnostics;
   result.refused = compilation.refused;
   result.seconds = seconds_since(begin);
   if (!compilation.object) return result;

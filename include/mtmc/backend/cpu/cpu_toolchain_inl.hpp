@@ -335,9 +335,13 @@ MTMC_INLINE std::vector<std::string> CpuToolchain::assembling(bool fenced) const
 
 MTMC_INLINE std::vector<std::string> CpuToolchain::plain_branches() const {
   // What the preprocessor was told of optimisation stays in the text, whatever is said here.
-  if (compiler_.is_clang()) return {"-fno-lto", "-g1", "-O0"};
+  // Clang's own assembler takes a table of addresses that others do not.
+  if (compiler_.is_clang())
+    return {"-fno-lto", "-g1", "-O0", "-fno-jump-tables", "-fno-stack-protector", "-fno-addrsig"};
   return {"-fno-lto",
           "-g1",
+          "-fno-stack-protector",
+          "-fno-stack-clash-protection",
           "-Og",
           "-fno-tree-ch",
           "-fno-if-conversion",

@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/conditions.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_turns.hpp>
 #include <mtmc/evaluator/protocol/branch_coverage.hpp>
@@ -67,6 +68,8 @@ public:
   [[nodiscard]] bool has_time_for(double seconds) const {
     return std::chrono::steady_clock::now() + std::chrono::duration<double>(slower * seconds) < until_;
   }
+  /// Whether any call has shown something.
+  [[nodiscard]] bool has_ended_well() const noexcept { return has_ended_well_; }
   [[nodiscard]] std::vector<Branch> branches() { return branches_of(judge_.backend(), *program_); }
 
   /// The candidate as `context` has it, with probes.
@@ -89,9 +92,14 @@ public:
       group.push_back(slot.plan);
     }
     judge_.finish_loading();
+    judge_.heed_stop();
     const double limit = slower * judge_.launch_limit(task, cases.front().size);
-    const auto timed = judge_.backend().time(*program_, group, false, deadline_in(limit));
-    is_well_ = timed.status.finished();
+    constexpr std::chrono::seconds patience{5};
+    const auto timed = judge_.backend().time(*program_, group, false,
+                                             std::min(deadline_in(limit), later_by(patience, until_)));
+    has_ended_well_ = has_ended_well_ || timed.status.finished();
+    // Beyond the listed sizes there may be launches that cannot be made.
+    is_well_ = timed.status.finished() || timed.status.outcome == RunOutcome::launch_failed;
   }
 
 private:
@@ -107,6 +115,7 @@ private:
   std::shared_ptr<AnyBackend::Program> program_;
   Deadline until_;
   bool is_well_ = true;
+  bool has_ended_well_ = false;
 };
 
 /// Calls at the listed sizes, the cheapest first.
@@ -159,22 +168,39 @@ inline void call_as_audited(ProbedCandidate& probed, EvaluationContext& audit) {
   return refusal;
 }
 
-MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext* audit) {
+/// The branches of the candidate after calls of it; nothing where none could be made, or none ended well.
+[[nodiscard]] inline std::optional<std::vector<Branch>> observed_branches(EvaluationContext& context,
+                                                                          EvaluationContext* audit) {
   auto& judge = context.judge;
-  auto& said = context.evaluation.environment[environment_key::branches];
-  said = "not observed";
-  if (!has_ability(judge.backend(), BackendAbility::branches)) return std::nullopt;
   auto program = judge.compile_probed(context.task, *context.candidate);
   if (!program) return std::nullopt;
   const auto until = std::min(context.until, deadline_in(context.shared.options.audit_seconds / 2));
   ProbedCandidate probed(judge, std::move(program), until);
   call_at_listed_sizes(probed, context);
   if (audit != nullptr) call_as_audited(probed, *audit);
-  const auto branches = probed.branches();
-  said = words_about(branches);
-  if (!context.shared.options.refuse_uncovered_branches || uncovered_lines(branches).empty())
-    return std::nullopt;
-  return uncovered_refusal(branches);
+  if (!probed.has_ended_well()) return std::nullopt;
+  return probed.branches();
+}
+
+MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext* audit) {
+  auto& said = context.evaluation.environment[environment_key::branches];
+  said = "not observed";
+  if (!has_ability(context.judge.backend(), BackendAbility::branches)) return std::nullopt;
+  std::optional<std::vector<Branch>> branches;
+  try {
+    branches = observed_branches(context, audit);
+  } catch (const Error& error) {
+    // What a program of the judge's own lacks (memory, a driver that takes PTX) is no candidate's fault.
+    if (error.id() == error_id::evaluator_cancelled) throw;
+    said += ": " + error.message();
+  }
+  if (branches) said = words_about(*branches);
+  if (!context.shared.options.refuse_uncovered_branches) return std::nullopt;
+  if (!branches)
+    return refusal(Verdict::refused, refusal_rule::branches, "nobody can tell which branches checks have met",
+                   "Write the kernel so that it compiles without optimisation, too");
+  if (uncovered_lines(*branches).empty()) return std::nullopt;
+  return uncovered_refusal(*branches);
 }
 
 } // namespace mtmc::detail

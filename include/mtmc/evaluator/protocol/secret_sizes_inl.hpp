@@ -478,16 +478,17 @@ exchanged_sizes(const Task& task, const std::function<bool(const ProblemSize&)>&
   if (task.sizes.size() < detail::fewest_sizes) return sizes;
   std::set<Symbols> seen;
   for (const auto& size : task.sizes) seen.insert(size.symbols);
-  const auto exchange = [&](const std::string& one, const std::string& other) {
+  for (const auto& symbol : detail::free_symbols(task)) {
+    if (symbol.multiples.empty()) continue;
     for (auto size : task.sizes) {
-      std::swap(size.symbols[one], size.symbols[other]);
+      const auto one = size.symbols[symbol.names.front()];
+      const auto other = size.symbols[symbol.multiples.front()];
+      for (const auto& name : symbol.names) size.symbols[name] = other;
+      for (const auto& name : symbol.multiples) size.symbols[name] = one;
       size.weight = 0;
       if (seen.insert(size.symbols).second && is_wanted(size)) sizes.push_back(std::move(size));
     }
-  };
-  for (const auto& symbol : detail::free_symbols(task))
-    for (const auto& multiple : symbol.multiples)
-      for (const auto& name : symbol.names) exchange(name, multiple);
+  }
   return sizes;
 }
 
