@@ -68,3 +68,11 @@ TEST_CASE("a server's words are shortened to one line of UTF-8 that says somethi
   CHECK(shortened("mod\xe8le inconnu") == "mod?le inconnu");
   CHECK(shortened("\xff\xfe\xfd", 2) == "...");
 }
+
+TEST_CASE("lines are taken off a text, empty ones and one without an end, too") {
+  std::string_view text = "one\n\nthree";
+  CHECK(mtmc::detail::take_line(text) == "one");
+  CHECK(mtmc::detail::take_line(text).empty());
+  CHECK(mtmc::detail::take_line(text) == "three");
+  CHECK(text.empty());
+}

@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/defined_functions.hpp>
 #include <mtmc/core/branch.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -26,13 +27,6 @@ struct AssemblyStatement {
   line.remove_prefix(word.size());
   line.remove_prefix(std::min(line.find_first_not_of(blank), line.size()));
   return {word, line};
-}
-
-/// Takes the first line off a text.
-[[nodiscard]] inline std::string_view take_line(std::string_view& text) {
-  const auto line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
 }
 
 /// Follows `.file` and `.loc`.

@@ -3,6 +3,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ template <class Texts>
     text += part;
   }
   return text;
+}
+
+/// Takes the first line off a text, without its end.
+[[nodiscard]] inline std::string_view take_line(std::string_view& text) {
+  const auto line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
 }
 
 } // namespace detail

@@ -4,6 +4,7 @@
 
 #include <mtmc/backend/refuse_once.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -62,8 +63,7 @@ inline constexpr auto forbidden_instructions = std::to_array<std::string_view>(
     }
   };
   while (!text.empty() && found.size() < max_findings) {
-    auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    auto line = take_line(text);
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.starts_with("#APP") || line.starts_with("//APP")) {
       refuse("the compiled kernel has inline assembly", "Write plain C++, or intrinsics of <immintrin.h>");

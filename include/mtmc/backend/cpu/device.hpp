@@ -60,8 +60,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Value of the first "key : value" line of a text like /proc/cpuinfo; empty if there is none.
 [[nodiscard]] inline std::string_view cpuinfo_value(std::string_view text, std::string_view key) {
   while (!text.empty()) {
-    const auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const auto line = take_line(text);
     if (!line.starts_with(key)) continue;
     const auto colon = line.find_first_not_of(" \t", key.size());
     if (colon == std::string_view::npos || line[colon] != ':') continue;

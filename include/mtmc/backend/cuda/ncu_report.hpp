@@ -3,6 +3,7 @@
 
 #include <mtmc/core/profile.hpp>
 #include <mtmc/observation/profile_grading.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -84,8 +85,7 @@ struct NcuLaunch {
   std::vector<std::string> names;
   std::vector<std::string> units;
   while (!text.empty()) {
-    const auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const auto line = take_line(text);
     if (names.empty()) {
       if (line.starts_with("\"ID\",")) names = split_csv(line);
       continue;

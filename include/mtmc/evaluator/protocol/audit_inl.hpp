@@ -92,10 +92,7 @@ class AuditRows {
 public:
   /// `budget`: seconds of the whole audit.
   AuditRows(EvaluationContext& audit, double budget)
-      : audit_(audit), growing_(budget),
-        small_(0, audit.task.large, std::min(at_once, max_calls_of_a_row(audit))),
-        large_(audit.task.large, audit.task.layouts.size(),
-               std::min(large_at_once, max_calls_of_a_row(audit))) {}
+      : audit_(audit), growing_(budget), small_(small_sizes_of(audit)), large_(large_sizes_of(audit)) {}
 
   /// Rows at small sizes, and one at sizes that are too large for others, until the time is over.
   [[nodiscard]] std::optional<Refusal> run() {
@@ -124,8 +121,6 @@ public:
   }
 
 private:
-  static constexpr std::size_t at_once = 32, large_at_once = 6;
-
   [[nodiscard]] bool is_time_left() const { return std::chrono::steady_clock::now() < audit_.until; }
 
   [[nodiscard]] std::optional<Refusal> run_row(std::span<const std::size_t> sizes, const RowPlan& plan) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Which sizes and inputs the calls of an audit have, in turn.
 
+#include <mtmc/evaluator/protocol/calls_in_a_row.hpp>
 #include <mtmc/evaluator/protocol/case_book.hpp>
 #include <mtmc/evaluator/protocol/evaluation_context.hpp>
 
@@ -38,6 +39,17 @@ private:
   std::size_t at_once_;
   std::size_t turn_ = 0;
 };
+
+/// The sizes that rows of an audit take turns at: those that are small, and those that are too large for many
+/// at once. No more at once than there may be buffers.
+[[nodiscard]] inline SizesInTurn small_sizes_of(const EvaluationContext& audit) {
+  constexpr std::size_t at_once = 32;
+  return {0, audit.task.large, std::min(at_once, max_calls_of_a_row(audit))};
+}
+[[nodiscard]] inline SizesInTurn large_sizes_of(const EvaluationContext& audit) {
+  constexpr std::size_t at_once = 6;
+  return {audit.task.large, audit.task.layouts.size(), std::min(at_once, max_calls_of_a_row(audit))};
+}
 
 /// The calls of one row of an audit, one at each of some sizes; two of five have a structure, and the others
 /// go through all distributions.

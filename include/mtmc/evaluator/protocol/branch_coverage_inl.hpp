@@ -8,7 +8,6 @@
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_turns.hpp>
 #include <mtmc/evaluator/protocol/branch_coverage.hpp>
-#include <mtmc/evaluator/protocol/calls_in_a_row.hpp>
 #include <mtmc/support/deadline.hpp>
 
 #include <algorithm>
@@ -138,10 +137,9 @@ inline void call_at_listed_sizes(ProbedCandidate& probed, EvaluationContext& con
 /// Calls as an audit does.
 inline void call_as_audited(ProbedCandidate& probed, EvaluationContext& audit) {
   auto contestant = probed.at_sizes_of(audit);
-  constexpr std::size_t at_once = 32, large_at_once = 6, small_rounds = 3;
-  const auto most = max_calls_of_a_row(audit);
-  SizesInTurn small(0, audit.task.large, std::min(at_once, most));
-  SizesInTurn large(audit.task.large, audit.task.layouts.size(), std::min(large_at_once, most));
+  constexpr std::size_t small_rounds = 3;
+  auto small = small_sizes_of(audit);
+  auto large = large_sizes_of(audit);
   for (std::size_t round = 0; probed.goes_on(); ++round) {
     auto& turn =
         small.empty() || (!large.empty() && round % small_rounds == small_rounds - 1) ? large : small;
