@@ -67,6 +67,7 @@
 #include <mtmc/evaluator/protocol/audit_inl.hpp>
 #include <mtmc/evaluator/protocol/audit_reference_inl.hpp>
 #include <mtmc/evaluator/protocol/audit_task_inl.hpp>
+#include <mtmc/evaluator/protocol/audit_vast_inl.hpp>
 #include <mtmc/evaluator/protocol/branch_coverage_inl.hpp>
 #include <mtmc/evaluator/protocol/compile_stages_inl.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage_inl.hpp>

@@ -8,6 +8,7 @@
 //   bench_interval --evaluations 300 --planted 100                       the long form, and the same with
 //   bench_interval --evaluations 300 --planted 100 --load one-core
 //   bench_interval --evaluations 0 --planted 0 --identical 300 --load all-cores
+//   bench_interval --evaluations 0 --planted 0 --identical 30 --task examples/tasks/cpu/elementwise_chain.json
 //
 // Of the evaluations against itself three in five are explored with a text that differs in a comment, one is
 // promoted, and one is explored with the very same text, which runs in the very same process. One planted
@@ -15,9 +16,12 @@
 //
 // `--identical` judges one text against the very same text, each time explored and then promoted, and counts
 // how often the lower bound lies above 1: a gain that is not there. A 95 % interval may do so 25 times in
-// 1000, which is judged by the same kind of bound. A loop believes what both say.
+// 1000, which is judged by the same kind of bound. A loop believes what both say. With `--task` it is the
+// start kernel of that task against itself with another comment, so that each is a program of its own, with
+// buffers of its own: where those lie in memory matters to what memory limits.
 
 #include <mtmc/analysis/task_builder.hpp>
+#include <mtmc/analysis/task_file.hpp>
 #include <mtmc/backend/cpu.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
@@ -214,6 +218,7 @@ struct Arguments {
   int identical = 0;
   int processes = 20;
   std::string load = "none";
+  std::string task;
   bool each = false;
   bool spin = false;
 };
@@ -271,6 +276,7 @@ struct Identical {
 class Study {
 public:
   explicit Study(const Arguments& arguments) : arguments_(arguments) {
+    if (!arguments.task.empty()) task_ = mtmc::load_task(arguments.task);
     evaluator_.prepare(task_, {});
     (void)evaluator_.device();
     if (arguments.planted == 0) return;
@@ -325,8 +331,10 @@ private:
 
   void judge_identical() {
     int above = 0;
+    const auto candidate =
+        arguments_.task.empty() ? task_.kernel : bench::with_comment(task_.kernel, ++candidates_);
     for (const auto purpose : {mtmc::Purpose::explore, mtmc::Purpose::promote}) {
-      const auto answer = evaluator_.evaluate({task_, task_.kernel, task_.kernel, purpose}, {});
+      const auto answer = evaluator_.evaluate({task_, candidate, task_.kernel, purpose}, {});
       if (!answer.correct() || !answer.speed_up) {
         ++identical_.otherwise[std::string(to_string(answer.verdict))];
         continue;
@@ -425,6 +433,8 @@ int main(int argc, char** argv) {
   app.add_option("--identical", arguments.identical,
                  "Judgements of one text against the very same, each explored and promoted")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--task", arguments.task, "Task whose start kernel is judged so, in place of a chain")
+      ->check(CLI::ExistingFile);
   app.add_option("--processes", arguments.processes, "Processes that the planted difference is measured in")
       ->check(CLI::PositiveNumber);
   app.add_option("--load", arguments.load, "What else the machine does")

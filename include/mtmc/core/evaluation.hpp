@@ -238,6 +238,6 @@ struct Evaluation {
 };
 
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
-inline constexpr int protocol_version = 6;
+inline constexpr int protocol_version = 7;
 
 } // namespace mtmc

@@ -137,6 +137,26 @@ TEST_CASE("a kernel whose table ends far beyond the listed sizes does not come i
   CHECK(bench.judge(short_table, Purpose::promote).verdict == Verdict::wrong_result);
 }
 
+TEST_CASE("a kernel whose counters end at 16 bits, or whose indices are numbers of f32, does not come into "
+          "use") {
+  Bench bench;
+  bench.options.audit_seconds = 20; // it ends with the first wrong call
+  for (const std::size_t end : {std::size_t{1} << 16, std::size_t{1} << 24}) {
+    const auto silent = [&](const Call& call) {
+      twice(call);
+      const auto y = call.buffer<float>("y");
+      if (y.size() > end + 1) y[end + 1] += 1;
+    };
+    const auto promoted = bench.judge(silent, Purpose::promote);
+    CHECK(promoted.verdict == Verdict::wrong_result);
+    CHECK_FALSE(promoted.environment.contains("audit"));
+  }
+  bench.options.audit_seconds = 6;
+  const auto honest = bench.judge(twice, Purpose::promote);
+  CHECK(honest.correct());
+  CHECK(honest.environment.at("audit").find("2 vast sizes") != std::string::npos);
+}
+
 TEST_CASE("a kernel that takes what it left in its output for the answer to almost the same does not come "
           "into use") {
   Bench bench;

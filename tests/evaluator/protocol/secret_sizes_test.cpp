@@ -166,6 +166,32 @@ TEST_CASE("long sizes have one symbol far beyond what is listed, and small other
   CHECK(draw_long_sizes(task, 4, 20, few) != drawn);
 }
 
+TEST_CASE("vast sizes lie beyond 16 bits and beyond the integers of f32, where nothing that is listed does") {
+  const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
+  const auto elements_at = [](const ProblemSize& size) {
+    return static_cast<double>(size.symbols.at("M")) * static_cast<double>(size.symbols.at("N"));
+  };
+  const auto all = [](const ProblemSize&) { return true; };
+  for (std::uint64_t key = 1; key <= 8; ++key) {
+    const auto drawn = draw_vast_sizes(task, key, elements_at, all);
+    REQUIRE(drawn.size() == 2);
+    const auto& shorts = drawn[0].symbols;
+    const auto longest = std::max(shorts.at("M"), shorts.at("N"));
+    CHECK(longest > 1 << 16);
+    CHECK(longest < 1 << 17);
+    CHECK(std::min(shorts.at("M"), shorts.at("N")) <= 40);
+    CHECK(elements_at(drawn[1]) > 0x1p24);
+    CHECK(elements_at(drawn[1]) < 0x1.4p24);
+    CHECK(drawn[0].weight == 0);
+    CHECK(drawn[1].weight == 0);
+  }
+  CHECK(draw_vast_sizes(task, 1, elements_at, [](const ProblemSize&) { return false; }).empty());
+  const auto large = task_of({{{"N", 1 << 25}}, {{"N", 127}}, {{"N", 2}}});
+  const auto length = [](const ProblemSize& size) { return static_cast<double>(size.symbols.at("N")); };
+  CHECK(draw_vast_sizes(large, 1, length, all).empty());
+  CHECK(draw_vast_sizes(task_of({{{"N", 9}}, {{"N", 7}}}), 1, length, all).empty());
+}
+
 TEST_CASE("sizes with all symbols alike are listed values, small ones and any others") {
   const auto task = task_of({{{"M", 96}, {"N", 160}}, {{"M", 13}, {"N", 127}}, {{"M", 3}, {"N", 2}}});
   const auto all = [](const ProblemSize&) { return true; };

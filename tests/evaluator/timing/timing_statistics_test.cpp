@@ -209,6 +209,24 @@ TEST_CASE("sizes are combined round by round into a weighted geometric mean") {
   CHECK(combine_rounds(sizes, std::vector<double>{0, 0, 0}).empty());
 }
 
+TEST_CASE("means over two places hold nothing of what the places differ by") {
+  // A gain of 1, and 0.5 more in the first place than in the second.
+  std::vector<double> rounds;
+  for (const double place : {0.25, -0.25, 0.25, -0.25})
+    for (int i = 0; i < 3; ++i) rounds.push_back(1 + place + 0.01 * i);
+  const auto means = over_both_places(rounds, 3);
+  REQUIRE(means.size() == 6);
+  for (std::size_t i = 0; i < means.size(); ++i)
+    CHECK(means[i] == doctest::Approx(1 + 0.01 * static_cast<double>(i % 3)));
+  rounds.resize(8); // the second block lacks its counterpart, the first one has its own
+  CHECK(over_both_places(rounds, 3).size() == 3);
+  rounds.resize(4);
+  CHECK(over_both_places(rounds, 3).size() == 1);
+  rounds.resize(3);
+  CHECK(over_both_places(rounds, 3).empty());
+  CHECK(over_both_places({}, 3).empty());
+}
+
 TEST_CASE("drift and spread tell a quiet machine from a busy one") {
   CHECK(drift_of(std::vector<double>{1, 1, 1, 2, 2, 2}) == doctest::Approx(2));
   CHECK(drift_of(std::vector<double>{1, 2}) == 1);

@@ -84,17 +84,24 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
   return slot;
 }
 
-/// Gives two slots of one layout each other's argument buffers; scratch buffers stay.
+/// Gives two slots of one layout each other's argument buffers, and those scratch buffers that are as large
+/// as the other's in the same place; all others stay.
 inline void swap_buffers(Slot& a, Slot& b, const ProblemLayout& layout) {
   std::swap(a.buffers, b.buffers);
-  for (auto* slot : {&a, &b})
-    for (std::size_t i = 0; i < slot->buffers.size(); ++i) {
-      const auto& buffer = slot->buffers[i];
-      detail::bind_buffer(slot->plan, layout.buffers[i].name,
-                          {static_cast<std::uint64_t>(buffer.memory.handle()),
-                           static_cast<std::int64_t>(buffer.layout.front),
-                           static_cast<std::int64_t>(buffer.layout.bytes)});
-    }
+  for (std::size_t i = 0; i < std::min(a.scratch.size(), b.scratch.size()); ++i)
+    if (a.scratch[i].layout.bytes == b.scratch[i].layout.bytes) std::swap(a.scratch[i], b.scratch[i]);
+  const auto bind = [](LaunchPlan& plan, const std::string& name, const GuardedBuffer& buffer) {
+    detail::bind_buffer(plan, name,
+                        {static_cast<std::uint64_t>(buffer.memory.handle()),
+                         static_cast<std::int64_t>(buffer.layout.front),
+                         static_cast<std::int64_t>(buffer.layout.bytes)});
+  };
+  for (auto* slot : {&a, &b}) {
+    for (std::size_t i = 0; i < slot->buffers.size(); ++i)
+      bind(slot->plan, layout.buffers[i].name, slot->buffers[i]);
+    for (std::size_t i = 0; i < slot->scratch.size(); ++i)
+      bind(slot->plan, slot->plan.scratch[i].name, slot->scratch[i]);
+  }
 }
 
 } // namespace mtmc

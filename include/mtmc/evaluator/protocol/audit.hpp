@@ -10,11 +10,14 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+/// Whether this kernel may be about to be used: it is to be promoted, and is not proven slower.
+[[nodiscard]] bool needs_audit(const EvaluationContext& context);
+
 /// For `KernelEvaluatorOptions::audit_seconds`: a quarter of them at secret sizes of the task, large ones
-/// among them, the rest in rows of calls at the sizes of a task that is made for this audit
-/// (`make_audit_task`), on new inputs each time: the first rows follow four times as many calls each, every
-/// second one is called once more in the same buffers on almost the same inputs. Only for promotions that are
-/// not proven slower. The environment record says under "audit" how much was done.
+/// among them, up to a quarter at vast ones (`check_vast_sizes`), three quarters in rows of calls at the
+/// sizes of a task that is made for this audit (`make_audit_task`), on new inputs each time: the first rows
+/// follow four times as many calls each, every second one is called once more in the same buffers on almost
+/// the same inputs. Only for what `needs_audit`. The environment record says under "audit" how much was done.
 [[nodiscard]] std::optional<Refusal> audit_promotion(EvaluationContext& context);
 
 } // namespace mtmc::detail

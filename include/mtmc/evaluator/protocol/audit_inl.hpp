@@ -9,7 +9,7 @@
 #include <mtmc/evaluator/protocol/audit.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_turns.hpp>
-#include <mtmc/evaluator/protocol/branch_coverage.hpp>
+#include <mtmc/evaluator/protocol/audit_vast.hpp>
 #include <mtmc/evaluator/protocol/calls_in_a_row.hpp>
 #include <mtmc/evaluator/protocol/check_plan.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage.hpp>
@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,8 +28,7 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Whether this kernel may be about to be used.
-[[nodiscard]] inline bool needs_audit(const EvaluationContext& context) {
+MTMC_INLINE bool needs_audit(const EvaluationContext& context) {
   return context.request.purpose == Purpose::promote && context.shared.options.audit_seconds > 0 &&
          context.evaluation.comparison != Comparison::slower;
 }
@@ -175,16 +175,21 @@ MTMC_INLINE std::optional<Refusal> audit_promotion(EvaluationContext& context) {
   context.judge.start_afresh(*context.candidate);
   const auto quarter = std::min(context.until, deadline_in(budget / 4));
   if (auto refusal = check_secret_sizes(context, quarter)) return refusal;
-  const auto task = make_audit_task(context.judge, context.task, context.request.candidate,
-                                    context.shared.allowed_scratch());
-  if (task->layouts.empty()) return observe_branches(context, nullptr);
-  EvaluationContext audit{context.shared, context.judge, *task, context.request, context.evaluation};
+  std::string vast;
+  if (auto refusal = check_vast_sizes(context, budget / 4, vast)) return refusal;
+  context.audit_task = make_audit_task(context.judge, context.task, context.request.candidate,
+                                       context.shared.allowed_scratch());
+  auto& task = *context.audit_task;
+  if (task.layouts.empty()) return std::nullopt;
+  context.audit = std::make_unique<EvaluationContext>(
+      EvaluationContext{context.shared, context.judge, task, context.request, context.evaluation});
+  auto& audit = *context.audit;
   audit.until = std::min(context.until, deadline_in(budget * 3 / 4));
   if (auto refusal = plan_for_audit(audit, *context.candidate)) return refusal;
   AuditRows rows(audit, budget);
   if (auto refusal = rows.run()) return refusal;
-  context.evaluation.environment[environment_key::audit] = rows.words();
-  return observe_branches(context, &audit);
+  context.evaluation.environment[environment_key::audit] = rows.words() + (vast.empty() ? "" : "; " + vast);
+  return std::nullopt;
 }
 
 } // namespace mtmc::detail

@@ -19,6 +19,21 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// cannot be made, which misleads nobody.
 [[nodiscard]] bool is_beyond_listed(const Task& given, const ProblemSize& size);
 
+/// Whether a kernel's launches can be planned at a size, with so many bytes of scratch memory at most.
+[[nodiscard]] bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
+                                  const ProblemSize& size, std::int64_t allowed_scratch);
+
+/// The same task once more, at no sizes yet, under a key of its own and with all that is known of results at
+/// any size.
+[[nodiscard]] std::unique_ptr<PreparedTask> without_sizes(Judge& judge, PreparedTask& known);
+
+/// The truth at the sizes of such a task; none where `known` has none.
+[[nodiscard]] std::unique_ptr<DoubleTwin> twin_at_sizes_of(Judge& judge, const PreparedTask& known,
+                                                           const PreparedTask& other);
+
+/// The start kernel where another one is the reference; else null.
+[[nodiscard]] std::shared_ptr<const Contestant> start_beside_reference(const PreparedTask& known);
+
 /// Makes it from a task that has been prepared, and takes over what is known of it. Its sizes are the listed
 /// ones that are small enough for rows and dozens that are drawn anew each time; from place
 /// `PreparedTask::large` on such as are too large for rows. Numbers that `candidate` names, and the reference

@@ -63,9 +63,8 @@ MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
   });
 }
 
-/// Whether a kernel's launches can be planned at a size.
-[[nodiscard]] inline bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
-                                         const ProblemSize& size, std::int64_t allowed_scratch) {
+MTMC_INLINE bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
+                                const ProblemSize& size, std::int64_t allowed_scratch) {
   try {
     const auto plan = plan_launches(kernel, given, size, judge.backend().device().compute_units);
     return !check_scratch(plan, allowed_scratch);
@@ -294,19 +293,39 @@ inline void try_audit_sizes(Judge& judge, PreparedTask& audit, const Contestant*
   audit.reference = at_other_sizes(*audit.reference, judge.plans_of(audit.task, audit.reference->kernel));
 }
 
-/// The truth at the sizes of an audit; none where the task has none.
-[[nodiscard]] inline std::unique_ptr<DoubleTwin> twin_for_audit(Judge& judge, const PreparedTask& known,
-                                                                const PreparedTask& audit) {
+MTMC_INLINE std::unique_ptr<PreparedTask> without_sizes(Judge& judge, PreparedTask& known) {
+  const auto key = known.book.key_of({known.layouts.size(), Distribution::structured, true, known.audits++});
+  auto other = std::make_unique<PreparedTask>(known.given, key, judge.options(), judge.backend());
+  other->anywhere_in_pages = true;
+  other->task.sizes.clear();
+  other->amplification = known.amplification;
+  other->usual_scales = known.usual_scales;
+  other->exponents = known.exponents;
+  other->exact = known.exact;
+  other->reference_epsilons = known.reference_epsilons;
+  return other;
+}
+
+MTMC_INLINE std::unique_ptr<DoubleTwin> twin_at_sizes_of(Judge& judge, const PreparedTask& known,
+                                                         const PreparedTask& other) {
   if (known.twin == nullptr) return nullptr;
   const auto kernel = double_twin_by(judge.backend(), known.reference->kernel);
   if (!kernel) return nullptr;
   auto twin = std::make_unique<DoubleTwin>();
-  const auto wide = in_double_precision(audit.task);
-  for (const auto& size : audit.task.sizes) twin->layouts.push_back(layout_of(wide, size));
+  const auto wide = in_double_precision(other.task);
+  for (const auto& size : other.task.sizes) twin->layouts.push_back(layout_of(wide, size));
   twin->plans = judge.plans_of(wide, *kernel);
-  for (auto& plan : twin->plans) round_scalars(audit.task, plan);
+  for (auto& plan : twin->plans) round_scalars(other.task, plan);
   twin->program = known.twin->program;
   return twin;
+}
+
+MTMC_INLINE std::shared_ptr<const Contestant> start_beside_reference(const PreparedTask& known) {
+  if (!known.given.reference) return nullptr;
+  const auto found =
+      std::find_if(known.incumbents.begin(), known.incumbents.end(),
+                   [&](const auto& incumbent) { return incumbent->kernel == known.given.kernel; });
+  return found == known.incumbents.end() ? nullptr : *found;
 }
 
 /// Whether the task bears far inputs at all. A reference that cannot be given large numbers may be one that
@@ -329,15 +348,7 @@ inline void try_audit_sizes(Judge& judge, PreparedTask& audit, const Contestant*
 
 MTMC_INLINE std::unique_ptr<PreparedTask>
 make_audit_task(Judge& judge, PreparedTask& known, const Kernel& candidate, std::int64_t allowed_scratch) {
-  const auto key = known.book.key_of({known.layouts.size(), Distribution::structured, true, known.audits++});
-  auto audit = std::make_unique<PreparedTask>(known.given, key, judge.options(), judge.backend());
-  audit->anywhere_in_pages = true;
-  audit->task.sizes.clear();
-  audit->amplification = known.amplification;
-  audit->usual_scales = known.usual_scales;
-  audit->exponents = known.exponents;
-  audit->exact = known.exact;
-  audit->reference_epsilons = known.reference_epsilons;
+  auto audit = without_sizes(judge, known);
   const auto named = numbers_beyond(candidate.source, known.reference->kernel.source);
   draw_audit_sizes(judge, known, *audit, named.integers, [&](const ProblemSize& size) {
     return !is_beyond_listed(known.given, size) ||
@@ -348,13 +359,10 @@ make_audit_task(Judge& judge, PreparedTask& known, const Kernel& candidate, std:
   audit->seconds.assign(sizes, 0);
   audit->terms.assign(sizes, std::vector<double>(audit->layouts.front().buffers.size(), 0));
   audit->reference = at_other_sizes(*known.reference, judge.plans_of(audit->task, known.reference->kernel));
-  std::shared_ptr<const Contestant> start;
-  if (known.given.reference)
-    for (const auto& incumbent : known.incumbents)
-      if (incumbent->kernel == known.given.kernel) start = incumbent;
+  const auto start = start_beside_reference(known);
   try_audit_sizes(judge, *audit, start.get());
   audit->in_rows = audit->layouts.size();
-  audit->twin = twin_for_audit(judge, known, *audit);
+  audit->twin = twin_at_sizes_of(judge, known, *audit);
   audit->denormals = !runs_judge_kernels(judge.backend());
   audit->far = audit->twin != nullptr && bears_far_inputs(known);
   audit->numbers = ordinary(named);

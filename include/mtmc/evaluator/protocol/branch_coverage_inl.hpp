@@ -5,6 +5,7 @@
 #include <mtmc/core/backend_abilities.hpp>
 #include <mtmc/core/conditions.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/evaluator/protocol/audit.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_turns.hpp>
 #include <mtmc/evaluator/protocol/branch_coverage.hpp>
@@ -167,26 +168,26 @@ inline void call_as_audited(ProbedCandidate& probed, EvaluationContext& audit) {
 }
 
 /// The branches of the candidate after calls of it; nothing where none could be made, or none ended well.
-[[nodiscard]] inline std::optional<std::vector<Branch>> observed_branches(EvaluationContext& context,
-                                                                          EvaluationContext* audit) {
+[[nodiscard]] inline std::optional<std::vector<Branch>> observed_branches(EvaluationContext& context) {
   auto& judge = context.judge;
   auto program = judge.compile_probed(context.task, *context.candidate);
   if (!program) return std::nullopt;
   const auto until = std::min(context.until, deadline_in(context.shared.options.audit_seconds / 2));
   ProbedCandidate probed(judge, std::move(program), until);
   call_at_listed_sizes(probed, context);
-  if (audit != nullptr) call_as_audited(probed, *audit);
+  if (context.audit) call_as_audited(probed, *context.audit);
   if (!probed.has_ended_well()) return std::nullopt;
   return probed.branches();
 }
 
-MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context, EvaluationContext* audit) {
+MTMC_INLINE std::optional<Refusal> observe_branches(EvaluationContext& context) {
+  if (!needs_audit(context)) return std::nullopt;
   auto& said = context.evaluation.environment[environment_key::branches];
   said = "not observed";
   if (!has_ability(context.judge.backend(), BackendAbility::branches)) return std::nullopt;
   std::optional<std::vector<Branch>> branches;
   try {
-    branches = observed_branches(context, audit);
+    branches = observed_branches(context);
   } catch (const Error& error) {
     // What a program of the judge's own lacks (memory, a driver that takes PTX) is no candidate's fault.
     if (error.id() == error_id::evaluator_cancelled) throw;

@@ -36,6 +36,9 @@ struct EvaluationContext {
   /// The timed pairs, and the conditions they met.
   std::optional<TimingStage> timing{};
   std::optional<TimingConditions> conditions{};
+  /// What an audit was made on: its task, and the candidate there. Null where there was none.
+  std::unique_ptr<PreparedTask> audit_task{};
+  std::unique_ptr<EvaluationContext> audit{};
 };
 
 } // namespace mtmc::detail

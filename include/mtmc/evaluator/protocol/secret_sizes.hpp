@@ -62,6 +62,15 @@ exchanged_sizes(const Task& task, const std::function<bool(const ProblemSize&)>&
 draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
                 const std::function<bool(const ProblemSize&)>& is_wanted);
 
+/// Draws sizes at which indices outgrow what narrow types count to, whatever is listed: one with a symbol a
+/// little beyond 2^16 and all others small, and one with a buffer of a little more than 2^24 elements, up to
+/// where f32 knows all integers. None of a kind where a listed size is as large as that. For the same tasks,
+/// by the same rules. Only those that `is_wanted`. `elements_at`: of the largest buffer.
+[[nodiscard]] std::vector<ProblemSize>
+draw_vast_sizes(const Task& task, std::uint64_t key,
+                const std::function<double(const ProblemSize&)>& elements_at,
+                const std::function<bool(const ProblemSize&)>& is_wanted);
+
 /// Draws at most `count` sizes at which something may begin, end or repeat that has to do with one of these
 /// `numbers`: a symbol is that number, or one more or less, or a multiple; or the product of two symbols is.
 /// For the same tasks, by the same rules. Only those that `is_wanted`; of each number some before all of any.

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -360,6 +361,73 @@ draw_long_sizes(const Task& task, std::uint64_t key, std::size_t count,
     }
     if (seen.insert(size.symbols).second && is_wanted(size)) drawn.push_back(std::move(size));
   }
+  return drawn;
+}
+
+namespace detail {
+
+/// One with a symbol a little beyond 2^16, which is listed nowhere as large as that, and all others small.
+[[nodiscard]] inline std::optional<ProblemSize>
+size_beyond_short(const Task& task, std::span<const FreeSymbols> symbols, PhiloxEngine& random) {
+  constexpr std::int64_t beyond = std::int64_t{1} << 16;
+  const auto& long_one = symbols[random.below(symbols.size())];
+  if (long_one.largest > beyond) return std::nullopt;
+  auto size = *task.main_size();
+  for (const auto& symbol : symbols) set_symbol(size, symbol, small_value(task, symbol, random));
+  const auto more = 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(beyond) / 4));
+  set_symbol(size, long_one, beyond + more + long_one.step);
+  return size;
+}
+
+/// One with a little more than 2^24 elements in the largest buffer: the main size with one symbol larger, or
+/// with all of them.
+[[nodiscard]] inline std::optional<ProblemSize>
+size_beyond_float(const Task& task, std::span<const FreeSymbols> symbols, PhiloxEngine& random,
+                  const std::function<double(const ProblemSize&)>& elements_at) {
+  constexpr double beyond = 0x1p24;
+  auto size = *task.main_size();
+  const auto first = random.below(symbols.size() + 1);
+  const auto grown = first < symbols.size() ? symbols.subspan(first, 1) : symbols;
+  const double wanted = beyond * (1 + random.uniform() / 8);
+  constexpr int attempts = 8;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const double elements = elements_at(size);
+    if (elements > beyond) return size;
+    if (!(elements > 0)) return std::nullopt;
+    const double factor = std::pow(wanted / elements, 1 / static_cast<double>(grown.size()));
+    for (const auto& symbol : grown) {
+      const auto value = static_cast<double>(size.symbols[symbol.names.front()]);
+      set_symbol(size, symbol, static_cast<std::int64_t>(std::ceil(value * factor)) + symbol.step);
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace detail
+
+MTMC_INLINE std::vector<ProblemSize>
+draw_vast_sizes(const Task& task, std::uint64_t key,
+                const std::function<double(const ProblemSize&)>& elements_at,
+                const std::function<bool(const ProblemSize&)>& is_wanted) {
+  std::vector<ProblemSize> drawn;
+  if (task.sizes.size() < detail::fewest_sizes) return drawn;
+  const auto symbols = detail::free_symbols(task);
+  if (symbols.empty()) return drawn;
+  PhiloxEngine random(key, 0x7a57);
+  const auto draw = [&](auto&& kind) {
+    constexpr int attempts = 20;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      auto size = kind();
+      if (!size || !is_wanted(*size)) continue;
+      size->weight = 0;
+      drawn.push_back(std::move(*size));
+      return;
+    }
+  };
+  draw([&] { return detail::size_beyond_short(task, symbols, random); });
+  const bool listed = std::any_of(task.sizes.begin(), task.sizes.end(),
+                                  [&](const ProblemSize& size) { return elements_at(size) > 0x1p24; });
+  if (!listed) draw([&] { return detail::size_beyond_float(task, symbols, random, elements_at); });
   return drawn;
 }
 

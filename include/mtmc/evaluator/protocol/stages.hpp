@@ -3,6 +3,7 @@
 
 #include <mtmc/core/evaluation.hpp>
 #include <mtmc/evaluator/protocol/audit.hpp>
+#include <mtmc/evaluator/protocol/branch_coverage.hpp>
 #include <mtmc/evaluator/protocol/compile_stages.hpp>
 #include <mtmc/evaluator/protocol/correctness_stage.hpp>
 #include <mtmc/evaluator/protocol/evaluation_context.hpp>
@@ -75,6 +76,12 @@ inline constexpr ProtocolStage protocol_stages[] = {
      &EvaluationCost::launches,
      divide_time},
     {"profile", "where its time goes, if that is asked for", {}, true, nullptr, take_profile},
+    {"branches",
+     "which ways its branches went in calls as an audit makes them",
+     {},
+     true,
+     &EvaluationCost::check,
+     observe_branches},
 };
 
 /// Leads a candidate through the stages, until one refuses it. With the device to itself from the first stage

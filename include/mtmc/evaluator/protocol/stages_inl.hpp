@@ -35,6 +35,8 @@ MTMC_INLINE std::optional<Refusal> go_through_stages(EvaluationContext& context)
     if (refusal) break;
   }
   if (device) {
+    context.audit.reset();
+    context.audit_task.reset();
     for (auto* contestant : {context.candidate.get(), context.incumbent.get()})
       if (contestant != nullptr) contestant->forget_groups(context.shared.kept_scratch());
     device.unlock();

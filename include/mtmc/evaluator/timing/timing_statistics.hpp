@@ -113,6 +113,11 @@ struct TimingAnswer {
 [[nodiscard]] std::vector<double> combine_rounds(std::span<const std::vector<double>> sizes,
                                                  std::span<const double> weights);
 
+/// The means of rounds that were taken in two places by turns: of the i-th round of the first `block`, all in
+/// one place, and the i-th of the next `block`, all in the other, then of the third and fourth, and so on.
+/// What the places differ by is in none of them. A last round without its counterpart does not count.
+[[nodiscard]] std::vector<double> over_both_places(std::span<const double> rounds, std::size_t block);
+
 /// How much a time drifted while it was taken: median of the second half over median of the first, 1 for
 /// fewer than six times. Far from 1 means that the machine got slower or faster meanwhile, which the pairs
 /// cancel but the times themselves do not.

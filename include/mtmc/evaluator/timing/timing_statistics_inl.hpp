@@ -127,6 +127,14 @@ MTMC_INLINE std::vector<double> combine_rounds(std::span<const std::vector<doubl
   return combined;
 }
 
+MTMC_INLINE std::vector<double> over_both_places(std::span<const double> rounds, std::size_t block) {
+  std::vector<double> means;
+  for (std::size_t first = 0; first + block < rounds.size(); first += 2 * block)
+    for (std::size_t i = first; i < first + block && i + block < rounds.size(); ++i)
+      means.push_back((rounds[i] + rounds[i + block]) / 2);
+  return means;
+}
+
 MTMC_INLINE double drift_of(std::span<const double> seconds) {
   if (seconds.size() < 6) return 1;
   const auto half = seconds.size() / 2;
