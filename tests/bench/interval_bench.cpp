@@ -8,7 +8,8 @@
 //   bench_interval --evaluations 300 --planted 100                       the long form, and the same with
 //   bench_interval --evaluations 300 --planted 100 --load one-core
 //   bench_interval --evaluations 0 --planted 0 --identical 300 --load all-cores
-//   bench_interval --evaluations 0 --planted 0 --identical 30 --task examples/tasks/cpu/elementwise_chain.json
+//   bench_interval --evaluations 0 --planted 0 --identical 30 --task
+//   examples/tasks/cpu/elementwise_chain.json
 //
 // Of the evaluations against itself three in five are explored with a text that differs in a comment, one is
 // promoted, and one is explored with the very same text, which runs in the very same process. One planted

@@ -530,3 +530,20 @@ void count(const int* x, int* bins, int N) {
     CHECK(with("for (int i = 1; i < N; ++i) bins[x[i]] += 1;") == Verdict::wrong_result);
   }
 }
+
+TEST_CASE("large kernels are timed in the incumbent's memory, too, which small ones need not") {
+  KernelEvaluatorOptions options;
+  options.audit_seconds = 0;
+  options.promote_pairs = 14;
+  options.launch_times = false;
+  RealEvaluator evaluator(CpuBackend(), options);
+  auto task = rows_task();
+  const auto same = rows_with(honest, "// the same");
+  const auto large = evaluator.evaluate({task, same, task.kernel, Purpose::promote}, {});
+  CHECK(large.correct());
+  CHECK(large.environment.at("memory") == "exchanged");
+  task.sizes.front().symbols = {{"M", 64}, {"K", 48}};
+  const auto small = evaluator.evaluate({task, same, task.kernel, Purpose::promote}, {});
+  CHECK(small.correct());
+  CHECK(small.environment.at("memory") == "not exchanged");
+}

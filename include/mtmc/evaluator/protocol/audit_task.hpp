@@ -19,10 +19,6 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// cannot be made, which misleads nobody.
 [[nodiscard]] bool is_beyond_listed(const Task& given, const ProblemSize& size);
 
-/// Whether a kernel's launches can be planned at a size, with so many bytes of scratch memory at most.
-[[nodiscard]] bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
-                                  const ProblemSize& size, std::int64_t allowed_scratch);
-
 /// The same task once more, at no sizes yet, under a key of its own and with all that is known of results at
 /// any size.
 [[nodiscard]] std::unique_ptr<PreparedTask> without_sizes(Judge& judge, PreparedTask& known);

@@ -63,8 +63,9 @@ MTMC_INLINE bool is_beyond_listed(const Task& given, const ProblemSize& size) {
   });
 }
 
-MTMC_INLINE bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
-                                const ProblemSize& size, std::int64_t allowed_scratch) {
+/// Whether a kernel's launches can be planned at a size.
+[[nodiscard]] inline bool can_be_planned(Judge& judge, const Task& given, const Kernel& kernel,
+                                         const ProblemSize& size, std::int64_t allowed_scratch) {
   try {
     const auto plan = plan_launches(kernel, given, size, judge.backend().device().compute_units);
     return !check_scratch(plan, allowed_scratch);

@@ -7,14 +7,17 @@
 #include <mtmc/evaluator/content/problem_layout.hpp>
 #include <mtmc/evaluator/content/result_comparison.hpp>
 #include <mtmc/evaluator/content/tolerance.hpp>
+#include <mtmc/evaluator/protocol/amounts.hpp>
 #include <mtmc/evaluator/protocol/audit_task.hpp>
 #include <mtmc/evaluator/protocol/audit_vast.hpp>
 #include <mtmc/evaluator/protocol/secret_sizes.hpp>
 #include <mtmc/evaluator/protocol/shortage.hpp>
+#include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +87,25 @@ private:
   return most;
 }
 
+/// No buffer is larger, scratch buffers included: the task's own kernels count in `int`, and where their
+/// products of indices end a fault would cost a GPU's context (scores of an attention at 65,600 rows).
+inline constexpr double most_elements = 0x1p27;
+
+/// Bytes of all scratch buffers of a kernel at a size; infinite where its launches cannot be planned, or a
+/// buffer would be too large.
+[[nodiscard]] inline double scratch_at(Judge& judge, const Task& given, const Kernel& kernel,
+                                       const ProblemSize& size) {
+  try {
+    const auto plan = plan_launches(kernel, given, size, judge.backend().device().compute_units);
+    for (const auto& buffer : plan.scratch)
+      if (static_cast<double>(buffer.bytes()) > most_elements * static_cast<double>(size_of(buffer.type)))
+        return std::numeric_limits<double>::infinity();
+    return scratch_bytes(plan);
+  } catch (const Error&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
 /// The task at vast sizes.
 [[nodiscard]] inline std::unique_ptr<PreparedTask> make_vast_task(EvaluationContext& context,
                                                                   double seconds) {
@@ -94,11 +116,9 @@ private:
   const VastCosts costs(known);
   const auto is_wanted = [&](const ProblemSize& size) {
     const auto layout = costs.layout_at(size);
-    return layout && layout->bytes() <= most_bytes && costs.seconds_at(size) <= seconds &&
-           can_be_planned(judge, known.given, context.candidate->kernel, size,
-                          context.shared.allowed_scratch()) &&
-           can_be_planned(judge, known.given, known.reference->kernel, size,
-                          judge.backend().device().memory_bytes);
+    return layout && costs.seconds_at(size) <= seconds && costs.elements_at(size) <= most_elements &&
+           layout->bytes() + scratch_at(judge, known.given, known.reference->kernel, size) <= most_bytes &&
+           layout->bytes() + scratch_at(judge, known.given, context.candidate->kernel, size) <= most_bytes;
   };
   const auto elements_at = [&](const ProblemSize& size) { return costs.elements_at(size); };
   const auto key = vast->book.key_of({0, Distribution::normal, false, 0});

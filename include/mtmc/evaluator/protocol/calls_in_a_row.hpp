@@ -225,7 +225,11 @@ private:
     auto& candidate = *context_.candidate;
     const auto& layout = task_.layouts[row_.front().id.size];
     const double limit = judge_.launch_limit(task_, row_.front().id.size) * static_cast<double>(group.size());
-    const auto timed = judge_.backend().time(*candidate.program, group, false, deadline_in(limit));
+    // A row that never ends is not waited for as long as each of its calls might take.
+    constexpr std::chrono::seconds patience{30};
+    const auto until = later_by(patience, std::max(context_.until, std::chrono::steady_clock::now()));
+    const auto timed =
+        judge_.backend().time(*candidate.program, group, false, std::min(deadline_in(limit), until));
     RowOutcome outcome{{}, row_.size(), group.size(), timed.seconds};
     auto& refused = outcome.refused;
     if (!timed.status.finished()) refused = RefusedRow{run_refusal(timed.status, layout.size, limit)};

@@ -43,9 +43,10 @@ namespace mtmc::inline MTMC_ABI {
 /// colon where the backend gives one; and `residue`: "overwritten" where every call begins with random bytes
 /// in memory that programs are given uncleared (`BackendAbility::overwrite_residue`), else "not overwritten";
 /// and `reload`: "between pairs" where both sides are loaded anew between timed pairs
-/// (`BackendAbility::reload`), else "not between pairs"; and `binary`: "observed" where the backend tells the
-/// hash of what is judged (`BackendAbility::binary_hash`), else "not observed"; and `secret_sizes`: how many
-/// sizes that nobody was told the task was given.
+/// (`BackendAbility::reload`), else "not between pairs"; and `memory`: "exchanged" where candidate and
+/// incumbent were timed in each other's memory, too, else "not exchanged"; and `binary`: "observed" where the
+/// backend tells the hash of what is judged (`BackendAbility::binary_hash`), else "not observed"; and
+/// `secret_sizes`: how many sizes that nobody was told the task was given.
 [[nodiscard]] inline std::map<std::string, std::string> environment_record(const Device& device) {
   auto record = device_record(device);
   std::array<char, 40> text{};

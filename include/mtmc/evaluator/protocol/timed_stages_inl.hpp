@@ -72,6 +72,7 @@ MTMC_INLINE std::optional<Refusal> time_candidate(EvaluationContext& context) {
   for (const auto& times : timing.times())
     add_times(conditions, times.incumbent.empty() ? times.candidate : times.incumbent);
   record_times(context.task, timing, context.evaluation);
+  context.evaluation.environment["memory"] = timing.has_exchanged_memory() ? "exchanged" : "not exchanged";
   return refusal;
 }
 

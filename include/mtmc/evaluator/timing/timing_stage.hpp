@@ -117,6 +117,8 @@ public:
     const auto found = tallies_.find(size);
     return found == tallies_.end() ? ComparisonTally{} : found->second;
   }
+  /// Whether both sides were timed in each other's memory, too.
+  [[nodiscard]] bool has_exchanged_memory() const noexcept { return has_exchanged_memory_; }
   /// Why the incumbent could not be timed; empty if it could.
   [[nodiscard]] const std::string& incumbent_failure() const noexcept { return incumbent_failure_; }
 
@@ -339,6 +341,7 @@ private:
         // One that has been freed is new when it is needed again.
         if (mine != nullptr && theirs != nullptr) swap_buffers(*mine, *theirs, prepared_.layouts[times.size]);
       }
+    has_exchanged_memory_ = true;
   }
 
   /// Whether programs with address spaces of their own exchange memory. Where its pages lie makes large
@@ -511,6 +514,7 @@ private:
   TimingAnswer answer_;
   std::size_t rounds_ = 0;
   bool promote_ = false;
+  bool has_exchanged_memory_ = false;
   /// Of all timed groups since the warm-up.
   double kernel_seconds_ = 0;
   std::string incumbent_failure_;
