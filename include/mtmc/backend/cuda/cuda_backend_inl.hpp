@@ -259,7 +259,10 @@ MTMC_INLINE TimedRun CudaBackend::execute(Program& program, std::span<const Laun
   if (manner.hold && (state_->coin() & 1) != 0) sweep(turn, false);
   // A stream takes some thousand launches; whoever queues more waits for those before, which are held.
   constexpr std::size_t max_held = 512;
-  const bool held = manner.hold && state_->flag != nullptr && launches.size() <= max_held;
+  // So does the driver, for ever, when a function's first launch needs more local memory than any before.
+  const bool known =
+      std::all_of(launches.begin(), launches.end(), [](const auto& ready) { return *ready.launched; });
+  const bool held = manner.hold && state_->flag != nullptr && launches.size() <= max_held && known;
   if (held) {
     *state_->flag = 0;
     constexpr unsigned at_least = 0;
@@ -268,8 +271,15 @@ MTMC_INLINE TimedRun CudaBackend::execute(Program& program, std::span<const Laun
   }
   turn.demand(turn.driver.event_record(state_->start, turn.stream), "cuEventRecord");
   detail::CudaCode code = detail::cuda_code::success;
-  for (const auto& ready : launches)
+  for (const auto& ready : launches) {
+    // What the driver would wait for inside of the launch has a deadline out here.
+    if (!*ready.launched && &ready != &launches.front()) {
+      code = turn.driver.event_record(state_->stop, turn.stream);
+      if (auto status = wait(turn, deadline, code); !status.finished()) return {std::move(status), 0};
+    }
     if (code = detail::CudaLauncher::queue(turn, ready); code != detail::cuda_code::success) break;
+    *ready.launched = true;
+  }
   const auto recorded = turn.driver.event_record(state_->stop, turn.stream);
   if (held) *state_->flag = 1;
   if (code == detail::cuda_code::success) code = recorded;

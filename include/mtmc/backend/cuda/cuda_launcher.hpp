@@ -22,6 +22,8 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// A launch with its parameters. Borrows the launch and the program.
 struct ReadyLaunch {
   CudaHandle function = nullptr;
+  /// Whether the function has run before (`CudaProgram::Function::launched`).
+  bool* launched = nullptr;
   const Launch* launch = nullptr;
   std::vector<CudaParameterBytes> values;
 };
@@ -50,6 +52,7 @@ public:
     auto& function = program.functions_[index];
     const auto& entry = program.compilation_.entries[index];
     ready.function = function.handle;
+    ready.launched = &function.launched;
     ready.launch = &launch;
     std::int64_t threads = 1;
     for (std::size_t axis = 0; axis < 3; ++axis) {

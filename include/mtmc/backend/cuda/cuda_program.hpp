@@ -87,6 +87,8 @@ private:
     int registers = 0;
     int static_shared_bytes = 0;
     int allowed_dynamic_bytes = 0;
+    /// Whether it has run: the driver has made room for its local memory.
+    bool launched = false;
     /// Extents of `__cluster_dims__`; 0 without it.
     std::array<int, 3> cluster{};
   };
