@@ -1,12 +1,17 @@
 // Promotions are looked at for longer: what one evaluation has no time for is found before it comes into use.
 #include <mtmc/core/any.hpp>
+#include <mtmc/core/any_backend.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/evaluator/protocol/prepared_task.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -182,4 +187,32 @@ TEST_CASE("a kernel that is wrong where zeros lie behind its input does not come
   };
   CHECK(bench.judge(reads_on, Purpose::explore).correct());
   CHECK(bench.judge(reads_on, Purpose::promote).verdict == Verdict::wrong_result);
+}
+
+TEST_CASE(
+    "inputs of an audit are no larger than the task was found to bear, where that is not the end of f32") {
+  const Bench bench;
+  AnyBackend backend{fake::Backend(bench.world)};
+  PreparedTask audit(bench.task, 7, bench.options, backend);
+  audit.far = true;
+  audit.layouts.push_back(layout_of(bench.task, bench.task.sizes[0]));
+  // The largest exponent of any case, where the reference bears this one.
+  const auto largest_exponent = [&](int borne) {
+    audit.exponents[static_cast<std::size_t>(Distribution::huge)] = borne;
+    double largest = 0;
+    for (std::uint64_t serial = 1; serial <= 500; ++serial) {
+      const auto bytes = audit.inputs({0, Distribution::huge, false, serial}).host(0);
+      for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+        float value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        largest = std::max(largest, std::abs(static_cast<double>(value)));
+      }
+    }
+    return std::ilogb(largest);
+  };
+  // Normal numbers reach 2^3.
+  CHECK(largest_exponent(56) >= 54);
+  CHECK(largest_exponent(56) <= 59);
+  CHECK(largest_exponent(14) <= 17);
+  CHECK(largest_exponent(88) >= 108);
 }

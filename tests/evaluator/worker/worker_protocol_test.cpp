@@ -5,6 +5,7 @@
 #include <mtmc/evaluator/worker/worker_protocol.hpp>
 #include <mtmc/evaluator/worker_evaluator.hpp>
 #include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 
 #include <doctest/doctest.h>
 
@@ -258,8 +259,11 @@ TEST_CASE("another version of the protocol is an error that names both" * doctes
 
 TEST_CASE("three workers lost in a row with no candidate at fault are an error with their last words" *
           doctest::skip(!have_python)) {
-  const std::vector<std::pair<std::string, std::string>> cases{
-      {"hello", "exit"}, {"hello", "wrong token"}, {"prepare", "garbage"}, {"prepare", "kill"}};
+  const std::vector<std::pair<std::string, std::string>> cases{{"hello", "exit"},
+                                                               {"hello", "wrong token"},
+                                                               {"prepare", "garbage"},
+                                                               {"prepare", "kill"},
+                                                               {"prepare", "device lost"}};
   for (const auto& [phase, mode] : cases) {
     CAPTURE(phase);
     CAPTURE(mode);
@@ -273,6 +277,13 @@ TEST_CASE("three workers lost in a row with no candidate at fault are an error w
     // And again, as it may have been mended since.
     CHECK(contains(error_of([&] { evaluator.prepare(worker_tasks::rows(), {}); }), "mtmc.worker.002"));
   }
+}
+
+TEST_CASE("a worker that loses its device while it prepares a task is replaced" *
+          doctest::skip(!have_python)) {
+  const TemporaryFolder folder;
+  WorkerEvaluator evaluator{hostile("prepare", "device lost once: " + folder.path() + "/lost")};
+  CHECK(judge(evaluator, "right").correct());
 }
 
 TEST_CASE("a worker that never gets ready is not waited for beyond its deadline" *

@@ -63,6 +63,13 @@ class Hostile(Worker):
             self.send("prepared", request=request)
         elif mode == "device lost":
             self.refuse(request, "mtmc.backend.004", "the device fell off the bus", "Put it back")
+        elif mode.startswith("device lost once: "):
+            marker = mode.split(": ", 1)[1]
+            if os.path.exists(marker) and open(marker).read() != str(os.getpid()):
+                return True
+            with open(marker, "w") as file:
+                file.write(str(os.getpid()))
+            self.refuse(request, "mtmc.backend.004", "the device fell off the bus", "Put it back")
         elif mode == "stderr":
             block = b"mistake " * (1 << 17)
             for _ in range(1000):

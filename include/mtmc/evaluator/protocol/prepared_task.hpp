@@ -321,18 +321,26 @@ private:
   /// A task's inputs at its largest size, usually.
   static constexpr double max_spare_bytes = 0x1p26;
 
-  /// Another one for each case, from what is usual to where f32 ends; all structures.
+  /// Another one for each case, from what is usual to where f32 ends; all structures. Where the task does not
+  /// bear the farthest that its preparation tried, no more than it bears: beyond, sums overflow in one order
+  /// and not in another, and what follows may hide it (the maximum of minus infinity and zero is a number).
   [[nodiscard]] int far_exponent(Distribution distribution, std::uint64_t key) const noexcept {
-    const auto up_to = [&](std::uint64_t bound) { return static_cast<int>((key >> 17) % bound); };
+    const auto within = [&](int least, int most) {
+      return least + static_cast<int>((key >> 17) % static_cast<std::uint64_t>(most - least + 1));
+    };
+    const auto borne = [&](int farthest_tried, int least, int most) {
+      const int known = exponents[static_cast<std::size_t>(distribution)];
+      return known >= farthest_tried ? most : std::clamp(known, least, most);
+    };
     switch (distribution) {
     case Distribution::tiny:
-      return !denormals ? -4 - up_to(86) : (key >> 16 & 1) != 0 ? -4 - up_to(120) : -127 - up_to(8);
+      return !denormals ? -within(4, 89) : (key >> 16 & 1) != 0 ? -within(4, 123) : -within(127, 134);
     case Distribution::huge:
-      return 2 + up_to(110);
+      return within(2, borne(88, 2, 111));
     case Distribution::magnitudes:
-      return 4 + up_to(60);
+      return within(4, borne(40, 4, 63));
     case Distribution::far_slices:
-      return 2 + up_to(9);
+      return within(2, 10);
     case Distribution::structured:
       return static_cast<int>(detail::all_structures);
     default:

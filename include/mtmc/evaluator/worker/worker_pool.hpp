@@ -422,8 +422,19 @@ private:
                          time_after(milliseconds_of(options_.prepare_seconds)), {stop, closing_.get()});
     switch (reply.kind) {
     case WorkerReply::Kind::answered: {
+      if (text_of(reply.message, "type") == worker_message::error) {
+        auto error = error_in(reply.message);
+        if (error.id() != error_id::backend_device) {
+          note_success();
+          throw error;
+        }
+        // Another worker may have more luck: a device that is lost stays lost for this one.
+        note_failure(slot, ", while it prepared the task " + task->task.name +
+                               ", lost its device: " + error.message());
+        lose(slot);
+        return false;
+      }
       note_success();
-      if (text_of(reply.message, "type") == worker_message::error) throw error_in(reply.message);
       const std::scoped_lock lock(mutex_);
       slot.prepared.push_back(task);
       recent_ = task;

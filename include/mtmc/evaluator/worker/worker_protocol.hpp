@@ -55,7 +55,8 @@
 /// deadline, and meanwhile sends nothing but `cancel`. Whatever is not one of these messages, with the right
 /// token and request, ends the conversation: the worker is killed and replaced, and the candidate that was
 /// under way gets the verdict `crashed`, or `timeout` at the deadline. An error `mtmc.backend.004` (device
-/// lost) as an answer to `evaluate` does the same. While nothing is asked a worker says nothing but `log`.
+/// lost) as an answer to `prepare` or `evaluate` does the same, but that `prepare` is tried again with
+/// another worker. While nothing is asked a worker says nothing but `log`.
 ///
 /// An example, `>` from host to worker, shortened where `...` stands, each message on one line:
 ///

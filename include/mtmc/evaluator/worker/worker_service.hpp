@@ -71,14 +71,12 @@ public:
       const auto type = text_of(*message, "type");
       if (type == worker_message::bye) break;
       if (type == worker_message::prepare) answer(*message, [&] { return prepare(*message); });
-      if (type == worker_message::evaluate) {
-        answer(*message, [&] { return evaluate(*message); });
-        if (backend_->spent()) {
-          send(worker_message::bye, Json::object());
-          break;
-        }
-      }
+      if (type == worker_message::evaluate) answer(*message, [&] { return evaluate(*message); });
       if (type == worker_message::forget) tasks_.erase(text_of(*message, "task_id"));
+      if (backend_->spent()) {
+        send(worker_message::bye, Json::object());
+        break;
+      }
     }
     judge_.reset();
     backend_.reset();
