@@ -35,7 +35,11 @@ struct Slot {
 
 namespace detail {
 
-inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBuffer& bound) {
+/// Lets all arguments of that name refer to a buffer.
+inline void bind_buffer(LaunchPlan& plan, const std::string& name, const GuardedBuffer& buffer) {
+  const BoundBuffer bound{static_cast<std::uint64_t>(buffer.memory.handle()),
+                          static_cast<std::int64_t>(buffer.layout.front),
+                          static_cast<std::int64_t>(buffer.layout.bytes)};
   for (auto& launch : plan.launches)
     for (auto& argument : launch.arguments)
       if (argument.kind != LaunchArgument::Kind::scalar && argument.name == name) argument.bound = bound;
@@ -73,10 +77,7 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBu
       around = shifted(around, detail::place_in_page(place_key + place, alignment, page), page);
     auto memory = granule > 0 ? backend.allocate_guarded(around.total()) : backend.allocate(around.total());
     buffers.push_back({std::move(memory), around, 0, place++});
-    const auto& added = buffers.back();
-    detail::bind_buffer(slot.plan, name,
-                        {static_cast<std::uint64_t>(added.memory.handle()),
-                         static_cast<std::int64_t>(added.layout.front), static_cast<std::int64_t>(bytes)});
+    detail::bind_buffer(slot.plan, name, buffers.back());
   };
   for (const auto& buffer : layout.buffers) add(slot.buffers, buffer.name, buffer.bytes);
   for (const auto& scratch : slot.plan.scratch)
@@ -90,17 +91,11 @@ inline void swap_buffers(Slot& a, Slot& b, const ProblemLayout& layout) {
   std::swap(a.buffers, b.buffers);
   for (std::size_t i = 0; i < std::min(a.scratch.size(), b.scratch.size()); ++i)
     if (a.scratch[i].layout.bytes == b.scratch[i].layout.bytes) std::swap(a.scratch[i], b.scratch[i]);
-  const auto bind = [](LaunchPlan& plan, const std::string& name, const GuardedBuffer& buffer) {
-    detail::bind_buffer(plan, name,
-                        {static_cast<std::uint64_t>(buffer.memory.handle()),
-                         static_cast<std::int64_t>(buffer.layout.front),
-                         static_cast<std::int64_t>(buffer.layout.bytes)});
-  };
   for (auto* slot : {&a, &b}) {
     for (std::size_t i = 0; i < slot->buffers.size(); ++i)
-      bind(slot->plan, layout.buffers[i].name, slot->buffers[i]);
+      detail::bind_buffer(slot->plan, layout.buffers[i].name, slot->buffers[i]);
     for (std::size_t i = 0; i < slot->scratch.size(); ++i)
-      bind(slot->plan, slot->plan.scratch[i].name, slot->scratch[i]);
+      detail::bind_buffer(slot->plan, slot->plan.scratch[i].name, slot->scratch[i]);
   }
 }
 
