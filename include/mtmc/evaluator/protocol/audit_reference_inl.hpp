@@ -48,8 +48,9 @@ struct RunsOfCase {
   // Far inputs cancel here and there, by chance where the reference rounds less than others: two ulp in a
   // sine were 1.8 times as much as twice its error.
   known.widenings[buffer] = widening_without_truth(error);
-  // Denormal intermediates have few bits: honest layer norms of tiny rows were off by 1.2 and 1.4 times that.
-  constexpr double denormal = 4;
+  // Denormal intermediates have few bits, and what the reference makes of them is one draw of many: honest
+  // layer norms of tiny rows, whose variance is denormal, were off by 1.2, 1.4 and 5.6 times that.
+  constexpr double denormal = 16;
   if (known.scales[buffer] < static_cast<double>(std::numeric_limits<float>::min()))
     known.widenings[buffer] *= denormal;
   return strict.relative * known.widenings[buffer] < largest_deliberate_tolerance;
