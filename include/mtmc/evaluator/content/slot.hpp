@@ -36,13 +36,18 @@ struct Slot {
 namespace detail {
 
 /// Lets all arguments of that name refer to a buffer.
-inline void bind_buffer(LaunchPlan& plan, const std::string& name, const GuardedBuffer& buffer) {
-  const BoundBuffer bound{static_cast<std::uint64_t>(buffer.memory.handle()),
-                          static_cast<std::int64_t>(buffer.layout.front),
-                          static_cast<std::int64_t>(buffer.layout.bytes)};
+inline void bind_buffer(LaunchPlan& plan, const std::string& name, const BoundBuffer& bound) {
   for (auto& launch : plan.launches)
     for (auto& argument : launch.arguments)
       if (argument.kind != LaunchArgument::Kind::scalar && argument.name == name) argument.bound = bound;
+}
+
+/// The same, to what lies between the red zones.
+inline void bind_buffer(LaunchPlan& plan, const std::string& name, const GuardedBuffer& buffer) {
+  bind_buffer(plan, name,
+              BoundBuffer{static_cast<std::uint64_t>(buffer.memory.handle()),
+                          static_cast<std::int64_t>(buffer.layout.front),
+                          static_cast<std::int64_t>(buffer.layout.bytes)});
 }
 
 /// Where in a page a buffer begins that is aligned no better than it must be: by chance at its beginning or
