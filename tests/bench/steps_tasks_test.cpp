@@ -33,6 +33,22 @@ TEST_CASE("the tasks on which steps are compared with one pass keep to the rule 
   }
 }
 
+TEST_CASE("the tasks that computation limits keep to theirs") {
+  const auto device = mtmc::find_device_preset("H100")->device;
+  const auto files = mtmc::find_task_files(MTMC_REPOSITORY "/tests/bench/steps/compute_tasks");
+  CHECK(files.size() == 6);
+  for (const auto& file : files) {
+    CAPTURE(file);
+    const auto task = mtmc::load_task(file);
+    REQUIRE(task.main_size() != nullptr);
+    const auto& size = *task.main_size();
+    CHECK(mtmc::stated_flops(task, size) >= 10e9);
+    CHECK(mtmc::stated_flops(task, size) >= 30 * mtmc::least_bytes(task, size));
+    CHECK(task.sizes.size() == 3);
+    CHECK(!mtmc::plan_launches(task.kernel, task, size, device.compute_units).launches.empty());
+  }
+}
+
 TEST_CASE("the states at which the rules' first choice is compared with what pays are kernels, too") {
   const auto device = mtmc::find_device_preset("H100")->device;
   const auto files = mtmc::find_task_files(MTMC_REPOSITORY "/tests/bench/steps/states");

@@ -49,7 +49,8 @@ struct RulesPolicyOptions {
   /// kept.
   double tried_factor = 0.5;
   double repeated_factor = 0.3; ///< on a type and region that was already kept
-  /// Factor on a variation: a type that gained nothing on another region of the same launch.
+  /// Factor on a variation: a type that gained nothing on another region of the same launch, or on another
+  /// sequence of launches that shares one with this.
   double variation_factor = 0.7;
 };
 

@@ -96,6 +96,11 @@ MTMC_INLINE const std::vector<Rule>& default_rules() {
       // whole-kernel traffic first: what is never written need not be read
       {"fusion",
        [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::launch_sequence && r.facts.intermediates.size() > 1;
+       },
+       0.96, "several intermediates go through memory between launches"},
+      {"fusion",
+       [](const Region& r, const Situation&) {
          return r.kind == RegionKind::launch_sequence && !r.facts.intermediates.empty();
        },
        0.95, "an intermediate goes through memory between launches"},
@@ -309,14 +314,18 @@ private:
   void weigh_history(const Action& action, const Region* region, ActionJudgement& judgement) const {
     bool tried = false, kept = false, varied = false;
     int fruitless = 0;
-    const bool alone = shares_.size() > 1 && region != nullptr && region->kind != RegionKind::launch_sequence;
+    const bool merges = region != nullptr && region->kind == RegionKind::launch_sequence;
+    const bool alone = shares_.size() > 1 && region != nullptr && !merges;
+    const auto merged = merges ? functions_of(region->path) : std::vector<std::string_view>{};
     for (const auto& entry : seen_.history) {
       if (entry.action_key == action.key() || (is_rewriting(entry.action_key) && is_rewriting(action.key())))
         (entry.kept ? kept : tried) = true;
+      const bool variation = !gained(entry) && entry.action_key != action.key() &&
+                             entry.action_key.starts_with(action.optimization + '|');
+      varied = varied || (merges && variation && !is_rewriting(action.key()) && is_about(entry, merged));
       if (judgement.launch == nullptr || !alone || !is_about(entry, {judgement.launch->entry})) continue;
       fruitless = gained(entry) ? 0 : fruitless + 1;
-      varied = varied || (!gained(entry) && entry.action_key != action.key() &&
-                          entry.action_key.starts_with(action.optimization + '|'));
+      varied = varied || variation;
     }
     judgement.tried = tried || kept;
     if (kept) judgement.weight *= options_.repeated_factor;
@@ -426,7 +435,7 @@ MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen
 }
 
 MTMC_INLINE std::string RulesPolicy::identity() const {
-  return "rules 5, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+  return "rules 6, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
          " for GPUs";
 }
 
