@@ -19,38 +19,40 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// What the reference and its twin made of one case: of its inputs, and of the same moved by a rounding.
+/// What the reference and its twin made of the same inputs.
+struct ResultAndTruth {
+  const KeptContents& own;
+  const KeptContents& truth;
+};
+
+/// The same of one case: of its inputs, and of the same moved by a rounding.
 struct RunsOfCase {
   const CaseId& id;
-  /// The reference's own results.
-  const KeptContents& own;
-  const KeptContents& own_moved; ///< the same of moved inputs
-  /// The truth.
-  const KeptContents& truth;
-  const KeptContents& moved; ///< the same of moved inputs
+  ResultAndTruth plain;
+  ResultAndTruth moved;
 };
 
 /// Adds what is known of one f32 result. Whether that is enough to judge others by.
 [[nodiscard]] inline bool add_truth_about(const PreparedTask& prepared, const RunsOfCase& runs,
                                           std::size_t buffer, ReferenceResult& known) {
   const auto type = DataType::f32;
-  for (const auto* content : {&runs.truth[buffer], &runs.moved[buffer]})
-    if (!all_finite(*content, DataType::f64)) return false;
-  for (const auto* content : {&runs.own[buffer], &runs.own_moved[buffer]})
-    if (!all_finite(*content, type)) return false;
+  for (const auto* run : {&runs.plain, &runs.moved})
+    if (!all_finite(run->truth[buffer], DataType::f64) || !all_finite(run->own[buffer], type)) return false;
   // From the unit of f64, in which the truth's moves are measured, to that of f32.
   const double units = epsilon_of(DataType::f64) / epsilon_of(type);
   known.amplification[buffer] =
-      std::max(1.0, units * measured_amplification(runs.truth[buffer], runs.moved[buffer], DataType::f64, 1));
+      std::max(1.0, units * measured_amplification(runs.plain.truth[buffer], runs.moved.truth[buffer],
+                                                   DataType::f64, 1));
   auto conditioning = prepared.conditioning_of(runs.id, buffer, true);
   conditioning.amplification = known.amplification[buffer];
   if (relative_tolerance(type, conditioning, true) >= largest_deliberate_tolerance) return false;
   const auto strict = prepared.tolerance(runs.id, buffer, known, true);
   // Where one row decides, its error is one draw of many, and may be none by chance: two are taken.
-  const auto error_of = [&](const KeptContents& own, const KeptContents& truth) {
-    return compare_output(own[buffer], type, truth[buffer], DataType::f64, strict).largest_error;
-  };
-  const double error = std::max(error_of(runs.own, runs.truth), error_of(runs.own_moved, runs.moved));
+  double error = 0;
+  for (const auto* run : {&runs.plain, &runs.moved})
+    error = std::max(
+        error,
+        compare_output(run->own[buffer], type, run->truth[buffer], DataType::f64, strict).largest_error);
   // Far inputs cancel here and there, by chance where the reference rounds less than others: two ulp in a
   // sine were 1.8 times as much as twice its error.
   known.widenings[buffer] = widening_without_truth(error);
@@ -66,15 +68,15 @@ struct RunsOfCase {
                                                                       const RunsOfCase& runs) {
   const auto& buffers = prepared.layouts[runs.id.size].buffers;
   auto known = std::make_shared<ReferenceResult>();
-  known->contents = runs.own;
-  known->truths = runs.truth;
+  known->contents = runs.plain.own;
+  known->truths = runs.plain.truth;
   known->scales.assign(buffers.size(), 0);
   known->amplification.assign(buffers.size(), 1);
   known->widenings.assign(buffers.size(), 1);
   known->mute.assign(buffers.size(), true);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i].is_written()) continue;
-    known->scales[i] = output_scale(runs.own[i], buffers[i].type);
+    known->scales[i] = output_scale(runs.plain.own[i], buffers[i].type);
     const bool has_truth = buffers[i].type == DataType::f32;
     known->mute[i] = has_truth && !add_truth_about(prepared, runs, i, *known);
     if (!has_truth || known->mute[i]) known->truths.drop(i);
@@ -130,7 +132,7 @@ references_of(Judge& judge, PreparedTask& prepared, std::span<const CaseId> case
   for (std::size_t n = 0; n < missing.size(); ++n) {
     const auto i = missing[n];
     results[i] = own[n] && own_moved[n] && truth[n] && shaken[n]
-                     ? result_of(prepared, {cases[i], *own[n], *own_moved[n], *truth[n], *shaken[n]})
+                     ? result_of(prepared, {cases[i], {*own[n], *truth[n]}, {*own_moved[n], *shaken[n]}})
                      : mute_result(prepared.layouts[cases[i].size]);
     prepared.book.keep(cases[i], results[i]);
   }

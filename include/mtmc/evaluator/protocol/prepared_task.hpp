@@ -66,6 +66,10 @@ struct Contestant {
   return runs_judge_kernels(backend) ? std::max(on_host, backend.device().memory_bytes / share) : on_host;
 }
 
+/// Binary exponents of the farthest inputs that preparing a task tries, and from which on audits go further.
+inline constexpr int farthest_huge = 88;
+inline constexpr int farthest_magnitudes = 40; ///< the same for inputs of all magnitudes
+
 /// Everything that is known of a task once it is prepared, shared by all candidates.
 struct PreparedTask {
   /// A task that is not ready yet. `key`: of all its inputs.
@@ -336,9 +340,9 @@ private:
     case Distribution::tiny:
       return !denormals ? -within(4, 89) : (key >> 16 & 1) != 0 ? -within(4, 123) : -within(127, 134);
     case Distribution::huge:
-      return within(2, borne(88, 2, 111));
+      return within(2, borne(farthest_huge, 2, 111));
     case Distribution::magnitudes:
-      return within(4, borne(40, 4, 63));
+      return within(4, borne(farthest_magnitudes, 4, 63));
     case Distribution::far_slices:
       return within(2, 10);
     case Distribution::structured:

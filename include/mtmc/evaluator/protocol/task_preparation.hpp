@@ -338,8 +338,8 @@ private:
     find(Distribution::far_slices, {8, 6, 4, 2}, 0, 4);
     find(Distribution::slices, {1}, 0, 0);
     find(Distribution::tiny, {-88, -56, -40, -24, -14, -8, -4}, -3, -6);
-    find(Distribution::huge, {88, 56, 40, 24, 14, 8, 4, 2}, 3, 4);
-    find(Distribution::magnitudes, {40, 24, 14, 8, 4}, 0, 8);
+    find(Distribution::huge, {farthest_huge, 56, 40, 24, 14, 8, 4, 2}, 3, 4);
+    find(Distribution::magnitudes, {farthest_magnitudes, 24, 14, 8, 4}, 0, 8);
     find_structures(twin);
   }
 

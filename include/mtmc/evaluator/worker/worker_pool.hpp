@@ -429,10 +429,7 @@ private:
           throw error;
         }
         // Another worker may have more luck: a device that is lost stays lost for this one.
-        note_failure(slot, ", while it prepared the task " + task->task.name +
-                               ", lost its device: " + error.message());
-        lose(slot);
-        return false;
+        return lose_while_preparing(slot, *task, "lost its device: " + error.message());
       }
       note_success();
       const std::scoped_lock lock(mutex_);
@@ -448,10 +445,14 @@ private:
       lose(slot);
       throw_cancelled();
     default:
-      note_failure(slot, ", while it prepared the task " + task->task.name + ", " + reply.reason);
-      lose(slot);
-      return false;
+      return lose_while_preparing(slot, *task, reply.reason);
     }
+  }
+  /// False: the worker is gone, and the task is not prepared.
+  [[nodiscard]] bool lose_while_preparing(Slot& slot, const WorkerTask& task, const std::string& why) {
+    note_failure(slot, ", while it prepared the task " + task.task.name + ", " + why);
+    lose(slot);
+    return false;
   }
   /// Whether the task is prepared; it is then the one used last.
   [[nodiscard]] bool note_use(Slot& slot, const std::shared_ptr<const WorkerTask>& task) {
