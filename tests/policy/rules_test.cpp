@@ -126,6 +126,32 @@ TEST_CASE("rules: what was tried is wanted less, other actions as much as before
   CHECK(kept[1] / kept[0] == doctest::Approx(0.3 * before[1] / before[0]));
 }
 
+TEST_CASE("rules: of merged launches the longest chain comes first, and its parts not where it gained nothing") {
+  auto seen = nest(1000, 1);
+  const auto chain = [](const std::string& path, std::vector<std::string> intermediates) {
+    Region region;
+    region.path = path;
+    region.kind = RegionKind::launch_sequence;
+    region.facts.intermediates = std::move(intermediates);
+    return region;
+  };
+  seen.structure.regions.push_back(chain("launch:f+launch:g", {"t"}));
+  seen.structure.regions.push_back(chain("launch:f+launch:g+launch:h", {"t", "u"}));
+  const std::vector<Action> legal{action("parallelization", "f/i"), action("fusion", "launch:f+launch:g"),
+                                  action("fusion", "launch:f+launch:g+launch:h"), Action::stop()};
+  CHECK(favourite(seen, legal) == "fusion|launch:f+launch:g+launch:h");
+
+  HistoryEntry entry;
+  entry.action_key = "fusion|launch:f+launch:g+launch:h";
+  entry.verdict = Verdict::correct;
+  entry.speed_up = SpeedUp{1.2, 0.9, 1.5};
+  seen.history = {entry};
+  INFO("1.2x that may as well be a loss is no gain");
+  CHECK(favourite(seen, legal) == "parallelization|f/i");
+  seen.history.front().speed_up = SpeedUp{1.2, 1.1, 1.3};
+  CHECK(favourite(seen, legal) == "fusion|launch:f+launch:g");
+}
+
 TEST_CASE("rules: a host's type that no row speaks of still has its chance, and a host's table decides") {
   const auto seen = nest(1000, 1);
   const std::vector<Action> legal{action("prefetch", "f/i"), Action::stop()};

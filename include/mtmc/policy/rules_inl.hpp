@@ -304,7 +304,7 @@ private:
   }
 
   [[nodiscard]] bool gained(const HistoryEntry& entry) const {
-    return entry.verdict == Verdict::correct && entry.speed_up &&
+    return entry.verdict == Verdict::correct && entry.speed_up && entry.speed_up->low > 1 &&
            entry.speed_up->value >= 1 + options_.least_gain;
   }
 
