@@ -58,6 +58,14 @@ const Example& example() {
 
 } // namespace
 
+TEST_CASE("prompts for GPUs forbid sums in changing order, unless the task allows them") {
+  auto asked = request();
+  const auto text = [&] { return build_prompt(asked, {}, {}).text(); };
+  CHECK(text().find("without atomic operations on floating-point numbers") != std::string::npos);
+  asked.seen.task.atomics = true;
+  CHECK(text().find("atomic") == std::string::npos);
+}
+
 TEST_CASE("what is the same in every step of a task comes first, the action last") {
   const Example* shown = &example();
   const auto prompt = build_prompt(request(), {&shown, 1});

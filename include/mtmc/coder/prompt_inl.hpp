@@ -59,7 +59,7 @@ namespace detail {
                 "optimization applied, and nothing else changed.\n";
 }
 
-[[nodiscard]] inline std::string rules_text(const Language& language) {
+[[nodiscard]] inline std::string rules_text(const Language& language, const Task& task) {
   const std::string marker(marker_of(language));
   std::string text =
       "Rules:\n"
@@ -81,6 +81,10 @@ namespace detail {
       "- The text is judged by a compiler, by many inputs with fresh values, and by a clock. There is no "
       "host "
       "code, no input or output, no memory between calls.\n";
+  // Of eight answers to one task all added atomically, and none was told that it may not.
+  if (language != languages::cpp && !task.atomics)
+    text += "- Two calls on the same inputs give the same bits: combine partial results in a fixed order, "
+            "without atomic operations on floating-point numbers.\n";
   if (language == languages::cuda)
     text +=
         "- Dimensions are expressions or (x, y, z). Dynamic shared memory is declared `extern __shared__`.\n";
@@ -208,7 +212,7 @@ namespace detail {
   Prompt prompt;
   prompt.parts = {
       part(prompt_part::role, role_text(request), 0, true),
-      part(prompt_part::rules, rules_text(language), 0, true),
+      part(prompt_part::rules, rules_text(language, seen.task), 0, true),
       part(prompt_part::format, format_text(language, options.edits), 0, true),
       part(prompt_part::hardware, options.plain ? std::string() : "# Hardware\n" + describe(seen.device), 5),
       part(prompt_part::task, "# Task\n" + describe(seen.task)),

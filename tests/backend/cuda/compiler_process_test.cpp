@@ -193,6 +193,14 @@ TEST_SUITE("the CUDA compiler's process") {
     CHECK(open.size() == 3);
   }
 
+  TEST_CASE("infinity and NaN have their names without a header, as with nvcc") {
+    if (compiler() == nullptr) return;
+    CHECK(first_of(compile(kernel("C[0] = -INFINITY; C[1] = NAN;"))) == "nothing");
+    CHECK(first_of(compile(kernel("C[0] = -INFINITY + CUDART_INF_F;",
+                                  "#include <cmath>\n#include <math_constants.h>\n#include "
+                                  "<cuda/std/limits>\n"))) == "nothing");
+  }
+
   TEST_CASE("texts that take for ever end at the deadline, whether the compiler listens or not") {
     if (compiler() == nullptr) return;
     for (const auto& [name, text] : {std::pair<const char*, std::string>{"inlined calls", inlined_calls(17)},

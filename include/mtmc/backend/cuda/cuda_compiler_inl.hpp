@@ -41,6 +41,11 @@ MTMC_INLINE CudaCompiler::CudaCompiler(const CudaBackendOptions& options, const 
         CompilerProcessSetup{std::move(command), options.nvrtc_library, toolkit_, driver_version,
                              options.temporary_folder, options.parallel_compiles});
   flags_.push_back("--gpu-architecture=" + architecture);
+  // As with nvcc, whose host headers every text includes; NVRTC knows neither. Where a header or the text
+  // defines them, too, that is no news.
+  flags_.emplace_back("--diag-suppress=47");
+  flags_.emplace_back("--define-macro=INFINITY=__int_as_float(0x7f800000)");
+  flags_.emplace_back("--define-macro=NAN=__int_as_float(0x7fffffff)");
   command_ = "nvrtc " + flags();
   flags_.emplace_back("--ptxas-options=-v");
   for (const char* folder : {"/include", "/include/cccl"})
