@@ -74,8 +74,9 @@ __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int
   for (int j = 0; j < N; ++j) C[blockIdx.x * N + j] = A[blockIdx.x * K] + B[j];
 }
 )"};
-  for (const char* key : {"vectorization|gemm/j", "parallelization|gemm/j"})
-    CHECK(message(draft_of(cuda, key)) == "directives of OpenMP change nothing in a kernel for a GPU");
+  CHECK(message(draft_of(cuda, "vectorization|gemm/j")) ==
+        "directives of OpenMP change nothing in a kernel for a GPU");
+  CHECK(message(draft_of(cuda, "parallelization|gemm/j")) == "line 4 speaks of threads or blocks");
 
   CodingRequest request = request_for(task, "tiling", "gemm/i");
   request.action.kind = Action::Kind::free_text;

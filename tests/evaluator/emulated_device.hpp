@@ -52,6 +52,7 @@ inline constexpr std::string_view emulated_device_support = R"cpp(
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
 struct uint3 { unsigned x, y, z; };
 struct uint4 { unsigned x, y, z, w; };
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
@@ -165,6 +166,33 @@ template <class... P> void launch(void (*kernel)(P...), const Argument* argument
 }
 } // namespace emulated
 static inline void __syncthreads() { emulated::yield(); }
+static inline void __syncwarp(unsigned = 0xffffffffu) { emulated::yield(); }
+namespace emulated {
+static double exchanged[1024];
+template <class T> T exchange(T value, unsigned from) {
+  static_assert(sizeof(T) <= sizeof(double));
+  memcpy(&exchanged[current], &value, sizeof value);
+  yield();
+  T other;
+  memcpy(&other, &exchanged[from < blockDim.x * blockDim.y * blockDim.z ? from : current], sizeof other);
+  yield();
+  return other;
+}
+} // namespace emulated
+template <class T> T __shfl_xor_sync(unsigned, T value, int distance) {
+  return emulated::exchange(value, emulated::current ^ (unsigned)distance);
+}
+template <class T> T __shfl_up_sync(unsigned, T value, int distance) {
+  const bool inside = (int)(emulated::current % 32) >= distance;
+  return emulated::exchange(value, emulated::current - (inside ? (unsigned)distance : 0));
+}
+template <class T> T __shfl_down_sync(unsigned, T value, int distance) {
+  const bool inside = (int)(emulated::current % 32) + distance < 32;
+  return emulated::exchange(value, emulated::current + (inside ? (unsigned)distance : 0));
+}
+template <class T> T __shfl_sync(unsigned, T value, int lane) {
+  return emulated::exchange(value, emulated::current / 32 * 32 + (unsigned)lane % 32);
+}
 #line 1 "kernel.cu"
 )cpp";
 
@@ -213,7 +241,8 @@ public:
   [[nodiscard]] mtmc::CompileResult<Program> compile(const mtmc::Kernel& kernel,
                                                      const mtmc::CompileOptions& options, std::stop_token) {
     const mtmc::TemporaryFolder folder;
-    const bool barriers = kernel.source.find("__syncthreads") != std::string::npos;
+    const bool barriers = kernel.source.find("__sync") != std::string::npos ||
+                          kernel.source.find("__shfl") != std::string::npos;
     std::string text = std::string(emulated_device_support) + kernel.source +
                        "\nextern \"C\" void run_launch("
                        "int which, const unsigned* grid, const unsigned* block, "

@@ -81,7 +81,7 @@ MTMC_INLINE bool TransformCoder::writes(std::string_view optimization, const Lan
 }
 
 MTMC_INLINE std::string TransformCoder::identity() const {
-  std::string text = "transform 1:";
+  std::string text = "transform 2:";
   for (const auto& entry : *transformations_) text += ' ' + entry.optimization;
   return text;
 }

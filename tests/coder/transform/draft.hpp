@@ -34,10 +34,10 @@ namespace mtmc::testing {
 
 /// The draft for an action such as "tiling|gemm/i" on a kernel of a task.
 [[nodiscard]] inline Draft draft_of(const Task& task, const Kernel& kernel, std::string_view key,
-                                    int sample = 0) {
+                                    int sample = 0, const Device& device = two_cores()) {
   CodingRequest request;
   request.seen.task = task;
-  request.seen.device = two_cores();
+  request.seen.device = device;
   request.seen.kernel = kernel;
   request.action.kind = Action::Kind::optimize;
   request.action.optimization = std::string(key.substr(0, key.find('|')));
@@ -51,12 +51,13 @@ namespace mtmc::testing {
 
 /// The source after a sequence of actions, "key" or "key@sample". Throws std::runtime_error with the message
 /// of the first that is declined.
-[[nodiscard]] inline std::string source_after(const Task& task, const std::vector<std::string>& keys) {
+[[nodiscard]] inline std::string source_after(const Task& task, const std::vector<std::string>& keys,
+                                              const Device& device = two_cores()) {
   Kernel kernel = task.kernel;
   for (const std::string& key : keys) {
     const std::size_t at = key.rfind('@');
     const int sample = at == std::string::npos ? 0 : std::stoi(key.substr(at + 1));
-    Draft draft = draft_of(task, kernel, key.substr(0, at), sample);
+    Draft draft = draft_of(task, kernel, key.substr(0, at), sample, device);
     if (!draft.kernel) throw std::runtime_error(key + ": " + draft.message);
     kernel = std::move(*draft.kernel);
   }

@@ -80,15 +80,22 @@ struct LaunchNode {
   return false;
 }
 
-/// `//@ launch entry(arguments)`.
-[[nodiscard]] inline SyntaxNode make_launch(const std::string& entry,
-                                            const std::vector<std::string>& arguments) {
-  std::string text = "//@ launch " + entry + '(';
-  for (std::size_t i = 0; i < arguments.size(); ++i) text += (i > 0 ? ", " : "") + arguments[i];
-  return make_launch_comment(text + ')');
+/// `//@ launch entry<<<grid, block>>>(arguments)`.
+[[nodiscard]] inline std::string launch_line_text(const LaunchLine& line) {
+  const auto extents = [](const std::vector<std::string>& parts) {
+    return parts.size() == 1 ? parts.front() : '(' + joined(parts, ", ") + ')';
+  };
+  std::string text = "//@ launch " + line.entry;
+  if (!line.grid.empty()) {
+    text += "<<<" + extents(line.grid) + ", " + extents(line.block);
+    if (!line.shared_bytes.empty()) text += ", " + line.shared_bytes;
+    if (!line.cluster.empty()) text += ", cluster(" + joined(line.cluster, ", ") + ')';
+    text += ">>>";
+  }
+  return text + '(' + joined(line.arguments, ", ") + ')';
 }
 
-/// Removes a parameter of a function and its argument in the launch lines (without `<<<...>>>`).
+/// Removes a parameter of a function and its argument in the launch lines.
 inline void remove_parameter(SyntaxNode& tree, SyntaxNode& function, const std::string& parameter) {
   std::size_t position = 0;
   while (position < parameters(function).size() && parameters(function)[position].text != parameter)
@@ -98,7 +105,7 @@ inline void remove_parameter(SyntaxNode& tree, SyntaxNode& function, const std::
   for (LaunchNode& launch : launches_of(tree)) {
     if (launch.line.entry != function.text || position >= launch.line.arguments.size()) continue;
     launch.line.arguments.erase(launch.line.arguments.begin() + static_cast<std::ptrdiff_t>(position));
-    tree.children[launch.index].text = make_launch(launch.line.entry, launch.line.arguments).text;
+    tree.children[launch.index].text = launch_line_text(launch.line);
   }
 }
 

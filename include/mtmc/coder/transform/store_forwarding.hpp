@@ -179,8 +179,8 @@ inline void remove_dead_scratch(SyntaxNode& tree) {
       SyntaxNode* const function = find_function(tree, launch.line.entry);
       for (std::size_t i = 0; i < launch.line.arguments.size(); ++i) {
         if (!mentions(launch.line.arguments[i], buffer)) continue;
-        const bool plain = launch.line.arguments[i] == buffer && function != nullptr &&
-                           i < parameters(*function).size() && launch.line.grid.empty();
+        const bool plain =
+            launch.line.arguments[i] == buffer && function != nullptr && i < parameters(*function).size();
         if (!plain || count_launches(tree, launch.line.entry) > 1 || is_called(tree, launch.line.entry) ||
             !only_stores_into(*function, parameters(*function)[i].text)) {
           dead = false;

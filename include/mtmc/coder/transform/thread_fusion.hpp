@@ -1,0 +1,206 @@
+#pragma once
+/// Fusing launches on grids: what the later one does to an element is done where the earlier one makes it.
+
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/legality/grid_fusion.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/function_merger.hpp>
+#include <mtmc/coder/transform/thread_launch.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// The buffer that the first of two launches makes and the second reads. Throws `TransformDeclined` unless
+/// there is just one, and the second changes none of it.
+[[nodiscard]] inline std::string handed_on(const KernelAnalysis& analysis, const LaunchNode& first,
+                                           const LaunchNode& second) {
+  const auto buffers = [&](const LaunchNode& launch, bool written) {
+    std::set<std::string> names;
+    const FunctionAnalysis* const function = analysis.find_function(launch.line.entry);
+    if (function == nullptr)
+      throw TransformDeclined("the function " + launch.line.entry + " is not in the kernel");
+    const auto formal = parameters(*function->node);
+    for (const Access& access : function->accesses)
+      for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
+        if (access.write == written && access.array->variable->name == formal[i].text)
+          names.insert(launch.line.arguments[i]);
+    return names;
+  };
+  const auto made = buffers(first, true), read = buffers(second, false), changed = buffers(second, true);
+  std::string found;
+  for (const std::string& name : made) {
+    if (changed.contains(name)) throw TransformDeclined(second.line.entry + " changes " + name);
+    if (!read.contains(name)) continue;
+    if (!found.empty())
+      throw TransformDeclined(first.line.entry + " makes " + found + " and " + name + " for " +
+                              second.line.entry);
+    found = name;
+  }
+  if (found.empty())
+    throw TransformDeclined(second.line.entry + " reads nothing that " + first.line.entry + " makes");
+  return found;
+}
+
+/// The uses of an array in a statement: how often it is subscripted, and how often it occurs at all.
+struct ArrayUses {
+  std::size_t subscripts = 0;
+  std::size_t all = 0;
+};
+[[nodiscard]] inline ArrayUses uses_of(const SyntaxNode& statement, const std::string& array) {
+  ArrayUses uses;
+  walk(statement, [&](const SyntaxNode& node) {
+    if (is_name(node, array)) ++uses.all;
+    if (node.kind == NodeKind::subscript && is_name(subscript_base(node), array)) ++uses.subscripts;
+    if (node.kind == NodeKind::opaque && uses_name(node, array)) uses.all += 2;
+  });
+  return uses;
+}
+
+/// The one statement `array[...] = value;` below `node`, by child indices; empty if there is none.
+[[nodiscard]] inline std::vector<std::size_t> store_into(const SyntaxNode& node, const std::string& array) {
+  for (std::size_t i = 0; i < node.children.size(); ++i) {
+    const SyntaxNode& child = node.children[i];
+    if (child.kind == NodeKind::expression_statement && operand(child).kind == NodeKind::assignment &&
+        operand(child).text == "=" && left_operand(operand(child)).kind == NodeKind::subscript &&
+        is_name(subscript_base(left_operand(operand(child))), array))
+      return {i};
+    auto below = store_into(child, array);
+    if (below.empty()) continue;
+    below.insert(below.begin(), i);
+    return below;
+  }
+  return {};
+}
+
+/// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
+/// stands behind the store of the first one's element, with that element's number.
+inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
+  const KernelAnalysis analysis{tree, &request.task};
+  const auto launches = launches_of(tree);
+  const LaunchNode& first = launches[position];
+  const LaunchNode& second = launches[position + 1];
+  const ProblemSize* const size = request.task.main_size();
+  const auto geometry = [&](const LaunchText& launch) {
+    return geometry_of(launch, [&](const std::string& text) -> std::optional<std::int64_t> {
+      if (size == nullptr) return std::nullopt;
+      Symbols symbols = size->symbols;
+      symbols["compute_units"] = std::max(request.device.compute_units, 1);
+      try {
+        return evaluate_expression(text, symbols);
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    });
+  };
+  const std::span<const LaunchText> texts(analysis.lines().launches);
+  if (grid_fusion_scope(analysis, texts.subspan(position, 2), &request.task, geometry) != FusionScope::thread)
+    throw TransformDeclined("it is not proved that only the thread that makes an element in " +
+                            first.line.entry + " is needed for it in " + second.line.entry);
+  const std::string buffer = handed_on(analysis, first, second);
+
+  Action about = request.action;
+  about.region = second.line.entry;
+  const TransformRequest asked{request.task, request.kernel, request.device, about, tree, analysis};
+  const ThreadLaunch consumer = thread_launch(asked);
+  require_one_axis(consumer);
+  const ThreadIndex index = thread_index(consumer);
+  const GuardedBody work = guarded_body(consumer, index);
+  if (index.statement > 0 || (work.guarded && !work.nested))
+    throw TransformDeclined("what the threads of " + second.line.entry + " do is not one branch");
+
+  FunctionMerger merger{tree, first.line, second.line};
+  const std::string name = fresh_name(tree, first.line.entry + '_' + second.line.entry);
+  SyntaxNode merged = merger.take(name);
+  std::string array;
+  for (std::size_t i = 0; i < merger.arguments().size(); ++i)
+    if (merger.arguments()[i] == buffer) array = parameters(merged)[i].text;
+
+  const std::string value = fresh_name(merged, buffer + "_value");
+  auto& body = function_body(merged).children;
+  const auto boundary = body.begin() + static_cast<std::ptrdiff_t>(merger.boundary());
+  std::vector<SyntaxNode> later(std::make_move_iterator(boundary), std::make_move_iterator(body.end()));
+  body.erase(boundary, body.end());
+  const auto place = store_into(function_body(merged), array);
+  ArrayUses made;
+  for (const SyntaxNode& statement : body) {
+    const ArrayUses one = uses_of(statement, array);
+    made.subscripts += one.subscripts;
+    made.all += one.all;
+  }
+  if (place.empty() || made.subscripts != 1 || made.all != 1)
+    throw TransformDeclined(first.line.entry + " does not store " + buffer + " in one place");
+  SyntaxNode& store = *node_at(function_body(merged), place);
+  const SyntaxNode element = left_operand(operand(store));
+
+  const SyntaxNode number = declarators(later[index.statement]).front();
+  if (uses_name(element, number.text)) throw TransformDeclined("both launches call something " + number.text);
+  const SyntaxNode own = make_subscript(make_name(array), make_name(number.text));
+  std::string type;
+  for (const SyntaxNode& parameter : parameters(merged))
+    if (parameter.text == array) type = pointed_type(parameter.type);
+  std::vector<SyntaxNode> before, behind;
+  before.push_back(make_declaration("const " + type, value, right_operand(operand(store))));
+  SyntaxNode kept = store;
+  kept.leading_trivia.clear();
+  right_operand(operand(kept)) = make_name(value);
+  before.push_back(std::move(kept));
+  SyntaxNode counted = later[index.statement];
+  initializer(declarators(counted).front())->children.front() = subscript_index(element);
+  behind.push_back(std::move(counted));
+  const auto add = [&](SyntaxNode statement) {
+    walk(statement, [&](SyntaxNode& node) {
+      if (!structurally_equal(node, own)) return true;
+      node = make_name(value);
+      return false;
+    });
+    if (uses_of(statement, array).all > 0)
+      throw TransformDeclined(second.line.entry + " reads other elements of " + buffer);
+    behind.push_back(std::move(statement));
+  };
+  for (std::size_t i = index.statement + 1; i < work.first; ++i) add(std::move(later[i]));
+  if (work.nested) {
+    SyntaxNode& branch = later[work.first];
+    const SyntaxNode& condition = if_condition(branch);
+    // That the element is there is certain now.
+    const bool only_inside = condition.kind == NodeKind::binary && condition.text == "<" &&
+                             is_name(left_operand(condition), number.text);
+    if (only_inside)
+      for (SyntaxNode& statement : statements(then_branch(branch))) add(std::move(statement));
+    else
+      add(std::move(branch));
+  } else {
+    for (std::size_t i = work.first; i < later.size(); ++i) add(std::move(later[i]));
+  }
+  // Names that both have stay apart.
+  const bool clash = std::any_of(behind.begin(), behind.end(), [&](const SyntaxNode& statement) {
+    return statement.kind == NodeKind::declaration &&
+           std::any_of(statement.children.begin(), statement.children.end(), [&](const SyntaxNode& one) {
+             bool there = false;
+             walk(function_body(merged), [&](const SyntaxNode& node) {
+               there = there || (node.kind == NodeKind::declarator && node.text == one.text);
+             });
+             return there;
+           });
+  });
+  if (clash)
+    before.push_back(make_block(std::move(behind)));
+  else
+    for (SyntaxNode& statement : behind) before.push_back(std::move(statement));
+  auto around = place;
+  const std::size_t at = around.back();
+  around.pop_back();
+  replace_statement(*node_at(function_body(merged), around), at, std::move(before));
+  place_merged(tree, first, second, std::move(merged), merger.arguments());
+}
+
+} // namespace mtmc::detail

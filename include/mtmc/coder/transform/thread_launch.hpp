@@ -1,0 +1,317 @@
+#pragma once
+/// The one launch of a function on a GPU, and the parts of its text that change when its threads do: the
+/// line, the number of the thread, the guard around the work.
+
+#include <mtmc/analysis/flow/thread_names.hpp>
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/region_path.hpp>
+#include <mtmc/analysis/syntax/launch_text.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/launch_edit.hpp>
+#include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// Whether the expression names an index or extent of threads or blocks (`threadIdx.x`).
+[[nodiscard]] inline bool names_thread(const SyntaxNode& expression) {
+  bool found = false;
+  walk(expression, [&](const SyntaxNode& node) {
+    if (node.kind == NodeKind::name)
+      found = found || node.text == "threadIdx" || node.text == "blockIdx" || node.text == "blockDim" ||
+              node.text == "gridDim";
+    if (node.kind == NodeKind::opaque) found = true;
+  });
+  return found;
+}
+
+/// The arguments of `function(...)`, where that is all of the text.
+[[nodiscard]] inline std::vector<std::string> arguments_of_call(std::string_view text,
+                                                                std::string_view function) {
+  text = trim(text);
+  if (!text.starts_with(function) || !text.ends_with(')')) return {};
+  const std::string_view inside = text.substr(function.size());
+  if (!inside.starts_with('(')) return {};
+  int depth = 0; // the first bracket closes at the end
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    depth += inside[i] == '(' ? 1 : inside[i] == ')' ? -1 : 0;
+    if (depth == 0 && i + 1 < inside.size()) return {};
+  }
+  return parts_at_commas(inside.substr(1, inside.size() - 2));
+}
+
+/// The type that a pointer's type points to, without what qualifies it: "float" of "const float*
+/// __restrict__".
+[[nodiscard]] inline std::string pointed_type(std::string_view type) {
+  std::string name;
+  for (const Token& token : words_of(type)) {
+    const std::string_view word = token.text(type);
+    if (word == "*") break;
+    if (word == "const" || word == "volatile") continue;
+    name += (name.empty() ? "" : " ") + std::string(word);
+  }
+  return name;
+}
+
+/// The number of a thread along an axis: where it is declared.
+struct ThreadIndex {
+  std::string name{};
+  std::size_t statement = 0; ///< of the function's body
+  std::size_t axis = 0;      ///< 0 = x
+};
+
+/// The work of a thread, behind or inside the branch that leaves out threads beyond the last result.
+struct GuardedBody {
+  std::span<const SyntaxNode> statements{};
+  bool guarded = false;
+  bool nested = false;   ///< stands in the branch, not behind it
+  std::size_t first = 0; ///< statement of the function's body: the branch, or the first one behind it
+};
+
+/// A function and its one launch.
+struct ThreadLaunch {
+  const FunctionAnalysis* function = nullptr;
+  std::vector<std::size_t> function_at{}; ///< child indices that lead to it
+  std::size_t line_at = 0;                ///< the launch line, among the children of the tree
+  LaunchLine line{};
+
+  /// The threads along an axis, as the launch line says it: `M` of `ceil_div(M, 128)` blocks of 128.
+  [[nodiscard]] std::string threads(std::size_t axis = 0) const {
+    const std::string& grid = line.grid[axis];
+    if (axis >= line.block.size() || line.block[axis] == "1") return grid;
+    const auto arguments = arguments_of_call(grid, "ceil_div");
+    if (arguments.size() == 2 && arguments[1] == line.block[axis]) return arguments[0];
+    const bool plain = grid.find_first_of("+-*/% ") == std::string::npos;
+    return (plain ? grid : '(' + grid + ')') + " * " + line.block[axis];
+  }
+  /// Blocks of `each` of them.
+  [[nodiscard]] std::string threads_divided_by(std::int64_t each, std::size_t axis = 0) const {
+    return each == 1 ? threads(axis) : "ceil_div(" + threads(axis) + ", " + std::to_string(each) + ')';
+  }
+
+  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const {
+    return function_body(*node_at(tree, function_at));
+  }
+  /// Another first value for the number of the thread, and a declaration behind it.
+  void replace_index(SyntaxNode& tree, const ThreadIndex& index, SyntaxNode value, SyntaxNode behind) const {
+    auto& body = body_in(tree).children;
+    SyntaxNode& declaration = body[index.statement];
+    initializer(declarators(declaration).front())->children.front() = std::move(value);
+    body.insert(body.begin() + static_cast<std::ptrdiff_t>(index.statement) + 1, std::move(behind));
+  }
+  /// Other statements in the place of the work. After `replace_index`, which moves them by one.
+  void replace_body(SyntaxNode& tree, const GuardedBody& work, std::vector<SyntaxNode> statements) const {
+    auto& body = body_in(tree).children;
+    const std::size_t first = work.first + 1;
+    if (work.nested) {
+      SyntaxNode& branch = then_branch(body[first]);
+      SyntaxNode block = as_block(branch);
+      block.children = std::move(statements);
+      branch = std::move(block);
+      return;
+    }
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(first), body.end());
+    for (SyntaxNode& statement : statements) body.push_back(std::move(statement));
+  }
+  void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
+    line.grid = std::move(grid);
+    line.block = {std::move(block)};
+    tree.children[line_at].text = launch_line_text(line);
+  }
+  /// A function in front of this one. Moves all places behind it.
+  void add_function(SyntaxNode& tree, const std::string& text) {
+    SyntaxNode parsed = parse(text);
+    const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(function_at.front());
+    for (SyntaxNode& child : parsed.children)
+      if (child.kind == NodeKind::function) {
+        child.leading_trivia.insert(0, "\n");
+        tree.children.insert(at, std::move(child));
+        break;
+      }
+    ++function_at.front();
+    if (tree.children[function_at.front()].leading_trivia.empty() ||
+        tree.children[function_at.front()].leading_trivia.front() != '\n')
+      tree.children[function_at.front()].leading_trivia.insert(0, "\n");
+  }
+};
+
+/// The launch of the action's function. Throws `TransformDeclined` where there is not just one, or its blocks
+/// are more than threads in a number that the line names.
+[[nodiscard]] inline ThreadLaunch thread_launch(const TransformRequest& request) {
+  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const auto located = locate(request.tree, name);
+  ThreadLaunch result;
+  for (const auto& function : request.analysis.functions())
+    if (!located.empty() && function->node == located.front().node) result.function = function.get();
+  if (result.function == nullptr) throw TransformDeclined("the kernel has no function \"" + name + '"');
+  result.function_at = located.front().indices;
+  int count = 0;
+  for (const LaunchNode& launch : launches_of(request.tree)) {
+    if (launch.line.entry != result.function->name) continue;
+    result.line_at = launch.index;
+    result.line = launch.line;
+    ++count;
+  }
+  if (count != 1)
+    throw TransformDeclined(result.function->name + " is launched " + std::to_string(count) + " times");
+  if (is_called(request.tree, result.function->name))
+    throw TransformDeclined(result.function->name + " is called by another function, too");
+  const LaunchLine& line = result.line;
+  if (line.grid.empty()) throw TransformDeclined("the launch line of " + line.entry + " has no grid");
+  if (!line.shared_bytes.empty() || !line.cluster.empty())
+    throw TransformDeclined("the blocks of " + line.entry + " have dynamic shared memory or form clusters");
+  for (const std::string& extent : line.block)
+    if (!integer_literal(extent))
+      throw TransformDeclined("the launch line of " + line.entry + " names no number of threads");
+  return result;
+}
+
+/// Throws `TransformDeclined` unless threads and blocks are numbered along one axis.
+inline void require_one_axis(const ThreadLaunch& launch) {
+  if (launch.line.grid.size() != 1 || launch.line.block.size() != 1)
+    throw TransformDeclined("the threads of " + launch.line.entry + " are not numbered along one axis");
+}
+
+/// `blockIdx.x * blockDim.x + threadIdx.x` for an axis, in any order.
+[[nodiscard]] inline bool is_number_of_thread(const SyntaxNode& expression, const std::string& block,
+                                              std::size_t axis) {
+  const std::string member = '.' + std::string(axis_names[axis]);
+  const auto is = [&member](const SyntaxNode& node, std::string_view object) {
+    return node.kind == NodeKind::member && node.text == member && is_name(operand(node), object);
+  };
+  if (expression.kind == NodeKind::cast) return is_number_of_thread(operand(expression), block, axis);
+  if (expression.kind != NodeKind::binary || expression.text != "+") return false;
+  const SyntaxNode *first = &left_operand(expression), *second = &right_operand(expression);
+  if (is(*first, "threadIdx")) std::swap(first, second);
+  if (!is(*second, "threadIdx") || first->kind != NodeKind::binary || first->text != "*") return false;
+  const SyntaxNode *number = &left_operand(*first), *extent = &right_operand(*first);
+  if (!is(*number, "blockIdx")) std::swap(number, extent);
+  return is(*number, "blockIdx") &&
+         (is(*extent, "blockDim") || (extent->kind == NodeKind::literal && extent->text == block));
+}
+
+/// Throws `TransformDeclined` where something else than its declaration changes the number.
+inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& index) {
+  const auto body = statements(function_body(*launch.function->node));
+  for (const Variable& variable : launch.function->variables) {
+    if (variable.name != index.name) continue;
+    const bool changes = std::any_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
+      const ScalarUse& use = launch.function->scalar_uses[at];
+      return use.write && use.statement != &body[index.statement];
+    });
+    if (changes || variable.address_taken) throw TransformDeclined(index.name + " changes");
+  }
+}
+
+/// Where the function numbers its threads along each axis. Throws `TransformDeclined` where one has no
+/// variable of its own that nothing changes, or the numbers within blocks are used otherwise.
+[[nodiscard]] inline std::vector<ThreadIndex> thread_indices(const ThreadLaunch& launch) {
+  const auto body = statements(function_body(*launch.function->node));
+  std::vector<ThreadIndex> found;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    bool number = false;
+    for (std::size_t axis = 0; axis < launch.line.block.size() && axis < 3; ++axis) {
+      if (body[i].kind != NodeKind::declaration || declarators(body[i]).size() != 1) continue;
+      const SyntaxNode* const value = initial_value(declarators(body[i]).front());
+      if (value == nullptr || !is_number_of_thread(*value, launch.line.block[axis], axis)) continue;
+      found.push_back({declarators(body[i]).front().text, i, axis});
+      number = true;
+    }
+    walk(body[i], [&](const SyntaxNode& node) {
+      const bool thread = is_name(node, "threadIdx") || is_name(node, "blockDim") ||
+                          is_name(node, "gridDim") || node.kind == NodeKind::opaque;
+      if (!number && thread)
+        throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
+                                " speaks of threads or blocks");
+    });
+  }
+  for (const ThreadIndex& index : found) require_constant(launch, index);
+  return found;
+}
+
+/// Where the function numbers its threads. Throws `TransformDeclined` unless one variable, which nothing
+/// changes, has the number, and nothing else speaks of threads.
+[[nodiscard]] inline ThreadIndex thread_index(const ThreadLaunch& launch) {
+  const auto body = statements(function_body(*launch.function->node));
+  std::optional<ThreadIndex> index;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (!index && body[i].kind == NodeKind::declaration && declarators(body[i]).size() == 1) {
+      const SyntaxNode& declarator = declarators(body[i]).front();
+      const SyntaxNode* const value = initial_value(declarator);
+      if (value != nullptr && is_number_of_thread(*value, launch.line.block.front(), 0)) {
+        index = ThreadIndex{declarator.text, i, 0};
+        continue;
+      }
+    }
+    if (names_thread(body[i]))
+      throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
+                              " speaks of threads or blocks");
+  }
+  if (!index) throw TransformDeclined("no variable numbers the threads of " + launch.line.entry);
+  require_constant(launch, *index);
+  return *index;
+}
+
+/// The work of the threads. Throws `TransformDeclined` where it is not understood what threads it is for.
+[[nodiscard]] inline GuardedBody guarded_body(const ThreadLaunch& launch, const ThreadIndex& index) {
+  const FunctionAnalysis& function = *launch.function;
+  const auto body = statements(function_body(*function.node));
+  const auto reads_memory = [&](const SyntaxNode& part) {
+    bool found = false;
+    walk(part, [&](const SyntaxNode& node) {
+      found = found || std::any_of(function.accesses.begin(), function.accesses.end(),
+                                   [&](const Access& access) { return access.node == &node; });
+    });
+    return found;
+  };
+  std::size_t at = index.statement + 1;
+  while (at < body.size() && body[at].kind == NodeKind::declaration && !reads_memory(body[at])) ++at;
+  if (at == body.size()) throw TransformDeclined("the threads of " + launch.line.entry + " do nothing");
+  GuardedBody work;
+  work.first = at;
+  const SyntaxNode& branch = body[at];
+  if (branch.kind != NodeKind::if_statement || reads_memory(if_condition(branch))) {
+    work.statements = body.subspan(at);
+    return work;
+  }
+  work.guarded = true;
+  const auto inside = statements(then_branch(branch));
+  if (inside.size() == 1 && inside.front().kind == NodeKind::return_statement &&
+      else_branch(branch) == nullptr) {
+    work.first = at + 1;
+    work.statements = body.subspan(at + 1);
+    return work;
+  }
+  if (at + 1 != body.size() || else_branch(branch) != nullptr)
+    throw TransformDeclined("what the threads of " + launch.line.entry + " do is not one branch");
+  work.nested = true;
+  work.statements = inside;
+  return work;
+}
+
+/// The number of threads at the task's main size, where it is known.
+[[nodiscard]] inline std::optional<std::int64_t> threads_at_main_size(const TransformRequest& request,
+                                                                      const ThreadLaunch& launch) {
+  const ProblemSize* const size = request.task.main_size();
+  if (size == nullptr) return std::nullopt;
+  try {
+    return evaluate_expression(launch.threads(), size->symbols);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,93 @@
+#pragma once
+/// Functions by which the threads of a warp or a block combine a value that each of them has.
+
+#include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
+#include <mtmc/support/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// One such function. All threads that combine call it, and all get the same bits.
+struct ThreadReduction {
+  ReductionOperation operation = ReductionOperation::sum;
+  std::string type{};
+  bool warp = false;     ///< combines a warp's values; else a block's, whose size is a multiple of 32
+  std::string name{};    ///< of the function
+  bool is_there = false; ///< the file has it already
+
+  [[nodiscard]] bool same_as(const ThreadReduction& other) const noexcept {
+    return operation == other.operation && type == other.type && warp == other.warp;
+  }
+
+  /// `value` combined with another expression, as an expression.
+  [[nodiscard]] std::string combined(const std::string& other) const {
+    if (operation == ReductionOperation::sum) return "value + " + other;
+    if (operation == ReductionOperation::product) return "value * " + other;
+    const bool least = operation == ReductionOperation::minimum;
+    const std::string function = type == "float"    ? (least ? "fminf" : "fmaxf")
+                                 : type == "double" ? (least ? "fmin" : "fmax")
+                                                    : (least ? "min" : "max");
+    return function + "(value, " + other + ")";
+  }
+
+  /// The definition.
+  [[nodiscard]] std::string text() const {
+    const std::string what = operation == ReductionOperation::sum       ? "Sum"
+                             : operation == ReductionOperation::product ? "Product"
+                             : operation == ReductionOperation::minimum ? "Least"
+                                                                        : "Largest";
+    std::string code = "// " + what + " of the values of all threads of the " + (warp ? "warp" : "block") +
+                       ", for each of them.\n__device__ " + type + ' ' + name + '(' + type + " value) {\n";
+    if (!warp) code += "  __shared__ " + type + " parts[32];\n";
+    code += "  for (int distance = 16; distance > 0; distance /= 2) {\n    value = " +
+            combined("__shfl_xor_sync(0xffffffffu, value, distance)") + ";\n  }\n";
+    if (!warp)
+      code += "  __syncthreads();\n"
+              "  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;\n"
+              "  __syncthreads();\n"
+              "  value = parts[0];\n"
+              "  for (int part = 1; part < blockDim.x / 32; ++part) {\n    value = " +
+              combined("parts[part]") + ";\n  }\n";
+    return code + "  return value;\n}\n";
+  }
+};
+
+/// The function that a reduction takes, without its name; nothing for types that registers of a warp do not
+/// exchange as they are.
+[[nodiscard]] inline std::optional<ThreadReduction> thread_reduction(const Reduction& reduction, bool warp) {
+  constexpr std::array<std::string_view, 5> exchanged{"float", "double", "int", "unsigned int", "unsigned"};
+  if (reduction.operation == ReductionOperation::none) return std::nullopt;
+  const std::string type(trim(std::string_view(reduction.type)));
+  if (std::find(exchanged.begin(), exchanged.end(), type) == exchanged.end()) return std::nullopt;
+  return ThreadReduction{reduction.operation, type, warp};
+}
+
+/// Names the function: as one of the file that does the same, or as no other.
+inline void give_name(const SyntaxNode& tree, ThreadReduction& reduction) {
+  std::string base = reduction.operation == ReductionOperation::sum       ? "sum"
+                     : reduction.operation == ReductionOperation::product ? "product"
+                     : reduction.operation == ReductionOperation::minimum ? "least"
+                                                                          : "largest";
+  base += reduction.warp ? "_of_warp" : "_of_block";
+  if (reduction.type != "float") base += '_' + reduction.type.substr(0, reduction.type.find(' '));
+  reduction.name = base;
+  if (const SyntaxNode* const there = find_function(tree, base)) {
+    const SyntaxNode wanted = parse(reduction.text());
+    const SyntaxNode* const function = find_function(wanted, base);
+    if (function != nullptr && structurally_equal(*there, *function)) {
+      reduction.is_there = true;
+      return;
+    }
+  }
+  reduction.name = fresh_name(tree, base);
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,339 @@
+#pragma once
+/// Rows of a GPU's launch: what one thread does alone is done by a warp or by a block.
+
+#include <mtmc/analysis/flow/scalars.hpp>
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/thread_launch.hpp>
+#include <mtmc/coder/transform/thread_reductions.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/coder/transform/unrolling.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// How many threads share a row, and how many rows a block has.
+struct RowShape {
+  std::int64_t threads = 256; ///< of a row: 32, or all of a block
+  std::int64_t rows = 1;      ///< of a block
+
+  [[nodiscard]] bool is_warp() const noexcept { return threads == 32; }
+};
+
+/// Ways to share rows, the one expected to be best first: as many threads as have eight elements each, but
+/// a warp only where there are rows enough to fill the device with warps.
+[[nodiscard]] inline std::vector<RowShape>
+row_shapes(std::optional<std::int64_t> iterations, std::optional<std::int64_t> rows, const Device& device) {
+  constexpr std::int64_t each = 8;
+  constexpr std::int64_t warps_to_fill = 32; // of a multiprocessor
+  const std::int64_t length = iterations.value_or(1024);
+  const RowShape warp{32, 4};
+  std::vector<RowShape> shapes;
+  std::int64_t threads = 128;
+  while (threads < 1024 && threads * each < length) threads *= 2;
+  const bool warps_fill = rows.value_or(0) >= warps_to_fill * std::max(device.compute_units, 1);
+  if (length <= 1024 && warps_fill) shapes.push_back(warp);
+  shapes.push_back({threads, 1});
+  for (const std::int64_t other : {threads * 2, threads / 2, threads * 4})
+    if (other >= 64 && other <= 1024) shapes.push_back({other, 1});
+  if (!(length <= 1024 && warps_fill)) shapes.push_back(warp);
+  return shapes;
+}
+
+/// Writes the body of a thread anew so that the threads of a row share it. What stands outside of loops every
+/// thread computes for itself; only one of them stores.
+class RowSpreader {
+public:
+  RowSpreader(SyntaxNode& tree, const FunctionAnalysis& function, const RowShape& shape, std::string lane)
+      : tree_(tree), function_(function), shape_(shape), lane_(std::move(lane)) {}
+
+  /// The statements as the threads of a row execute them together. Throws `TransformDeclined`.
+  [[nodiscard]] std::vector<SyntaxNode> spread(std::span<const SyntaxNode> body) {
+    std::vector<SyntaxNode> result;
+    for (const SyntaxNode& statement : body) add(statement, result);
+    return result;
+  }
+  /// Whether any loop is shared.
+  [[nodiscard]] bool any() const noexcept { return any_; }
+  /// Functions that the statements call, in the order of their first use.
+  [[nodiscard]] const std::vector<ThreadReduction>& reductions() const noexcept { return used_; }
+
+private:
+  using Positions = LoopInfo::Span;
+
+  void add(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    switch (statement.kind) {
+    case NodeKind::declaration:
+    case NodeKind::comment:
+    case NodeKind::empty:
+    case NodeKind::pragma:
+      wait_for(statement, nullptr, result);
+      result.push_back(statement);
+      return;
+    case NodeKind::for_loop:
+      add_loop(statement, result);
+      return;
+    case NodeKind::expression_statement:
+    case NodeKind::if_statement:
+    case NodeKind::block:
+      add_plain(statement, result);
+      return;
+    default:
+      throw TransformDeclined("line " + std::to_string(statement.range.first_line) +
+                              " is a statement that threads cannot share");
+    }
+  }
+
+  /// A statement without loops: all threads do it, or, where it stores, one.
+  void add_plain(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    bool loops = false, leaves = false;
+    walk(statement, [&](const SyntaxNode& node) {
+      loops = loops || is_loop(node.kind);
+      leaves = leaves || node.kind == NodeKind::return_statement;
+    });
+    if (loops) throw TransformDeclined("a loop stands in a branch");
+    if (leaves) throw TransformDeclined("a branch of a row ends the thread");
+    const auto accesses = accesses_in(statement);
+    const bool stores =
+        std::any_of(accesses.begin(), accesses.end(), [](const Access* access) { return access->write; });
+    wait_for(statement, nullptr, result);
+    if (!stores) {
+      result.push_back(statement);
+      return;
+    }
+    if (assigns_scalars(statement))
+      throw TransformDeclined("line " + std::to_string(statement.range.first_line) +
+                              " stores an element and changes a variable that all threads need");
+    SyntaxNode stored = statement;
+    SyntaxNode guarded;
+    const auto before = std::exchange(stored.leading_trivia, {});
+    const auto after = std::exchange(stored.trailing_trivia, {});
+    guarded = make_if(make_binary("==", make_name(lane_), make_integer(0)), std::move(stored));
+    guarded.leading_trivia = before;
+    guarded.trailing_trivia = after;
+    result.push_back(std::move(guarded));
+  }
+
+  void add_loop(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    const LoopInfo* const loop = function_.find_loop(statement);
+    if (loop == nullptr) throw TransformDeclined("a loop was not analysed");
+    const Legality parallel = loop_is_parallel(*loop);
+    const Legality reduction = parallel ? Legality{} : loop_is_reduction(*loop);
+    if (!parallel && !reduction) throw TransformDeclined(reduction.reason);
+    if (thread_index_is_used(*loop)) throw TransformDeclined(loop_name(*loop) + " is shared already");
+    for (const ScalarFacts& scalar : classify_scalars(*loop))
+      if (scalar.role == ScalarRole::privatizable && scalar.live_out)
+        throw TransformDeclined("the last value of " + scalar.variable->name + " in " + loop_name(*loop) +
+                                " is used after it");
+    wait_for(statement, loop, result);
+    SyntaxNode shared = statement;
+    std::vector<SyntaxNode> ends;
+    if (!parallel)
+      for (const Reduction& one : scalar_reductions(*loop)) share_reduction(*loop, one, shared, result, ends);
+    share_head(*loop, shared);
+    result.push_back(std::move(shared));
+    for (SyntaxNode& end : ends) result.push_back(std::move(end));
+    any_ = true;
+  }
+
+  /// `for (j = first + lane; j < bound; j += threads)`.
+  void share_head(const LoopInfo& loop, SyntaxNode& statement) const {
+    const CountingLoop head = head_of(loop);
+    SyntaxNode first =
+        literal_value(head.first) == 0
+            ? make_name(lane_)
+            : make_binary("+", head.first,
+                          head.step == 1 ? make_name(lane_)
+                                         : make_binary("*", make_integer(head.step), make_name(lane_)));
+    if (literal_value(head.first) == 0 && head.step != 1)
+      first = make_binary("*", make_integer(head.step), make_name(lane_));
+    SyntaxNode made = make_counting_loop(head.type, head.variable, std::move(first), head.bound,
+                                         make_integer(head.step * shape_.threads), loop_body(statement));
+    made.leading_trivia = statement.leading_trivia;
+    made.trailing_trivia = statement.trailing_trivia;
+    statement = std::move(made);
+  }
+
+  /// Each thread reduces for itself; then the parts of all are combined, and all have the result.
+  void share_reduction(const LoopInfo& loop, const Reduction& reduction, SyntaxNode& statement,
+                       std::vector<SyntaxNode>& before, std::vector<SyntaxNode>& after) {
+    const std::string& name = reduction.scalar->name;
+    const auto kind = thread_reduction(reduction, shape_.is_warp());
+    if (!kind) throw TransformDeclined("threads cannot combine values of the type " + reduction.type);
+    const std::string function = function_for(*kind);
+    const auto all = [&](const std::string& value) {
+      return make_call(function, node_list(make_name(value)));
+    };
+    const std::string identity = identity_of_reduction(reduction);
+    // The extremum of what was there before is found once for each thread; a sum may count it only once.
+    if (identity.empty() || starts_with_identity(*reduction.scalar, loop, identity)) {
+      after.push_back(make_assignment(make_name(name), "=", all(name)));
+      return;
+    }
+    const std::string part = fresh_name(tree_, name + "_part");
+    before.push_back(make_declaration(reduction.type, part, make_literal(identity)));
+    substitute(loop_body(statement), name, make_name(part));
+    after.push_back(combine(reduction, make_name(name), all(part)));
+  }
+
+  /// The name of the function that combines, which is added to the file where it is not there yet.
+  [[nodiscard]] std::string function_for(ThreadReduction kind) {
+    for (const ThreadReduction& known : used_)
+      if (known.same_as(kind)) return known.name;
+    give_name(tree_, kind);
+    used_.push_back(kind);
+    return kind.name;
+  }
+
+  /// Nothing is written to the variable before the loop but its first value, which changes nothing.
+  [[nodiscard]] bool starts_with_identity(const Variable& variable, const LoopInfo& loop,
+                                          const std::string& identity) const {
+    if (variable.declaration == nullptr || variable.loop != nullptr) return false;
+    const SyntaxNode* const value = initial_value(*variable.declaration);
+    if (value == nullptr || value->kind != NodeKind::literal || !same_number(value->text, identity))
+      return false;
+    return std::none_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
+      const ScalarUse& use = function_.scalar_uses[at];
+      return use.order < loop.order.first && use.write && use.node != variable.declaration;
+    });
+  }
+  [[nodiscard]] static bool same_number(std::string_view a, std::string_view b) {
+    const auto number = [](std::string_view text) {
+      while (!text.empty() && (text.back() == 'f' || text.back() == 'F')) text.remove_suffix(1);
+      if (text.find('.') != std::string_view::npos)
+        while (text.ends_with('0')) text.remove_suffix(1);
+      if (text.ends_with('.')) text.remove_suffix(1);
+      return text;
+    };
+    return number(a) == number(b);
+  }
+
+  /// The accesses of memory that other threads see.
+  [[nodiscard]] std::vector<const Access*> accesses_in(const SyntaxNode& statement) const {
+    std::set<const SyntaxNode*> inside;
+    walk(statement, [&](const SyntaxNode& node) { inside.insert(&node); });
+    std::vector<const Access*> found;
+    for (const Access& access : function_.accesses)
+      if (inside.contains(access.node)) found.push_back(&access);
+    return found;
+  }
+  [[nodiscard]] bool assigns_scalars(const SyntaxNode& statement) const {
+    std::set<const SyntaxNode*> inside;
+    walk(statement, [&](const SyntaxNode& node) { inside.insert(&node); });
+    return std::any_of(function_.scalar_uses.begin(), function_.scalar_uses.end(),
+                       [&](const ScalarUse& use) { return use.write && inside.contains(use.node); });
+  }
+  [[nodiscard]] static bool thread_index_is_used(const LoopInfo& loop) {
+    return names_thread(*loop.start_expression) || names_thread(*loop.bound_expression);
+  }
+
+  /// Puts a barrier in front of a statement that touches what other threads of the row wrote before, or
+  /// writes what they read.
+  void wait_for(const SyntaxNode& statement, const LoopInfo* loop, std::vector<SyntaxNode>& result) {
+    const auto accesses = accesses_in(statement);
+    const bool conflict = std::any_of(accesses.begin(), accesses.end(), [&](const Access* access) {
+      return std::any_of(open_.begin(), open_.end(), [&](const OpenAccess& earlier) {
+        return earlier.access->array == access->array && (earlier.access->write || access->write) &&
+               !by_the_same_thread(earlier, *access, loop);
+      });
+    });
+    if (conflict) {
+      result.push_back(
+          make_expression_statement(make_call(shape_.is_warp() ? "__syncwarp" : "__syncthreads", {})));
+      open_.clear();
+    }
+    for (const Access* access : accesses) open_.push_back({access, loop});
+  }
+
+  struct OpenAccess {
+    const Access* access = nullptr;
+    const LoopInfo* loop = nullptr; ///< the shared loop around it, or null
+  };
+
+  /// Both touch the element of their iteration, and equal iterations are done by the same thread.
+  [[nodiscard]] static bool by_the_same_thread(const OpenAccess& earlier, const Access& access,
+                                               const LoopInfo* loop) {
+    if (loop == nullptr || earlier.loop == nullptr) return false;
+    if (earlier.access->loop != earlier.loop || access.loop != loop) return false;
+    if (!structurally_equal(*earlier.loop->start_expression, *loop->start_expression) ||
+        earlier.loop->step != loop->step)
+      return false;
+    SyntaxNode renamed = *earlier.access->node;
+    substitute(renamed, earlier.loop->variable, make_name(loop->variable));
+    return structurally_equal(renamed, *access.node);
+  }
+
+  SyntaxNode& tree_;
+  const FunctionAnalysis& function_;
+  const RowShape shape_;
+  const std::string lane_;
+  std::vector<OpenAccess> open_{};
+  std::vector<ThreadReduction> used_{};
+  bool any_ = false;
+};
+
+/// Throws `TransformDeclined` where a thread's own work cannot be shared, whatever the loops say.
+inline void require_shareable(const FunctionAnalysis& function) {
+  if (!function.opaque.empty())
+    throw TransformDeclined("line " + std::to_string(function.opaque.front().line) + " contains " +
+                            function.opaque.front().reason);
+  if (!function.barriers.empty()) throw TransformDeclined("the threads wait for each other already");
+  for (const Array& array : function.arrays) {
+    if (array.unknown) throw TransformDeclined("it is not known what " + array.name + " points to");
+    if (array.place == ArrayPlace::own)
+      throw TransformDeclined("each thread has an array of its own, " + array.name);
+  }
+}
+
+/// Gives a warp or a block to what one thread of a launch does now.
+[[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
+  ThreadLaunch launch = thread_launch(request);
+  require_one_axis(launch);
+  const FunctionAnalysis& function = *launch.function;
+  require_shareable(function);
+  const ThreadIndex index = thread_index(launch);
+  const GuardedBody body = guarded_body(launch, index);
+
+  std::optional<std::int64_t> longest;
+  for (const LoopInfo& loop : function.loops) {
+    if (loop.parent != nullptr || !loop.canonical) continue;
+    if (const auto trips = main_trips(request, loop)) longest = std::max(longest.value_or(0), *trips);
+  }
+  auto shapes = row_shapes(longest, threads_at_main_size(request, launch), request.device);
+  if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
+  const RowShape shape = choose_variant(shapes, request.variant);
+
+  SyntaxNode tree = request.tree;
+  const std::string lane = fresh_name(tree, "lane");
+  RowSpreader spreader(tree, function, shape, lane);
+  auto statements = spreader.spread(body.statements);
+  if (!spreader.any()) throw TransformDeclined("a thread has no loop that others could share");
+
+  std::vector<SyntaxNode> numbers;
+  const SyntaxNode thread = parse_expression("threadIdx.x");
+  SyntaxNode row = parse_expression(
+      shape.is_warp() ? "blockIdx.x * " + std::to_string(shape.rows) + " + threadIdx.x / 32" : "blockIdx.x");
+  SyntaxNode within = shape.is_warp() ? parse_expression("threadIdx.x % 32") : thread;
+  launch.replace_index(tree, index, std::move(row), make_declaration("const int", lane, std::move(within)));
+  launch.replace_body(tree, body, std::move(statements));
+  launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
+  for (const ThreadReduction& reduction : spreader.reductions())
+    if (!reduction.is_there) launch.add_function(tree, reduction.text());
+  return tree;
+}
+
+} // namespace mtmc::detail

@@ -1,0 +1,79 @@
+// What a later launch does to an element is done where the earlier one makes it: chains and epilogues, legal
+// by analysis, with the same bits.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "grid_runner.hpp"
+
+using namespace mtmc;
+using namespace mtmc::testing;
+
+namespace {
+bool has(const std::string& source, const std::string& text) {
+  return source.find(text) != std::string::npos;
+}
+
+/// Two launches: `t[i] = 2 * x[i]`, then `second`.
+Task chain(const std::string& second, const std::string& line) {
+  return TaskBuilder{"chain"}
+      .kernel(languages::cuda, "//@ scratch t: f32[N]\n"
+                               "//@ launch twice<<<ceil_div(N, 128), 128>>>(x, t, N)\n"
+                               "//@ launch " +
+                                   line + "\n" +
+                                   "__global__ void twice(const float* x, float* t, int N) {\n"
+                                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                   "  if (i < N) {\n    t[i] = 2.0f * x[i];\n  }\n}\n" +
+                                   second)
+      .shape("x", {"N"})
+      .shape("y", {"N"})
+      .size({{"N", 1 << 20}})
+      .check({{"N", 1003}})
+      .check({{"N", 1}})
+      .build();
+}
+const std::string both = "fusion|launch:twice+launch:next";
+} // namespace
+
+TEST_CASE("a chain of launches over the same elements becomes one, and its buffers are gone") {
+  const Task task = chain("__global__ void next(const float* t, float* y, int N) {\n"
+                          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                          "  if (i < N) {\n    y[i] = t[i] * t[i] + i;\n  }\n}\n",
+                          "next<<<ceil_div(N, 256), 256>>>(t, y, N)");
+  const std::string source = grid_source_after(task, {both});
+  CHECK_FALSE(has(source, "scratch"));
+  CHECK(has(source, "//@ launch twice_next<<<ceil_div(N, 128), 128>>>(x, N, y)\n"));
+  CHECK(has(source, "    const float t_value = 2.0f * x[i];\n"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+}
+
+TEST_CASE("an epilogue goes into a product, before it is tiled and after") {
+  const Task task = cuda_task("gemm_bias_gelu");
+  const std::string all = "fusion|launch:linear+launch:add_bias+launch:gelu";
+  const std::string source = grid_source_after(task, {all, "tiling|linear_add_bias_gelu/k"});
+  CHECK(has(source, "//@ launch linear_add_bias_gelu<<<(ceil_div(N, "));
+  CHECK_FALSE(has(source, "scratch"));
+  if (!mtmc_test::can_emulate) return;
+  CHECK(grid_difference(task, source) == 0);
+  CHECK(grid_difference(
+            task, grid_source_after(task, {"tiling|linear/k", "fusion|launch:add_bias+launch:gelu"})) == 0);
+}
+
+TEST_CASE("elements that other threads need stay in memory") {
+  const auto reason = [](const std::string& second, const std::string& line) {
+    const Task task = chain(second, line);
+    return grid_draft(task, task.kernel, both).message;
+  };
+  CHECK(has(reason("__global__ void next(const float* t, float* y, int N) {\n"
+                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                   "  if (i < N) {\n    y[i] = t[N - 1 - i];\n  }\n}\n",
+                   "next<<<ceil_div(N, 128), 128>>>(t, y, N)"),
+            "it is not proved"));
+  CHECK(has(reason("__global__ void next(const float* t, float* y, int N) {\n"
+                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                   "  if (i < N) {\n    y[i] = i > 0 ? t[i] - t[i - 1] : t[i];\n  }\n}\n",
+                   "next<<<ceil_div(N, 128), 128>>>(t, y, N)"),
+            "it is not proved"));
+}

@@ -1,0 +1,79 @@
+// A block makes a tile of results from tiles of operands in shared memory: legal, the same bits as before,
+// and right where tiles are incomplete.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grid_runner.hpp"
+
+using namespace mtmc;
+using namespace mtmc::testing;
+
+namespace {
+bool has(const std::string& source, const std::string& text) {
+  return source.find(text) != std::string::npos;
+}
+
+/// A product with something else in the place of its sum, its guard or its results.
+Task product(std::pair<std::string, std::string> changed = {}) {
+  Task task = cuda_task("gemm");
+  if (!changed.first.empty()) {
+    auto& source = task.kernel.source;
+    source.replace(source.find(changed.first), changed.first.size(), changed.second);
+  }
+  return task;
+}
+std::string reason(const Task& task) { return grid_draft(task, task.kernel, "tiling|gemm/k").message; }
+} // namespace
+
+TEST_CASE("a product: tiles of both operands in shared memory, results in registers") {
+  const std::string source = grid_source_after(cuda_task("gemm"), {"tiling|gemm/k@2"});
+  CHECK(has(source, "//@ launch gemm<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>(A, B, C, M, N, K)\n"));
+  CHECK(has(source, "  __shared__ __align__(16) float A_tile[16][132];\n"));
+  CHECK(has(source, "  __shared__ __align__(16) float B_tile[16][64];\n"));
+  CHECK(has(source, "A_tile[at % 16][at / 16] = i < M && k < K ? A[i * K + k] : (float)0.0f;"));
+  CHECK(has(source, "sums[r][c] += A_values[r] * B_values[c];"));
+}
+
+TEST_CASE("tiled sums have the bits of the plain ones, at every size and with every tile") {
+  if (!mtmc_test::can_emulate) return;
+  for (const auto& [name, key] :
+       std::vector<std::pair<std::string, std::string>>{{"gemm", "tiling|gemm/k"},
+                                                        {"gemm_bias_gelu", "tiling|linear/k"},
+                                                        {"attention", "tiling|score/d"},
+                                                        {"attention", "tiling|gather/j"}}) {
+    CAPTURE(name);
+    CAPTURE(key);
+    const Task task = cuda_task(name);
+    int tiles = 0;
+    for (int sample = 0; sample < 6; ++sample) {
+      const Draft draft = grid_draft(task, task.kernel, key, sample);
+      if (!draft.kernel) continue;
+      CHECK(grid_difference(task, draft.kernel->source) == 0);
+      ++tiles;
+    }
+    CHECK(tiles >= 3);
+  }
+}
+
+TEST_CASE("operands in half precision keep their type") {
+  CHECK(has(grid_source_after(cuda_task("gemm_f16"), {"tiling|gemm_f16/k"}),
+            "__shared__ __align__(16) __half A_tile"));
+}
+
+TEST_CASE("what has no tile of results is declined with the reason") {
+  CHECK(has(reason(product({"A[i * K + k] * B[k * N + j]", "A[i * K + k] + B[k * N + j]"})),
+            "what the k loop adds up is no product"));
+  CHECK(
+      has(reason(product({"A[i * K + k] * B", "A[(i + j) * K + k] * B"})), "A moves with rows and columns"));
+  CHECK(has(reason(product({"B[k * N + j]", "A[k]"})), "A moves with the sum alone"));
+  CHECK(has(reason(product({"i < M && j < N", "i < M && i + j < N"})),
+            "a condition of the branch is about rows and columns together"));
+  CHECK(has(reason(product({"k < K", "k < i"})), "the bound of the k loop is not the same for all"));
+  CHECK(has(reason(product({"C[i * N + j] = sum;", "C[i * N + j] = sum; if (i > 5) return;"})),
+            "more than a result follows the k loop"));
+  CHECK(has(reason(product({"sum += A", "C[i * N + j] += A"})), "the k loop"));
+}
