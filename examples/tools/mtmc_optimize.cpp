@@ -82,6 +82,7 @@ int run(const Arguments& arguments) {
       continue;
     }
     try {
+      options.samples = arguments.samples_for(task);
       mtmc::Loop loop{parts.policy, parts.coder, mtmc::AstRegionFinder{}, evaluators.of(task), options};
       results.push_back(loop.optimize(task, interrupt.token()));
       code = command_line::worse(code, command_line::report(results.back(), arguments));

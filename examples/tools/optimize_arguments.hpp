@@ -36,6 +36,13 @@ struct Arguments {
   LanguageModelArguments models;
 
   [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
+  /// Drafts per action. Those of the transform coder cost nothing, and an evaluation on a GPU a third of a
+  /// second: there the parameters that it thinks best are tried beside two others.
+  [[nodiscard]] int samples_for(const mtmc::Task& task) const {
+    const bool offline_on_gpu =
+        !asks_coder() && replay.empty() && task.kernel.language == mtmc::languages::cuda;
+    return loop.samples == 0 && offline_on_gpu ? 3 : loop.samples;
+  }
   /// Whether nothing is judged, so that the device need not be there.
   [[nodiscard]] bool only_plans() const { return only_shows() || list_actions || check; }
   /// Whether there is nothing to be sent, only to be shown.
@@ -81,7 +88,8 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--samples", arguments.loop.samples,
-                 "drafts per action; 0 or not given: as many as each asks for, 3 for a rewriting and 1 else")
+                 "drafts per action; 0 or not given: as many as each asks for, 3 for a rewriting, 3 by the "
+                 "transform coder on a GPU, and 1 else")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--repairs", arguments.loop.repairs,
                  "further drafts for one that failed; if not given 1 with --coder openai, else 0")

@@ -34,7 +34,8 @@ TEST_CASE("a product: tiles of both operands in shared memory, results in regist
   CHECK(has(source, "//@ launch gemm<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>(A, B, C, M, N, K)\n"));
   CHECK(has(source, "  __shared__ __align__(16) float A_tile[16][132];\n"));
   CHECK(has(source, "  __shared__ __align__(16) float B_tile[16][64];\n"));
-  CHECK(has(source, "A_tile[at % 16][at / 16] = i < M && k < K ? A[i * K + k] : (float)0.0f;"));
+  CHECK(has(source, "A_next[n] = i < M && k < K ? A[i * K + k] : (float)0.0f;"));
+  CHECK(has(source, "A_tile[at % 16][at / 16] = A_next[n];"));
   CHECK(has(source, "sums[r][c] += A_values[r] * B_values[c];"));
 }
 
@@ -76,4 +77,26 @@ TEST_CASE("what has no tile of results is declined with the reason") {
   CHECK(has(reason(product({"C[i * N + j] = sum;", "C[i * N + j] = sum; if (i > 5) return;"})),
             "more than a result follows the k loop"));
   CHECK(has(reason(product({"sum += A", "C[i * N + j] += A"})), "the k loop"));
+}
+
+TEST_CASE("a transposition goes through shared memory, in the order of its reads and then of its writes") {
+  const Task task = cuda_task("transpose");
+  const std::string source = grid_source_after(task, {"tiling|transpose/threads:xy"});
+  CHECK(has(source, "<<<(ceil_div(N, 32), ceil_div(M, 32)), 256>>>"));
+  CHECK(has(source, "out_tile[at / 32][at % 32] = in[i * N + j];"));
+  CHECK(has(source, "out[j * M + i] = out_tile[at % 32][at / 32];"));
+  Task swapped = task;
+  auto& text = swapped.kernel.source;
+  text.replace(text.find("out[j * M + i] = in[i * N + j]"), 30, "out[i + M * j] = in[j + N * i]");
+  Task copied = task;
+  auto& plain = copied.kernel.source;
+  plain.replace(plain.find("out[j * M + i]"), 14, "out[i * N + j]");
+  CHECK(has(grid_draft(copied, copied.kernel, "tiling|transpose/threads:xy").message,
+            "want the same neighbours"));
+  if (!mtmc_test::can_emulate) return;
+  for (int sample = 0; sample < 4; ++sample) {
+    const auto with = "tiling|transpose/threads:xy@" + std::to_string(sample);
+    CHECK(grid_difference(task, grid_source_after(task, {with})) == 0);
+    CHECK(grid_difference(swapped, grid_source_after(swapped, {with})) == 0);
+  }
 }

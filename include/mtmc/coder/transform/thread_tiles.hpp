@@ -1,6 +1,6 @@
 #pragma once
 /// Tiles of a GPU's launch whose threads each add up one result: a block makes a tile of results, several for
-/// each thread, from tiles of the operands in shared memory.
+/// each thread, from tiles of the operands in shared memory; the next ones are on their way meanwhile.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
@@ -11,6 +11,7 @@
 #include <mtmc/coder/transform/loop_cost.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/thread_launch.hpp>
+#include <mtmc/coder/transform/thread_sum.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -68,6 +69,7 @@ struct TiledOperand {
   bool along_sum = false; ///< neighbouring elements lie along the sum
   std::string tile{};     ///< name of the array in shared memory
   std::string value{};    ///< name of a thread's values
+  std::string next{};     ///< name of what a thread brings for the next tile
 };
 
 /// Finds the parts of a function that adds up one result for each thread of a two-dimensional launch, and
@@ -75,159 +77,74 @@ struct TiledOperand {
 class ResultTiler {
 public:
   explicit ResultTiler(const TransformRequest& request)
-      : request_(request), launch_(thread_launch(request)), function_(*launch_.function) {
-    read_indices();
-    read_guard();
-    read_sum();
+      : request_(request), sum_(request), function_(*sum_.function) {
+    read_axes();
+    read_loop();
     read_operands();
   }
 
   [[nodiscard]] SyntaxNode write() {
     const auto extent_of = [&](std::size_t axis) -> std::optional<std::int64_t> {
       const ProblemSize* const size = request_.task.main_size();
-      if (size == nullptr || axis >= launch_.line.grid.size()) return std::nullopt;
+      if (size == nullptr || axis >= sum_.launch.line.grid.size()) return std::nullopt;
       try {
-        return evaluate_expression(launch_.threads(axis), size->symbols);
+        return evaluate_expression(sum_.launch.threads(axis), size->symbols);
       } catch (const Error&) {
         return std::nullopt;
       }
     };
-    const std::int64_t layers = launch_.line.grid.size() > 2 ? extent_of(2).value_or(1) : 1;
+    const std::int64_t layers = sum_.launch.line.grid.size() > 2 ? extent_of(2).value_or(1) : 1;
     const auto tiles = result_tiles(extent_of(1), extent_of(0), layers, request_.device);
     const ResultTile tile = choose_variant(tiles, request_.variant);
     SyntaxNode tree = request_.tree;
     name_things(tree);
-    launch_.body_in(tree).children = parse_statements(text_of(tile));
-    std::vector<std::string> grid{launch_.threads_divided_by(tile.columns, 0),
-                                  launch_.threads_divided_by(tile.rows, 1)};
-    if (launch_.line.grid.size() > 2) grid.push_back(launch_.line.grid[2]);
-    launch_.set_grid(tree, std::move(grid), std::to_string(ResultTile::threads));
+    sum_.launch.body_in(tree).children = parse_statements(text_of(tile));
+    std::vector<std::string> grid{sum_.launch.threads_divided_by(tile.columns, 0),
+                                  sum_.launch.threads_divided_by(tile.rows, 1)};
+    if (sum_.launch.line.grid.size() > 2) grid.push_back(sum_.launch.line.grid[2]);
+    sum_.launch.set_grid(tree, std::move(grid), std::to_string(ResultTile::threads));
     return tree;
   }
 
 private:
   [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
 
-  void read_indices() {
-    const LaunchLine& line = launch_.line;
+  void read_axes() {
+    const LaunchLine& line = sum_.launch.line;
     if (line.block.size() != 2 && !(line.block.size() == 3 && line.block[2] == "1"))
       decline("the blocks of " + line.entry + " have not two axes");
-    if (!function_.opaque.empty())
-      decline("line " + std::to_string(function_.opaque.front().line) + " contains " +
-              function_.opaque.front().reason);
-    if (!function_.barriers.empty()) decline("the threads wait for each other already");
-    for (const ThreadIndex& index : thread_indices(launch_)) {
-      if (index.axis == 0) column_ = index;
-      if (index.axis == 1) row_ = index;
-    }
+    column_ = sum_.index_along(0);
+    row_ = sum_.index_along(1);
     if (column_.name.empty() || row_.name.empty())
       decline("no variables number the threads of " + line.entry + " along both axes");
-    for (const Array& array : function_.arrays)
-      if (array.unknown || array.place != ArrayPlace::common)
-        decline("the function has memory of its own, " + array.name);
-  }
-
-  /// All statements but the last are declarations; the last one is a branch around the work.
-  void read_guard() {
-    const auto body = statements(function_body(*function_.node));
-    for (std::size_t i = 0; i + 1 < body.size(); ++i) {
-      if (body[i].kind != NodeKind::declaration)
-        decline("what the threads of " + launch_.line.entry + " do is not one branch");
-      if (i != column_.statement && i != row_.statement) before_.push_back(&body[i]);
+    for (const SyntaxNode* condition : sum_.conditions) {
+      const bool rows = uses_name(*condition, row_.name), columns = uses_name(*condition, column_.name);
+      if (rows && columns) decline("a condition of the branch is about rows and columns together");
+      (rows      ? row_conditions_
+       : columns ? column_conditions_
+                 : other_conditions_)
+          .push_back(print(*condition));
     }
-    const SyntaxNode& branch = body.back();
-    if (branch.kind != NodeKind::if_statement || else_branch(branch) != nullptr)
-      decline("what the threads of " + launch_.line.entry + " do is not one branch");
-    take_conditions(if_condition(branch));
-    work_ = statements(then_branch(branch));
-    for (const SyntaxNode* declaration : before_)
-      for (const SyntaxNode& declarator : declarators(*declaration))
-        if (uses_name(*declaration, row_.name) || uses_name(*declaration, column_.name))
-          decline(declarator.text + " depends on the number of a thread");
-        else
-          uniform_.insert(declarator.text);
-    for (const SyntaxNode& parameter : parameters(*function_.node)) uniform_.insert(parameter.text);
   }
-  void take_conditions(const SyntaxNode& condition) {
-    if (condition.kind == NodeKind::binary && condition.text == "&&") {
-      take_conditions(left_operand(condition));
-      take_conditions(right_operand(condition));
-      return;
-    }
-    const bool rows = uses_name(condition, row_.name), columns = uses_name(condition, column_.name);
-    if (rows && columns) decline("a condition of the branch is about rows and columns together");
-    (rows ? row_conditions_ : columns ? column_conditions_ : other_conditions_).push_back(print(condition));
-  }
-
-  /// The loop of the action, the variable that it adds up in, and what stands around it.
-  void read_sum() {
-    const auto located = locate(request_.tree, request_.action.region);
-    if (located.size() != 1) decline("\"" + request_.action.region + "\" names no loop");
-    loop_ = request_.analysis.find_loop(*located.front().node);
-    if (loop_ == nullptr) decline("\"" + request_.action.region + "\" names no loop");
-    std::size_t at = 0;
-    while (at < work_.size() && &work_[at] != loop_->node) ++at;
-    if (at == work_.size()) decline(loop_name(*loop_) + " does not stand in the branch itself");
-    head_ = head_of(*loop_);
+  void read_loop() {
+    const LoopInfo& loop = *sum_.loop;
+    if (request_.action.region != loop.path) decline("it is " + loop_name(loop) + " that adds up");
+    head_ = head_of(loop);
     if (literal_value(head_.first) != 0 || head_.step != 1)
-      decline(loop_name(*loop_) + " does not count from 0 by one");
+      decline(loop_name(loop) + " does not count from 0 by one");
     for (const std::string& name : names_used(head_.bound))
-      if (!uniform_.contains(name)) decline("the bound of " + loop_name(*loop_) + " is not the same for all");
-    const Legality legality = loop_is_reduction(*loop_);
-    if (!legality) decline(legality.reason);
-    const auto reductions = reductions_of(*loop_);
-    if (reductions.size() != 1 || reductions.front().scalar == nullptr ||
-        reductions.front().operation != ReductionOperation::sum)
-      decline(loop_name(*loop_) + " does not add up in one variable");
-    sum_ = reductions.front();
-    const auto body = statements(loop_body(*loop_->node));
-    if (body.size() != 1 || body.front().kind != NodeKind::expression_statement)
-      decline("the body of " + loop_name(*loop_) + " is not one sum");
-    const SyntaxNode& added = operand(body.front());
-    if (added.kind != NodeKind::assignment || added.text != "+=" ||
-        !is_name(left_operand(added), sum_.scalar->name))
-      decline("the body of " + loop_name(*loop_) + " is not one sum");
-    term_ = right_operand(added);
-    for (std::size_t i = 0; i < at; ++i) {
-      if (work_[i].kind != NodeKind::declaration) decline("something happens before " + loop_name(*loop_));
-      for (const SyntaxNode& declarator : declarators(work_[i])) {
-        const SyntaxNode* const value = initial_value(declarator);
-        if (declarator.text == sum_.scalar->name) {
-          if (value == nullptr || value->kind != NodeKind::literal)
-            decline(declarator.text + " does not start with a number");
-          start_ = print(*value);
-        }
-      }
-      if (declarators(work_[i]).size() != 1 || declarators(work_[i]).front().text != sum_.scalar->name)
-        prologue_.push_back(&work_[i]);
-    }
-    if (start_.empty()) decline(sum_.scalar->name + " is not declared before " + loop_name(*loop_));
-    for (std::size_t i = at + 1; i < work_.size(); ++i) {
-      bool loops = false;
-      walk(work_[i], [&](const SyntaxNode& node) {
-        loops = loops || is_loop(node.kind) || node.kind == NodeKind::return_statement;
-      });
-      if (loops) decline("more than a result follows " + loop_name(*loop_));
-      epilogue_.push_back(&work_[i]);
-    }
+      if (!sum_.uniform.contains(name))
+        decline("the bound of " + loop_name(loop) + " is not the same for all");
+    const auto body = statements(loop_body(*loop.node));
+    if (body.size() != 1 || &body.front() != sum_.update)
+      decline("the body of " + loop_name(loop) + " is not one sum");
   }
 
   void read_operands() {
-    std::set<const Array*> written;
-    for (const Access& access : function_.accesses)
-      if (access.write) written.insert(access.array);
     const ProblemSize* const size = request_.task.main_size();
     const Symbols symbols = size == nullptr ? Symbols{} : size->symbols;
-    for (const Access& access : function_.accesses) {
-      if (access.loop != loop_) {
-        if (access.loop != nullptr || (!access.write && written.contains(access.array)))
-          decline(access.array->name + " is read and written");
-        continue;
-      }
-      if (access.write || written.contains(access.array))
-        decline(access.array->name + " is read and written");
-      add_operand(access, symbols);
-    }
+    for (const Access& access : function_.accesses)
+      if (access.loop == sum_.loop) add_operand(access, symbols);
     const bool rows =
         std::any_of(operands_.begin(), operands_.end(), [](const auto& one) { return one.by_rows; });
     const bool columns =
@@ -235,7 +152,7 @@ private:
     if (!rows || !columns)
       decline("the threads of a block share no operand along " + std::string(rows ? "columns" : "rows"));
     if (operands_.size() > 3) decline("there are more than three operands");
-    if (!is_product(term_)) decline("what " + loop_name(*loop_) + " adds up is no product");
+    if (!is_product(sum_.term())) decline("what " + loop_name(*sum_.loop) + " adds up is no product");
   }
   void add_operand(const Access& access, const Symbols& symbols) {
     const bool known = std::any_of(operands_.begin(), operands_.end(), [&](const TiledOperand& other) {
@@ -252,7 +169,7 @@ private:
         rows = true;
       else if (name == column_.name)
         columns = true;
-      else if (name != loop_->variable && !uniform_.contains(name))
+      else if (name != sum_.loop->variable && !sum_.uniform.contains(name))
         decline("the subscript of " + access.array->name + " uses " + name);
     }
     if (subscript_base(*access.node).kind != NodeKind::name)
@@ -261,7 +178,7 @@ private:
       decline(access.array->name + (rows ? " moves with rows and columns" : " moves with the sum alone"));
     one.by_rows = rows;
     one.type = pointed_type(access.array->variable->type);
-    one.along_sum = stride_of(access, *loop_, symbols) == 1;
+    one.along_sum = stride_of(access, *sum_.loop, symbols) == 1;
     operands_.push_back(std::move(one));
   }
   /// A product of operands, or of conversions of them: zero where they are.
@@ -281,11 +198,12 @@ private:
     at_ = fresh_name(tree, "at");
     first_row_ = fresh_name(tree, "first_" + row_.name);
     first_column_ = fresh_name(tree, "first_" + column_.name);
-    sums_ = fresh_name(tree, sum_.scalar->name + "s");
+    sums_ = fresh_name(tree, sum_.sum.scalar->name + "s");
     tile_of_sum_ = fresh_name(tree, head_.variable + "_tile");
     inner_ = fresh_name(tree, head_.variable + "_inner");
     r_ = fresh_name(tree, "r");
     c_ = fresh_name(tree, "c");
+    n_ = fresh_name(tree, "n");
     int number = 0;
     for (TiledOperand& one : operands_) {
       const std::string name = subscript_base(one.access).text;
@@ -293,6 +211,7 @@ private:
           number++ > 0 && name == subscript_base(operands_.front().access).text ? "_2" : "";
       one.tile = fresh_name(tree, name + "_tile" + suffix);
       one.value = fresh_name(tree, name + "_values" + suffix);
+      one.next = fresh_name(tree, name + "_next" + suffix);
     }
   }
 
@@ -325,14 +244,22 @@ private:
     code += "const int " + thread_ + " = threadIdx.x;\n";
     code += "const int " + first_row_ + " = blockIdx.y * " + n(tile.rows) + ";\n";
     code += "const int " + first_column_ + " = blockIdx.x * " + n(tile.columns) + ";\n";
-    for (const SyntaxNode* declaration : before_) code += print(*declaration) + '\n';
-    const std::string type = sum_.type;
+    for (const SyntaxNode* declaration : sum_.before) code += print(*declaration) + '\n';
+    const std::string type = sum_.sum.type;
     code += type + ' ' + sums_ + '[' + n(tile.thread_rows) + "][" + n(tile.thread_columns) + "];\n";
-    code += for_results(tile, sums_ + '[' + r_ + "][" + c_ + "] = " + start_ + ';');
+    code += for_results(tile, sums_ + '[' + r_ + "][" + c_ + "] = " + sum_.start + ';');
+    for (const TiledOperand& one : operands_)
+      code += one.type + ' ' + one.next + '[' + n(loads_of(tile, one)) + "];\n";
+    for (const TiledOperand& one : operands_) code += load(tile, one, "");
     code += "for (" + head_.type + ' ' + tile_of_sum_ + " = 0; " + tile_of_sum_ + " < " + bound + "; " +
             tile_of_sum_ + " += " + n(tile.depth) + ") {\n";
-    for (const TiledOperand& one : operands_) code += load(tile, one);
+    for (const TiledOperand& one : operands_)
+      code += for_loads(tile, one, place_in_tile(tile, one) + " = " + one.next + '[' + n_ + "];\n");
     code += "__syncthreads();\n";
+    code += "if (" + tile_of_sum_ + " + " + n(tile.depth) + " < " + bound + ") {\n";
+    for (const TiledOperand& one : operands_)
+      code += load(tile, one, tile_of_sum_ + " + " + n(tile.depth) + " + ");
+    code += "}\n#pragma unroll\n";
     code += "for (int " + inner_ + " = 0; " + inner_ + " < " + n(tile.depth) + "; ++" + inner_ + ") {\n";
     for (const TiledOperand& one : operands_) {
       const std::int64_t each = one.by_rows ? tile.thread_rows : tile.thread_columns;
@@ -353,9 +280,9 @@ private:
     conditions.insert(conditions.end(), column_conditions_.begin(), column_conditions_.end());
     conditions.insert(conditions.end(), other_conditions_.begin(), other_conditions_.end());
     result += "if (" + both(conditions) + ") {\n";
-    for (const SyntaxNode* declaration : prologue_) result += print(*declaration) + '\n';
-    result += type + ' ' + sum_.scalar->name + " = " + sums_ + '[' + r_ + "][" + c_ + "];\n";
-    for (const SyntaxNode* statement : epilogue_) result += print(*statement) + '\n';
+    for (const SyntaxNode* declaration : sum_.prologue) result += print(*declaration) + '\n';
+    result += type + ' ' + sum_.sum.scalar->name + " = " + sums_ + '[' + r_ + "][" + c_ + "];\n";
+    for (const SyntaxNode* statement : sum_.epilogue) result += print(*statement) + '\n';
     result += "}\n";
     code += for_results(tile, result);
     return code;
@@ -366,28 +293,46 @@ private:
     };
     return head(r_, tile.thread_rows) + head(c_, tile.thread_columns) + body + "\n}\n}\n";
   }
-  /// The threads of the block bring a tile of an operand, neighbours along memory; zeros beyond its end.
-  [[nodiscard]] std::string load(const ResultTile& tile, const TiledOperand& one) const {
-    const std::int64_t extent = one.by_rows ? tile.rows : tile.columns;
-    const std::string depth = std::to_string(tile.depth), across = std::to_string(extent);
-    const std::string place = one.along_sum ? at_ + " / " + depth : at_ + " % " + across;
-    const std::string inner = one.along_sum ? at_ + " % " + depth : at_ + " / " + across;
+  /// Elements of a tile of an operand that each thread brings.
+  [[nodiscard]] static std::int64_t loads_of(const ResultTile& tile, const TiledOperand& one) {
+    return (one.by_rows ? tile.rows : tile.columns) * tile.depth / ResultTile::threads;
+  }
+  /// For each of them, numbered through the tile.
+  [[nodiscard]] std::string for_loads(const ResultTile& tile, const TiledOperand& one,
+                                      const std::string& body) const {
+    return "for (int " + n_ + " = 0; " + n_ + " < " + std::to_string(loads_of(tile, one)) + "; ++" + n_ +
+           ") {\nconst int " + at_ + " = " + thread_ + " + " + n_ + " * " +
+           std::to_string(ResultTile::threads) + ";\n" + body + "}\n";
+  }
+  /// Where element `at` lies across the operand and along the sum: neighbours along memory.
+  [[nodiscard]] std::pair<std::string, std::string> position_in_tile(const ResultTile& tile,
+                                                                     const TiledOperand& one) const {
+    const std::string depth = std::to_string(tile.depth);
+    const std::string across = std::to_string(one.by_rows ? tile.rows : tile.columns);
+    if (one.along_sum) return {at_ + " / " + depth, at_ + " % " + depth};
+    return {at_ + " % " + across, at_ + " / " + across};
+  }
+  [[nodiscard]] std::string place_in_tile(const ResultTile& tile, const TiledOperand& one) const {
+    const auto [across, along] = position_in_tile(tile, one);
+    return one.tile + '[' + along + "][" + across + ']';
+  }
+  /// Brings a tile's elements into registers, zeros beyond its end; `first` is where the tile begins along
+  /// the sum.
+  [[nodiscard]] std::string load(const ResultTile& tile, const TiledOperand& one,
+                                 const std::string& first) const {
+    const auto [across, along] = position_in_tile(tile, one);
     const ThreadIndex& index = one.by_rows ? row_ : column_;
     auto conditions = one.by_rows ? row_conditions_ : column_conditions_;
     conditions.insert(conditions.end(), other_conditions_.begin(), other_conditions_.end());
     conditions.push_back(head_.variable + " < " + print(head_.bound));
-    std::string code = "for (int " + at_ + " = " + thread_ + "; " + at_ + " < " +
-                       std::to_string(extent * tile.depth) + "; " + at_ +
-                       " += " + std::to_string(ResultTile::threads) + ") {\n";
-    code += "const int " + index.name + " = " + (one.by_rows ? first_row_ : first_column_) + " + " + place +
-            ";\n";
-    code += "const " + head_.type + ' ' + head_.variable + " = " + tile_of_sum_ + " + " + inner + ";\n";
-    code += one.tile + '[' + inner + "][" + place + "] = " + both(conditions) + " ? " + print(one.access) +
-            " : (" + one.type + ")0.0f;\n}\n";
-    return code;
+    return for_loads(tile, one,
+                     "const int " + index.name + " = " + (one.by_rows ? first_row_ : first_column_) + " + " +
+                         across + ";\nconst " + head_.type + ' ' + head_.variable + " = " + first + along +
+                         ";\n" + one.next + '[' + n_ + "] = " + both(conditions) + " ? " + print(one.access) +
+                         " : (" + one.type + ")0.0f;\n");
   }
   [[nodiscard]] std::string term_of_values() const {
-    SyntaxNode term = term_;
+    SyntaxNode term = sum_.term();
     walk(term, [&](SyntaxNode& node) {
       for (const TiledOperand& one : operands_)
         if (structurally_equal(node, one.access)) {
@@ -400,20 +345,13 @@ private:
   }
 
   const TransformRequest& request_;
-  ThreadLaunch launch_;
+  ThreadSum sum_;
   const FunctionAnalysis& function_;
   ThreadIndex row_{}, column_{};
-  std::vector<const SyntaxNode*> before_{}, prologue_{}, epilogue_{};
   std::vector<std::string> row_conditions_{}, column_conditions_{}, other_conditions_{};
-  std::set<std::string> uniform_{};
-  std::span<const SyntaxNode> work_{};
-  const LoopInfo* loop_ = nullptr;
   CountingLoop head_{};
-  Reduction sum_{};
-  std::string start_{};
-  SyntaxNode term_{};
   std::vector<TiledOperand> operands_{};
-  std::string thread_, at_, first_row_, first_column_, sums_, tile_of_sum_, inner_, r_, c_;
+  std::string thread_, at_, first_row_, first_column_, sums_, tile_of_sum_, inner_, r_, c_, n_;
 };
 
 } // namespace mtmc::detail

@@ -1,0 +1,188 @@
+#pragma once
+/// Coarsening of a GPU's threads: each adds up several results next to each other along an axis, which share
+/// what is loaded for all of them.
+
+#include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/thread_launch.hpp>
+#include <mtmc/coder/transform/thread_sum.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// An axis along which threads may do several results each.
+struct CoarseAxis {
+  ThreadIndex index{};
+  const SyntaxNode* declaration = nullptr;
+  std::string limit{};    ///< number of results along it, as the function says it
+  std::size_t shared = 0; ///< loads in the loop that do not depend on it
+  std::size_t others = 0; ///< those that do
+};
+
+/// The axes but x (along which neighbours lie), the one that shares most first.
+[[nodiscard]] inline std::vector<CoarseAxis> coarse_axes(const ThreadSum& sum) {
+  const FunctionAnalysis& function = *sum.function;
+  std::vector<CoarseAxis> axes;
+  const auto add = [&](CoarseAxis axis) {
+    for (const Access& access : function.accesses)
+      if (access.loop != nullptr && access.loop->inside(sum.loop))
+        ++(uses_name(*access.node, axis.index.name) ? axis.others : axis.shared);
+    bool bounds = false;
+    walk(*sum.loop->node, [&](const SyntaxNode& node) {
+      if (node.kind == NodeKind::for_loop)
+        bounds = bounds || uses_name(loop_condition(node), axis.index.name) ||
+                 uses_name(loop_init(node), axis.index.name);
+      if (node.kind == NodeKind::if_statement)
+        bounds = bounds || uses_name(if_condition(node), axis.index.name);
+    });
+    for (const SyntaxNode* declaration : sum.prologue)
+      bounds = bounds || uses_name(*declaration, axis.index.name);
+    if (axis.shared > 0 && !axis.limit.empty() && !bounds) axes.push_back(std::move(axis));
+  };
+  const auto body = statements(function_body(*function.node));
+  const auto formal = parameters(*function.node);
+  for (const ThreadIndex& index : sum.indices) {
+    if (index.axis == 0) continue;
+    CoarseAxis axis{index, &body[index.statement]};
+    for (const SyntaxNode* condition : sum.conditions)
+      if (condition->kind == NodeKind::binary && condition->text == "<" &&
+          is_name(left_operand(*condition), index.name)) {
+        axis.limit = print(right_operand(*condition));
+      } else if (uses_name(*condition, index.name)) {
+        axis.limit.clear();
+        break;
+      }
+    add(std::move(axis));
+  }
+  for (const SyntaxNode* declaration : sum.before) {
+    if (declarators(*declaration).size() != 1) continue;
+    const SyntaxNode& declarator = declarators(*declaration).front();
+    const SyntaxNode* const value = initial_value(declarator);
+    if (value == nullptr || value->kind != NodeKind::member || !is_name(operand(*value), "blockIdx"))
+      continue;
+    const std::size_t number = value->text == ".z" ? 2 : value->text == ".y" ? 1 : 0;
+    if (number == 0 || number >= sum.launch.line.grid.size()) continue;
+    CoarseAxis axis{{declarator.text, 0, number}, declaration};
+    for (std::size_t i = 0; i < formal.size(); ++i)
+      if (sum.launch.line.arguments[i] == sum.launch.line.grid[number]) axis.limit = formal[i].text;
+    for (const SyntaxNode* other : sum.before)
+      if (other != declaration && uses_name(*other, declarator.text)) axis.limit.clear();
+    for (const SyntaxNode* condition : sum.conditions)
+      if (uses_name(*condition, declarator.text)) axis.limit.clear();
+    add(std::move(axis));
+  }
+  std::stable_sort(axes.begin(), axes.end(), [](const CoarseAxis& a, const CoarseAxis& b) {
+    return a.shared * (b.others + 1) > b.shared * (a.others + 1);
+  });
+  return axes;
+}
+
+/// An axis and how many results of a thread lie along it.
+struct CoarseStep {
+  const CoarseAxis* axis = nullptr;
+  std::int64_t each = 1;
+  std::string first{};  ///< name of the number of a thread's first result along it
+  std::string number{}; ///< name of what counts a thread's results along it
+};
+
+/// Ways to coarsen, the one expected to be best first: along two axes where there are two, since a tile of
+/// results shares what is loaded in both directions.
+[[nodiscard]] inline std::vector<std::vector<CoarseStep>> coarse_steps(const std::vector<CoarseAxis>& axes) {
+  std::vector<std::vector<CoarseStep>> steps;
+  if (axes.size() > 1)
+    for (const auto& [a, b] : std::vector<std::pair<std::int64_t, std::int64_t>>{{4, 4}, {8, 4}, {2, 4}})
+      steps.push_back({{&axes[0], a}, {&axes[1], b}});
+  for (const std::int64_t each : {4, 8, 2})
+    for (const CoarseAxis& axis : axes) steps.push_back({{&axis, each}});
+  return steps;
+}
+
+/// Each thread adds up several results. Loads beyond the last result are those of the last one.
+[[nodiscard]] inline SyntaxNode coarsen_threads(const TransformRequest& request) {
+  ThreadSum sum(request);
+  const auto axes = coarse_axes(sum);
+  if (axes.empty()) throw TransformDeclined("results share no load along an axis but x");
+  auto steps = choose_variant(coarse_steps(axes), request.variant);
+
+  SyntaxNode tree = request.tree;
+  const std::string sums = fresh_name(tree, sum.sum.scalar->name + "s");
+  std::string heads, ends, declared = sums, element = sums, clamped, exact, inside;
+  for (CoarseStep& step : steps) {
+    const std::string& name = step.axis->index.name;
+    const std::string count = std::to_string(step.each);
+    step.first = fresh_name(tree, "first_" + name);
+    step.number = fresh_name(tree, "each_" + name);
+    heads +=
+        "for (int " + step.number + " = 0; " + step.number + " < " + count + "; ++" + step.number + ") {\n";
+    ends += "}\n";
+    declared += '[' + count + ']';
+    element += '[' + step.number + ']';
+    clamped += "const int " + name + " = min(" + step.first + " + " + step.number + ", " + step.axis->limit +
+               " - 1);\n";
+    exact += "const int " + name + " = " + step.first + " + " + step.number + ";\n";
+    inside += (inside.empty() ? "" : " && ") + name + " < " + step.axis->limit;
+  }
+  const auto for_each = [&](const std::string& body) { return heads + body + ends; };
+  const auto coarse = [&](const SyntaxNode& node) {
+    return std::find_if(steps.begin(), steps.end(),
+                        [&](const CoarseStep& step) { return step.axis->declaration == &node; });
+  };
+
+  std::string code;
+  for (const SyntaxNode& statement : statements(function_body(*sum.function->node))) {
+    if (statement.kind == NodeKind::if_statement) break;
+    SyntaxNode declaration = statement;
+    if (const auto step = coarse(statement); step != steps.end()) {
+      SyntaxNode& declarator = declarators(declaration).front();
+      declarator.text = step->first;
+      SyntaxNode& value = initializer(declarator)->children.front();
+      value = make_binary("*", value, make_integer(step->each));
+    }
+    code += print(declaration) + '\n';
+  }
+  std::vector<std::string> outside;
+  for (const CoarseStep& step : steps) outside.push_back(step.first + " < " + step.axis->limit);
+  for (const SyntaxNode* condition : sum.conditions)
+    if (std::none_of(steps.begin(), steps.end(),
+                     [&](const CoarseStep& step) { return uses_name(*condition, step.axis->index.name); }))
+      outside.push_back(print(*condition));
+  code += "if (" + joined(outside, " && ") + ") {\n";
+  for (const SyntaxNode* declaration : sum.prologue) code += print(*declaration) + '\n';
+  code += sum.sum.type + ' ' + declared + ";\n" + for_each(element + " = " + sum.start + ";\n");
+  SyntaxNode loop = *sum.loop->node;
+  walk(loop, [&](SyntaxNode& node) {
+    if (node.kind != NodeKind::expression_statement || !structurally_equal(node, *sum.update)) return true;
+    node =
+        std::move(parse_statements(for_each(clamped + element + " += " + print(sum.term()) + ";\n")).front());
+    return false;
+  });
+  code += print(loop) + '\n';
+  std::string result =
+      exact + "if (" + inside + ") {\n" + sum.sum.type + ' ' + sum.sum.scalar->name + " = " + element + ";\n";
+  for (const SyntaxNode* statement : sum.epilogue) result += print(*statement) + '\n';
+  code += for_each(result + "}\n") + "}\n";
+
+  sum.launch.body_in(tree).children = parse_statements(code);
+  LaunchLine& line = sum.launch.line;
+  auto grid = line.grid;
+  for (const CoarseStep& step : steps) {
+    const std::size_t along = step.axis->index.axis;
+    const std::int64_t threads =
+        along < line.block.size() ? integer_literal(line.block[along]).value_or(1) : 1;
+    grid[along] = "ceil_div(" + sum.launch.threads(along) + ", " + std::to_string(threads * step.each) + ')';
+  }
+  line.grid = std::move(grid);
+  tree.children[sum.launch.line_at].text = launch_line_text(line);
+  return tree;
+}
+
+} // namespace mtmc::detail
