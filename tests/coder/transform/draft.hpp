@@ -71,7 +71,8 @@ struct RandomSequence {
   std::string source{};
 };
 
-[[nodiscard]] inline RandomSequence random_sequence(const Task& task, std::uint64_t seed, int steps) {
+[[nodiscard]] inline RandomSequence random_sequence(const Task& task, std::uint64_t seed, int steps,
+                                                    const Device& device = two_cores()) {
   RandomSequence result;
   Kernel kernel = task.kernel;
   std::uint64_t state = seed * 0x9E3779B97F4A7C15U + 1;
@@ -83,7 +84,7 @@ struct RandomSequence {
   };
   for (int step = 0; step < steps; ++step) {
     const Structure structure = AstRegionFinder{}.find(task, kernel);
-    const auto legal = ActionSpace::extended().legal_actions(structure, two_cores());
+    const auto legal = ActionSpace::extended().legal_actions(structure, device);
     if (legal.size() < 2) break;
     // first the optimisation, then the region: otherwise the many regions of one type would crowd out the
     // rest
@@ -97,7 +98,7 @@ struct RandomSequence {
       if (action.optimization == type) keys.push_back(action.key());
     const std::string key = keys[below(keys.size())];
     const int sample = static_cast<int>(below(3));
-    Draft draft = draft_of(task, kernel, key, sample);
+    Draft draft = draft_of(task, kernel, key, sample, device);
     if (!draft.kernel) continue;
     kernel = std::move(*draft.kernel);
     result.keys.push_back(key + '@' + std::to_string(sample));

@@ -144,3 +144,18 @@ TEST_CASE("copies are not jammed where an iteration needs another one's result")
   if (draft.kernel) CHECK(worst_difference(recurrences(), {draft.kernel->source}) == 0);
   CHECK(draft_of(cpu_task("gemm"), "unrolling|gemm/i", 4).failure == DraftFailure::declined);
 }
+
+TEST_CASE("a bound without a sign is not taken below zero, whatever the variable's type") {
+  const Task task = TaskBuilder{"add"}
+                        .kernel(languages::cpp, "void add(const float* x, float* y, unsigned n) {\n"
+                                                "  float sum = x[0];\n"
+                                                "  for (int i = 1; i < n; ++i) sum += x[i];\n"
+                                                "  y[0] = sum;\n}\n\n//@ launch add(x, y, n)\n")
+                        .shape("x", {"n"})
+                        .shape("y", {"1"})
+                        .size({{"n", 1 << 20}})
+                        .build();
+  const std::string source = source_after(task, {"unrolling|add/i"});
+  CHECK(source.find("(n > 1 ? n : 1) - 1") != std::string::npos);
+  CHECK(source.find("<= n - ") == std::string::npos);
+}

@@ -111,6 +111,11 @@ inline void require_legal(const Legality& legality) {
 // --- Loops
 // ----------------------------------------------------------------------------------------------------------
 
+[[nodiscard]] inline bool is_unsigned_type(std::string_view type) {
+  return type.find("unsigned") != std::string_view::npos || type.find("size_t") != std::string_view::npos ||
+         type.find("uint") != std::string_view::npos;
+}
+
 /// The head of a loop that counts up: `for (type variable = first; variable < bound; variable += step)`.
 struct CountingLoop {
   std::string type{};
@@ -122,11 +127,10 @@ struct CountingLoop {
   bool inclusive = false;
   /// Number of iterations if it is the same in every run.
   std::optional<std::int64_t> trips{};
+  /// First value or bound are unsigned whatever the variable is: differences of them do not go below zero.
+  bool unsigned_range = false;
 
-  [[nodiscard]] bool is_unsigned() const {
-    return type.find("unsigned") != std::string::npos || type.find("size_t") != std::string::npos ||
-           type.find("uint") != std::string::npos;
-  }
+  [[nodiscard]] bool is_unsigned() const { return unsigned_range || is_unsigned_type(type); }
   /// The loop with that body (made a block).
   [[nodiscard]] SyntaxNode with_body(std::vector<SyntaxNode> body) const {
     SyntaxNode loop =
@@ -150,6 +154,18 @@ struct CountingLoop {
     head.bound = offset_by(head.bound, 1);
   else if (loop.comparison != "<" && !(loop.comparison == "!=" && loop.step == 1))
     throw TransformDeclined(loop_name(loop) + " does not count up to a bound");
+  for (const SyntaxNode* end : {&head.first, &head.bound})
+    walk(*end, [&](const SyntaxNode& node) {
+      if (node.kind != NodeKind::name) return;
+      const bool of_launch = node.text == "threadIdx" || node.text == "blockIdx" || node.text == "blockDim" ||
+                             node.text == "gridDim";
+      const auto& variables = loop.function->variables;
+      head.unsigned_range =
+          head.unsigned_range || of_launch ||
+          std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
+            return variable.name == node.text && !variable.pointer && is_unsigned_type(variable.type);
+          });
+    });
   if (loop.limits.size() == 1)
     if (const auto range = (loop.limits.front() - loop.start).constant())
       head.trips = *range <= 0 ? 0 : (*range - 1) / loop.step + 1;
@@ -194,7 +210,10 @@ struct BlockedRange {
   // an unsigned range must not be taken below zero
   const bool from_zero = literal_value(head.first) == 0;
   SyntaxNode bound = end;
-  if (head.is_unsigned() && !from_zero) bound = make_call("std::max<" + head.type + ">", {end, head.first});
+  if (is_unsigned_type(head.type) && !from_zero)
+    bound = make_call("std::max<" + head.type + ">", {end, head.first});
+  else if (head.is_unsigned() && !from_zero)
+    bound = make_conditional(make_binary(">", end, head.first), end, head.first);
   SyntaxNode full =
       make_binary("*", make_binary("/", difference(SyntaxNode(bound), head.first), make_integer(stride)),
                   make_integer(stride));
