@@ -75,7 +75,7 @@ namespace detail {
        0.95, "an intermediate goes through memory, and only the thread that makes an element needs it"},
       {"fusion",
        [](const Region& r, const Situation&) { return r.facts.fusion_scope == FusionScope::thread; }, 0.93,
-       "only the thread that makes an element of an intermediate needs it"},
+       "only the thread that makes an element of an intermediate needs it, as long as it makes no tile"},
       {"fusion",
        [](const Region& r, const Situation& s) {
          return r.facts.fusion_scope == FusionScope::block && s.bottleneck != Bottleneck::compute;

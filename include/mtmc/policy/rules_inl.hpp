@@ -360,7 +360,8 @@ private:
       if (one.weight > 0 && !one.merges) most = std::max(most, one.gain.value_or(0));
     most = std::max(most, least_factor);
     for (auto& one : all)
-      if (one.gain) one.weight *= std::clamp(*one.gain / (one.merges ? worthwhile : most), least_factor, 1.0);
+      if (one.gain)
+        one.weight *= std::clamp(*one.gain / (one.merges ? options_.least_share : most), least_factor, 1.0);
   }
 
   [[nodiscard]] ActionJudgement judge_stop(const std::vector<ActionJudgement>& all) const {
