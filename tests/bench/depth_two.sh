@@ -11,7 +11,10 @@ trap 'rm -rf "$work"' EXIT
 
 field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$1"; }
 drafts() { grep -o '"drafts":' "$1" | wc -l; }
-ratio() { sed -n 's/.*"speed_up":{"high":\([^,]*\),"low":\([^,]*\),"value":\([^}]*\)},"verdict":"correct".*/\3 \2 \1/p' "$1"; }
+ratio() {
+  pair=$(sed -n 's/.*"speed_up":{\([^}]*\)},"verdict":"correct".*/\1/p' "$1")
+  for part in value low high; do echo "$pair" | sed -n "s/.*\"$part\":\([^,]*\).*/\1/p"; done
+}
 
 [ $# -gt 0 ] || set -- examples/tasks/cpu/*.json tests/bench/steps/cpu/*.json
 echo "depth two: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores," \

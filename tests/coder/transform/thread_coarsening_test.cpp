@@ -59,6 +59,10 @@ TEST_CASE("threads that cannot be coarsened are told why") {
   CHECK(has(reason(convolution({"float sum = 0.0f;", "float sum = 0.0f; out[0] = 1.0f;"})),
             "something happens before the c loop"));
   CHECK(has(reason(convolution({"+= image", "-= image"})), "the c loop"));
+  CHECK(has(reason(convolution({"int height", "int above = blockIdx.y;\n  int height"})),
+            "speaks of threads or blocks"));
+  const Task twice = convolution({"int height", "int filter = blockIdx.z;\n  int height"});
+  CHECK(has(grid_source_after(twice, {"unrolling|conv2d/threads:xyz"}), "float sums[4];\n"));
   CHECK(has(grid_draft(cuda_task("rotary_embedding"), cuda_task("rotary_embedding").kernel,
                        "unrolling|rotate/threads:x")
                 .message,

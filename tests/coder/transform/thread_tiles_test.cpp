@@ -77,6 +77,8 @@ TEST_CASE("what has no tile of results is declined with the reason") {
   CHECK(has(reason(product({"C[i * N + j] = sum;", "C[i * N + j] = sum; if (i > 5) return;"})),
             "more than a result follows the k loop"));
   CHECK(has(reason(product({"sum += A", "C[i * N + j] += A"})), "the k loop"));
+  CHECK(has(reason(product({"  if (i < M", "  int panel = blockIdx.x;\n  if (i < M"})),
+            "speaks of threads or blocks"));
 }
 
 TEST_CASE("a transposition goes through shared memory, in the order of its reads and then of its writes") {

@@ -78,7 +78,13 @@ struct CoarseAxis {
       if (other != declaration && uses_name(*other, declarator.text)) axis.limit.clear();
     for (const SyntaxNode* condition : sum.conditions)
       if (uses_name(*condition, declarator.text)) axis.limit.clear();
-    add(std::move(axis));
+    std::size_t uses = 0; // of the number of the block, which means something else then
+    walk(*function.node, [&](const SyntaxNode& node) {
+      uses += node.kind == NodeKind::member && node.text == value->text && is_name(operand(node), "blockIdx")
+                  ? 1
+                  : 0;
+    });
+    if (uses == 1) add(std::move(axis));
   }
   std::stable_sort(axes.begin(), axes.end(), [](const CoarseAxis& a, const CoarseAxis& b) {
     return a.shared * (b.others + 1) > b.shared * (a.others + 1);

@@ -216,6 +216,13 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   }
 }
 
+/// Whether blocks have several threads along the axis of a member: ".y".
+[[nodiscard]] inline bool has_threads_along(const ThreadLaunch& launch, std::string_view member) {
+  for (std::size_t axis = 0; axis < launch.line.block.size() && axis < 3; ++axis)
+    if (member == '.' + std::string(axis_names[axis])) return launch.line.block[axis] != "1";
+  return false;
+}
+
 /// Where the function numbers its threads along each axis. Throws `TransformDeclined` where one has no
 /// variable of its own that nothing changes, or the numbers within blocks are used otherwise.
 [[nodiscard]] inline std::vector<ThreadIndex> thread_indices(const ThreadLaunch& launch) {
@@ -231,9 +238,12 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
       number = true;
     }
     walk(body[i], [&](const SyntaxNode& node) {
+      // Numbers of blocks along axes with one thread each mean what they meant, unless those axes change.
+      const bool block = node.kind == NodeKind::member && is_name(operand(node), "blockIdx") &&
+                         has_threads_along(launch, node.text);
       const bool thread = is_name(node, "threadIdx") || is_name(node, "blockDim") ||
                           is_name(node, "gridDim") || node.kind == NodeKind::opaque;
-      if (!number && thread)
+      if (!number && (thread || block))
         throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
                                 " speaks of threads or blocks");
     });
