@@ -139,8 +139,7 @@ TEST_CASE("GPU rules: another axis along x where that goes along memory") {
   CHECK(favourite(seen, legal) == "reordering|f/threads:x");
 }
 
-TEST_CASE(
-    "GPU rules: what only its maker needs stays in a register, before all else") {
+TEST_CASE("GPU rules: what only its maker needs stays in a register, before all else") {
   const std::vector<Action> legal{action("fusion", "launch:f+launch:g"), action("tiling", "f/k"),
                                   Action::stop()};
   auto memory = shared_reads();

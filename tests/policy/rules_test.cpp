@@ -126,7 +126,8 @@ TEST_CASE("rules: what was tried is wanted less, other actions as much as before
   CHECK(kept[1] / kept[0] == doctest::Approx(0.3 * before[1] / before[0]));
 }
 
-TEST_CASE("rules: of merged launches the longest chain comes first, and its parts not where it gained nothing") {
+TEST_CASE(
+    "rules: of merged launches the longest chain comes first, and its parts not where it gained nothing") {
   auto seen = nest(1000, 1);
   const auto chain = [](const std::string& path, std::vector<std::string> intermediates) {
     Region region;

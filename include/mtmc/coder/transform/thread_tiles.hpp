@@ -224,7 +224,7 @@ private:
                                             std::int64_t each) {
     constexpr std::int64_t group = 4;
     const std::int64_t together = std::min(group, each);
-    const std::string within = thread + " * " + std::to_string(together) + " + " + number;
+    std::string within = thread + " * " + std::to_string(together) + " + " + number;
     if (each <= group) return within;
     return number + " / 4 * " + std::to_string(group * ResultTile::edge) + " + " + thread + " * 4 + " +
            number + " % 4";
@@ -232,7 +232,7 @@ private:
 
   [[nodiscard]] std::string text_of(const ResultTile& tile) const {
     const auto n = [](std::int64_t value) { return std::to_string(value); };
-    const std::string k = head_.variable, bound = print(head_.bound);
+    const std::string bound = print(head_.bound);
     const std::string row = thread_ + " / " + n(ResultTile::edge),
                       column = thread_ + " % " + n(ResultTile::edge);
     std::string code;

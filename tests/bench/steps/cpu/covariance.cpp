@@ -1,4 +1,5 @@
-// Covariance of the columns of X, which is M x N and row-major and has columns of mean zero: C = X^T * X / M, N x N.
+// Covariance of the columns of X, which is M x N and row-major and has columns of mean zero: C = X^T * X / M,
+// N x N.
 
 void covariance(const float* X, float* C, int M, int N) {
   for (int i = 0; i < N; ++i) {

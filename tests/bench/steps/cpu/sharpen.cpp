@@ -1,5 +1,5 @@
-// Unsharp masking of an H x W image: what the mean of its 3 x 3 neighbourhood lacks is added to every inner pixel,
-// times `amount`; pixels on the border keep their value.
+// Unsharp masking of an H x W image: what the mean of its 3 x 3 neighbourhood lacks is added to every inner
+// pixel, times `amount`; pixels on the border keep their value.
 
 void blur(const float* in, float* blurred, int H, int W) {
   for (int y = 1; y < H - 1; ++y) {
