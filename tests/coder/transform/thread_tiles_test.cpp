@@ -18,7 +18,7 @@ bool has(const std::string& source, const std::string& text) {
 }
 
 /// A product with something else in the place of its sum, its guard or its results.
-Task product(std::pair<std::string, std::string> changed = {}) {
+Task product(const std::pair<std::string, std::string>& changed = {}) {
   Task task = cuda_task("gemm");
   if (!changed.first.empty()) {
     auto& source = task.kernel.source;
