@@ -111,6 +111,13 @@ inline void require_legal(const Legality& legality) {
 // --- Loops
 // ----------------------------------------------------------------------------------------------------------
 
+/// `threadIdx`, `blockIdx`, `blockDim`, `gridDim`.
+[[nodiscard]] inline bool is_launch_name(const SyntaxNode& node) noexcept {
+  return is_name(node, "threadIdx") || is_name(node, "blockIdx") || is_name(node, "blockDim") ||
+         is_name(node, "gridDim");
+}
+
+/// Whether values of a type, as written, have no sign.
 [[nodiscard]] inline bool is_unsigned_type(std::string_view type) {
   return type.find("unsigned") != std::string_view::npos || type.find("size_t") != std::string_view::npos ||
          type.find("uint") != std::string_view::npos;
@@ -157,11 +164,9 @@ struct CountingLoop {
   for (const SyntaxNode* end : {&head.first, &head.bound})
     walk(*end, [&](const SyntaxNode& node) {
       if (node.kind != NodeKind::name) return;
-      const bool of_launch = node.text == "threadIdx" || node.text == "blockIdx" || node.text == "blockDim" ||
-                             node.text == "gridDim";
       const auto& variables = loop.function->variables;
       head.unsigned_range =
-          head.unsigned_range || of_launch ||
+          head.unsigned_range || is_launch_name(node) ||
           std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
             return variable.name == node.text && !variable.pointer && is_unsigned_type(variable.type);
           });

@@ -89,18 +89,8 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   const auto launches = launches_of(tree);
   const LaunchNode& first = launches[position];
   const LaunchNode& second = launches[position + 1];
-  const ProblemSize* const size = request.task.main_size();
   const auto geometry = [&](const LaunchText& launch) {
-    return geometry_of(launch, [&](const std::string& text) -> std::optional<std::int64_t> {
-      if (size == nullptr) return std::nullopt;
-      Symbols symbols = size->symbols;
-      symbols["compute_units"] = std::max(request.device.compute_units, 1);
-      try {
-        return evaluate_expression(text, symbols);
-      } catch (const Error&) {
-        return std::nullopt;
-      }
-    });
+    return geometry_of(launch, [&](const std::string& text) { return value_at_main_size(request, text); });
   };
   const std::span<const LaunchText> texts(analysis.lines().launches);
   if (grid_fusion_scope(analysis, texts.subspan(position, 2), &request.task, geometry) != FusionScope::thread)

@@ -30,10 +30,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] inline bool names_thread(const SyntaxNode& expression) {
   bool found = false;
   walk(expression, [&](const SyntaxNode& node) {
-    if (node.kind == NodeKind::name)
-      found = found || node.text == "threadIdx" || node.text == "blockIdx" || node.text == "blockDim" ||
-              node.text == "gridDim";
-    if (node.kind == NodeKind::opaque) found = true;
+    found = found || is_launch_name(node) || node.kind == NodeKind::opaque;
   });
   return found;
 }
@@ -234,6 +231,8 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
       if (body[i].kind != NodeKind::declaration || declarators(body[i]).size() != 1) continue;
       const SyntaxNode* const value = initial_value(declarators(body[i]).front());
       if (value == nullptr || !is_number_of_thread(*value, launch.line.block[axis], axis)) continue;
+      if (std::any_of(found.begin(), found.end(), [&](const auto& other) { return other.axis == axis; }))
+        throw TransformDeclined("two variables number the threads along one axis");
       found.push_back({declarators(body[i]).front().text, i, axis});
       number = true;
     }
@@ -312,13 +311,15 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   return work;
 }
 
-/// The number of threads at the task's main size, where it is known.
-[[nodiscard]] inline std::optional<std::int64_t> threads_at_main_size(const TransformRequest& request,
-                                                                      const ThreadLaunch& launch) {
+/// The value of an expression of a launch line at the task's main size, where it is known.
+[[nodiscard]] inline std::optional<std::int64_t> value_at_main_size(const TransformRequest& request,
+                                                                    const std::string& text) {
   const ProblemSize* const size = request.task.main_size();
   if (size == nullptr) return std::nullopt;
+  Symbols symbols = size->symbols;
+  symbols["compute_units"] = std::max(request.device.compute_units, 1);
   try {
-    return evaluate_expression(launch.threads(), size->symbols);
+    return evaluate_expression(text, symbols);
   } catch (const Error&) {
     return std::nullopt;
   }

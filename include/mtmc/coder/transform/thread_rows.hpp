@@ -73,8 +73,6 @@ public:
   [[nodiscard]] const std::vector<ThreadReduction>& reductions() const noexcept { return used_; }
 
 private:
-  using Positions = LoopInfo::Span;
-
   void add(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
     switch (statement.kind) {
     case NodeKind::declaration:
@@ -313,7 +311,7 @@ inline void require_shareable(const FunctionAnalysis& function) {
     if (loop.parent != nullptr || !loop.canonical) continue;
     if (const auto trips = main_trips(request, loop)) longest = std::max(longest.value_or(0), *trips);
   }
-  auto shapes = row_shapes(longest, threads_at_main_size(request, launch), request.device);
+  auto shapes = row_shapes(longest, value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
   const RowShape shape = choose_variant(shapes, request.variant);
 
@@ -323,11 +321,10 @@ inline void require_shareable(const FunctionAnalysis& function) {
   auto statements = spreader.spread(body.statements);
   if (!spreader.any()) throw TransformDeclined("a thread has no loop that others could share");
 
-  std::vector<SyntaxNode> numbers;
-  const SyntaxNode thread = parse_expression("threadIdx.x");
   SyntaxNode row = parse_expression(
       shape.is_warp() ? "blockIdx.x * " + std::to_string(shape.rows) + " + threadIdx.x / 32" : "blockIdx.x");
-  SyntaxNode within = shape.is_warp() ? parse_expression("threadIdx.x % 32") : thread;
+  SyntaxNode within =
+      shape.is_warp() ? parse_expression("threadIdx.x % 32") : parse_expression("threadIdx.x");
   launch.replace_index(tree, index, std::move(row), make_declaration("const int", lane, std::move(within)));
   launch.replace_body(tree, body, std::move(statements));
   launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));

@@ -85,13 +85,8 @@ public:
 
   [[nodiscard]] SyntaxNode write() {
     const auto extent_of = [&](std::size_t axis) -> std::optional<std::int64_t> {
-      const ProblemSize* const size = request_.task.main_size();
-      if (size == nullptr || axis >= sum_.launch.line.grid.size()) return std::nullopt;
-      try {
-        return evaluate_expression(sum_.launch.threads(axis), size->symbols);
-      } catch (const Error&) {
-        return std::nullopt;
-      }
+      if (axis >= sum_.launch.line.grid.size()) return std::nullopt;
+      return value_at_main_size(request_, sum_.launch.threads(axis));
     };
     const std::int64_t layers = sum_.launch.line.grid.size() > 2 ? extent_of(2).value_or(1) : 1;
     const auto tiles = result_tiles(extent_of(1), extent_of(0), layers, request_.device);
