@@ -19,9 +19,11 @@ namespace mtmc::inline MTMC_ABI {
 namespace detail {
 
 [[nodiscard]] inline const TransformationEntry*
-find_transformation(const std::vector<TransformationEntry>& table, std::string_view optimization) noexcept {
+find_transformation(const std::vector<TransformationEntry>& table, std::string_view optimization,
+                    const Language& language) noexcept {
   for (const auto& entry : table)
-    if (entry.optimization == optimization) return &entry;
+    if (entry.optimization == optimization && (entry.language.empty() || entry.language == language.name))
+      return &entry;
   return nullptr;
 }
 
@@ -50,9 +52,10 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
   if (kernel.language.syntax != Syntax::c_family)
     return detail::declined_draft("it does not know the language " + kernel.language.name);
   const TransformationEntry* const entry =
-      detail::find_transformation(*transformations_, action.optimization);
+      detail::find_transformation(*transformations_, action.optimization, kernel.language);
   if (entry == nullptr)
-    return detail::declined_draft("it has no transformation for \"" + action.optimization + '"');
+    return detail::declined_draft("it has no transformation for \"" + action.optimization + "\" in " +
+                                  kernel.language.name);
   try {
     SyntaxNode tree = parse(kernel.source);
     declare_loop_variables(tree);
@@ -77,12 +80,13 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
 
 MTMC_INLINE bool TransformCoder::writes(std::string_view optimization, const Language& language) const {
   return language.syntax == Syntax::c_family &&
-         detail::find_transformation(*transformations_, optimization) != nullptr;
+         detail::find_transformation(*transformations_, optimization, language) != nullptr;
 }
 
 MTMC_INLINE std::string TransformCoder::identity() const {
-  std::string text = "transform 2:";
-  for (const auto& entry : *transformations_) text += ' ' + entry.optimization;
+  std::string text = "transform 3:";
+  for (const auto& entry : *transformations_)
+    text += ' ' + entry.optimization + (entry.language.empty() ? "" : '@' + entry.language);
   return text;
 }
 

@@ -4,7 +4,7 @@
 
 #include <mtmc/coder/transform/function_merger.hpp>
 #include <mtmc/coder/transform/fusion.hpp>
-#include <mtmc/coder/transform/thread_fusion.hpp>
+#include <mtmc/coder/transform/threads/fusion.hpp>
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,6 @@
 #pragma once
 /// Parallelization: the iterations of a loop are spread over all compute units.
 
-#include <mtmc/coder/transform/thread_rows.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 #include <mtmc/coder/transform/vectorization.hpp>
 
@@ -111,9 +110,7 @@ namespace detail {
 /// Spreads the iterations of a parallel loop over threads in contiguous shares (`omp parallel for`), with the
 /// loops inside where one alone has too few iterations. A loop that reduces is cut into 64 parts whose
 /// results are combined in order, so that bits do not depend on the number of threads. There is one variant.
-/// On a GPU a warp or a block shares what one thread of a launch does (`spread_rows`).
 [[nodiscard]] inline SyntaxNode apply_parallelization(const TransformRequest& request) {
-  if (request.kernel.language.name == languages::cuda.name) return detail::spread_rows(request);
   static const std::vector<int> only{0};
   (void)choose_variant(only, request.variant);
   detail::require_openmp(request);

@@ -4,6 +4,7 @@
 #include <mtmc/coder/transform/launch_fusion.hpp>
 #include <mtmc/coder/transform/parallelization.hpp>
 #include <mtmc/coder/transform/reordering.hpp>
+#include <mtmc/coder/transform/threads/table.hpp>
 #include <mtmc/coder/transform/tiling.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
@@ -14,14 +15,17 @@
 namespace mtmc::inline MTMC_ABI {
 
 /// The table of `TransformCoder{}`. A host adds rows of its own, or puts one before these to replace it: the
-/// first row of an optimisation counts.
+/// first row of an optimisation counts that is for the kernel's language, or for all.
 [[nodiscard]] inline std::vector<TransformationEntry> default_transformations() {
-  return {{"fusion", apply_fusion},
-          {"reordering", apply_reordering},
-          {"tiling", apply_tiling},
-          {"unrolling", apply_unrolling},
-          {"vectorization", apply_vectorization},
-          {"parallelization", apply_parallelization}};
+  auto table = detail::thread_transformations();
+  const std::vector<TransformationEntry> loops{{"fusion", apply_fusion},
+                                               {"reordering", apply_reordering},
+                                               {"tiling", apply_tiling},
+                                               {"unrolling", apply_unrolling},
+                                               {"vectorization", apply_vectorization},
+                                               {"parallelization", apply_parallelization}};
+  table.insert(table.end(), loops.begin(), loops.end());
+  return table;
 }
 
 } // namespace mtmc

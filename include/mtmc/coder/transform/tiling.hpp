@@ -3,8 +3,6 @@
 
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
-#include <mtmc/coder/transform/thread_tiles.hpp>
-#include <mtmc/coder/transform/thread_transposition.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -150,14 +148,8 @@ tilings_of(const std::vector<std::optional<std::int64_t>>& trips, const std::vec
 
 /// Cuts the iterations of a band of permutable loops into tiles: tile loops outside, in the order of the
 /// band, loops over the iterations of one tile inside, in the order that suits memory (neighbouring writes
-/// first). Full tiles have constant bounds; what is left over gets loops of its own. On a GPU a block makes a
-/// tile of results, from tiles of the operands in shared memory (`ResultTiler`), or reads a tile in one order
-/// and writes it in another (`transpose_threads`).
+/// first). Full tiles have constant bounds; what is left over gets loops of its own.
 [[nodiscard]] inline SyntaxNode apply_tiling(const TransformRequest& request) {
-  if (request.kernel.language.name == languages::cuda.name)
-    return request.action.region.find("/threads:") != std::string::npos
-               ? detail::transpose_threads(request)
-               : detail::ResultTiler(request).write();
   const detail::LoopTarget target = detail::find_loop(request);
   detail::require_no_collapse(*target.loop);
   const LoopNest nest = nest_of(*target.loop);

@@ -54,6 +54,8 @@ struct TransformationEntry {
   /// Id of the optimisation type it implements: "tiling".
   std::string optimization;
   Transformation apply; ///< carries the optimisation out, or throws `TransformDeclined`
+  /// Name of the one language it is for ("cuda"); empty: for every C-like language.
+  std::string language{};
 };
 
 /// The element of `variants` that a request asks for. Throws `TransformDeclined` when they are used up.

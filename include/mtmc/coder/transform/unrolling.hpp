@@ -5,7 +5,6 @@
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/loop_sinking.hpp>
-#include <mtmc/coder/transform/thread_coarsening.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -317,9 +316,8 @@ struct UnrollingVariant {
 /// Does several iterations of a loop at once. A loop around others is unrolled and its copies are jammed into
 /// the inner loops, which then share loads (register blocking). An innermost loop that reduces gets several
 /// accumulators, combined in a fixed order; any other one is written out. What is left over gets a loop of
-/// its own. The threads of a launch on a GPU are given several results each (`coarsen_threads`).
+/// its own.
 [[nodiscard]] inline SyntaxNode apply_unrolling(const TransformRequest& request) {
-  if (request.action.region.find("/threads:") != std::string::npos) return detail::coarsen_threads(request);
   const detail::LoopTarget target = detail::find_loop(request);
   const LoopInfo& loop = *target.loop;
   detail::require_no_collapse(loop);

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "../emulated_examples.hpp"
-#include "draft.hpp"
+#include "../../emulated_examples.hpp"
+#include "../draft.hpp"
 
 namespace mtmc::testing {
 

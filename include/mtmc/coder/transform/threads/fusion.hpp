@@ -6,7 +6,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/function_merger.hpp>
-#include <mtmc/coder/transform/thread_launch.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/thread_launch.hpp>
-#include <mtmc/coder/transform/thread_sum.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/sum.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>

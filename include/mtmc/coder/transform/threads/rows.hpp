@@ -8,8 +8,8 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/thread_launch.hpp>
-#include <mtmc/coder/transform/thread_reductions.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 
