@@ -78,6 +78,16 @@ struct GuardedBody {
   std::size_t first = 0; ///< statement of the function's body: the branch, or the first one behind it
 };
 
+/// Takes `__launch_bounds__(...)` out of a function's type.
+inline void forget_launch_bounds(std::string& type) {
+  const std::size_t at = type.find("__launch_bounds__");
+  if (at == std::string::npos) return;
+  const std::size_t end = type.find(')', at);
+  if (end == std::string::npos) return;
+  type.erase(at, end + 1 - at);
+  type = std::string(trim(std::string_view(type)));
+}
+
 /// A function and its one launch.
 struct ThreadLaunch {
   const FunctionAnalysis* function = nullptr;
@@ -114,9 +124,8 @@ struct ThreadLaunch {
     return expression;
   }
 
-  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const {
-    return function_body(*node_at(tree, function_at));
-  }
+  [[nodiscard]] SyntaxNode& function_in(SyntaxNode& tree) const { return *node_at(tree, function_at); }
+  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const { return function_body(function_in(tree)); }
   /// Another first value for the number of the thread, and a declaration behind it.
   void replace_index(SyntaxNode& tree, const ThreadIndex& index, SyntaxNode value, SyntaxNode behind) const {
     auto& body = body_in(tree).children;
@@ -138,7 +147,9 @@ struct ThreadLaunch {
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(first), body.end());
     for (SyntaxNode& statement : statements) body.push_back(std::move(statement));
   }
+  /// Other blocks. What was said about the old ones (`__launch_bounds__`) goes.
   void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
+    forget_launch_bounds(function_in(tree).type);
     line.grid = std::move(grid);
     line.block = {std::move(block)};
     tree.children[line_at].text = launch_line_text(line);
