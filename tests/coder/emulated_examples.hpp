@@ -22,6 +22,8 @@ public:
 struct alignas(16) float4 { float x, y, z, w; };
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
+static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
+#define rsqrtf emulated_rsqrtf
 static inline void __threadfence() {} // threads take turns
 static inline unsigned atomicAdd(unsigned* place, unsigned more) {
   const unsigned before = *place;
