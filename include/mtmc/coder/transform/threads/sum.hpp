@@ -146,17 +146,20 @@ private:
     }
   }
 
-  /// Results are stored behind the loop, and nothing that is stored is read.
+  /// Results are stored behind the loop, and of what is stored a thread reads its own element at most.
   void require_results_apart() const {
-    std::set<const Array*> written;
+    std::vector<const Access*> writes;
     for (const Access& access : function->accesses) {
       if (!access.write) continue;
-      written.insert(access.array);
+      writes.push_back(&access);
       if (access.loop != nullptr) decline(access.array->name + " is written in " + loop_name(*loop));
     }
     for (const Access& access : function->accesses)
-      if (!access.write && written.contains(access.array))
-        decline(access.array->name + " is read and written");
+      for (const Access* write : writes) {
+        const bool own = access.loop == nullptr && structurally_equal(*access.node, *write->node);
+        if (!access.write && access.array == write->array && !own)
+          decline(access.array->name + " is read and written");
+      }
   }
 
   std::span<const SyntaxNode> work_{};
