@@ -118,7 +118,7 @@ public:
               {"v", pick({"v", "value", "e"})},
               {"x", pick({"x", "in", "src", "a"})},
               {"y", pick({"y", "out", "dst", "result"})},
-              {"w", pick({"w", "b", "weights", "other"})},
+              {"w", pick({"w", "b", "weights", "factor"})},
               {"z", pick({"z", "extra", "second"})},
               {"n", pick({"count", "size", "length"})}};
   }

@@ -164,6 +164,7 @@ struct Tally {
   int legal = 0, found = 0, right_but_not_offered = 0;
   int illegal = 0, illegal_offered = 0, illegal_carried_out = 0, illegal_wrong = 0;
   std::map<std::string, int> reasons{};
+  std::set<std::string> offered{}; ///< families of what is illegal and offered
 };
 
 /// Counts one truth of a case.
@@ -186,6 +187,7 @@ void count(const Judged& judged, const KnownTruth& truth, Tally& tally) {
   if (truth.truth == Truth::illegal) {
     ++tally.illegal;
     tally.illegal_offered += offered ? 1 : 0;
+    if (offered) tally.offered.insert(truth.optimization + " of " + judged.made.family);
     tally.illegal_carried_out += made ? 1 : 0;
     tally.illegal_wrong += wrong ? 1 : 0;
     return;
@@ -218,6 +220,8 @@ std::string table_of(const std::map<std::string, Tally>& tallies) {
          << tally.found << std::setw(9) << tally.illegal << std::setw(9) << tally.illegal_offered
          << std::setw(6) << tally.illegal_carried_out << std::setw(7) << tally.illegal_wrong << "\n";
   for (const auto& [kind, tally] : tallies) {
+    if (!tally.offered.empty()) text << kind << ", illegal but offered:\n";
+    for (const std::string& family : tally.offered) text << "       " << family << "\n";
     std::vector<std::pair<int, std::string>> reasons;
     for (const auto& [reason, times] : tally.reasons) reasons.emplace_back(times, reason);
     std::sort(reasons.rbegin(), reasons.rend());
@@ -285,4 +289,46 @@ TEST_CASE("what is illegal is not carried out, what is legal is found, and whate
   MESSAGE(all.size(), " cases, ", kernels, " kernels made of them", table_of(tallies), counts, all.size(),
           " sequences of ", steps, " steps: ", sequences_wrong, " wrong, ", sequences_do_not_compile,
           " do not compile");
+}
+
+TEST_CASE("random sequences of steps keep what the CUDA tasks of the repository compute, in every order") {
+  if (!mtmc_test::can_emulate) return;
+  const std::vector<std::string> names{"softmax",         "layer_norm",     "rms_norm",        "row_sum",
+                                       "dequantize_gemv", "gemm",           "attention",       "transpose",
+                                       "conv2d",          "gemm_bias_gelu", "rotary_embedding"};
+  const std::uint64_t sequences = number_from("MTMC_SEQUENCES", 2);
+  std::vector<std::vector<RandomSequence>> all(names.size());
+  std::vector<std::vector<BatchOutcome>> outcomes(names.size());
+  std::vector<std::string> trouble(names.size());
+  in_parallel(names.size(), [&](std::size_t at) {
+    try {
+      const Task task = cuda_task(names[at]);
+      std::vector<std::string> sources;
+      for (std::uint64_t seed = 1; seed <= sequences; ++seed) {
+        // not those that compositions_slow_test.cpp begins with
+        all[at].push_back(random_sequence(task, 1000 + seed, 6, h100()));
+        sources.push_back(all[at].back().source);
+      }
+      outcomes[at] = run_together(task, sources);
+    } catch (const std::exception& error) {
+      trouble[at] = error.what();
+    }
+  });
+  int steps = 0, do_not_compile = 0, wrong = 0;
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    CAPTURE(names[at]);
+    CHECK_MESSAGE(trouble[at].empty(), trouble[at]);
+    for (std::size_t k = 1; k < outcomes[at].size(); ++k) {
+      const BatchOutcome& outcome = outcomes[at][k];
+      const std::string keys = joined(all[at][k - 1].keys);
+      steps += static_cast<int>(all[at][k - 1].keys.size());
+      if (outcome.right()) continue;
+      ++(outcome.compiles ? wrong : do_not_compile);
+      show(names[at] + '_' + std::to_string(k) + "_sequence.cu",
+           "// " + keys + "\n// " + outcome.verdict() + '\n' + all[at][k - 1].source);
+      CHECK_MESSAGE(!outcome.compiles, keys, " ", outcome.verdict());
+    }
+  }
+  MESSAGE(sequences, " sequences for each of ", names.size(), " tasks, ", steps, " steps: ", wrong,
+          " wrong, ", do_not_compile, " do not compile");
 }
