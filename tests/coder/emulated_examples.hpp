@@ -16,9 +16,7 @@ public:
   /// Comparing on the host spares the judge's own kernel, which takes long to compile.
   static constexpr bool runs_judge_kernels = false;
 
-  [[nodiscard]] mtmc::CompileResult<Program>
-  compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
-    constexpr const char* more = R"cpp(
+  static constexpr const char* more = R"cpp(
 struct alignas(16) float4 { float x, y, z, w; };
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
@@ -32,6 +30,9 @@ static inline unsigned atomicAdd(unsigned* place, unsigned more) {
 }
 #line 1 "kernel.cu"
 )cpp";
+
+  [[nodiscard]] mtmc::CompileResult<Program>
+  compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     return EmulatedDevice::compile({kernel.language, more + kernel.source, {}}, options, std::move(stop));
   }
 };

@@ -42,6 +42,7 @@ inline constexpr bool can_emulate = true;
 inline constexpr std::string_view emulated_device_support = R"cpp(
 #include <math.h>
 #include <setjmp.h>
+#include <stdexcept>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -83,17 +84,27 @@ struct Body {
   virtual void call() = 0;
 };
 static Body* body;
+enum class Wait { block, warp };
 struct Fiber {
   jmp_buf place;
   std::vector<char> stack = std::vector<char>(1 << 16);
   bool started = false;
   bool done = false;
+  bool waits = false; // for the others of its block or warp
+  Wait wait = Wait::block;
 };
 static jmp_buf scheduler;
 static std::vector<Fiber> fibers;
 static unsigned current;
+static bool backwards;           // blocks and threads take turns from the last to the first
+static void (*before_block)(); // may be null
 static void yield() {
   if (_setjmp(fibers[current].place) == 0) _longjmp(scheduler, 1);
+}
+static void wait_for(Wait others) {
+  fibers[current].waits = true;
+  fibers[current].wait = others;
+  yield();
 }
 static void live() {
   for (;;) {
@@ -117,24 +128,54 @@ static void resume() {
 static uint3 place_of(unsigned thread) {
   return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
 }
+static unsigned in_turn(unsigned turn, unsigned count) { return backwards ? count - 1 - turn : turn; }
+// Whether all threads from `first` on that are not done wait for `others`.
+static bool all_wait(unsigned first, unsigned end, Wait others) {
+  for (unsigned i = first; i < end; ++i)
+    if (!fibers[i].done && !(fibers[i].waits && fibers[i].wait == others)) return false;
+  return true;
+}
+static void let_go(unsigned first, unsigned end) {
+  for (unsigned i = first; i < end; ++i) fibers[i].waits = false;
+}
 static void run_block(bool barriers) {
   const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
   if (!barriers) {
-    for (current = 0; current < threads; ++current) {
+    for (unsigned turn = 0; turn < threads; ++turn) {
+      current = in_turn(turn, threads);
       threadIdx = place_of(current);
       body->call();
     }
     return;
   }
   if (fibers.size() < threads) fibers = std::vector<Fiber>(threads);
-  for (unsigned i = 0; i < threads; ++i) fibers[i].done = false;
+  for (unsigned i = 0; i < threads; ++i) fibers[i].done = fibers[i].waits = false;
   for (bool any = true; any;) {
     any = false;
-    for (current = 0; current < threads; ++current) {
-      if (fibers[current].done) continue;
+    bool moves = false;
+    for (unsigned turn = 0; turn < threads; ++turn) {
+      current = in_turn(turn, threads);
+      if (fibers[current].done || fibers[current].waits) continue;
+      moves = true;
       threadIdx = place_of(current);
       resume();
       any = any || !fibers[current].done;
+    }
+    if (all_wait(0, threads, Wait::block)) {
+      let_go(0, threads);
+    } else {
+      for (unsigned first = 0; first < threads; first += 32) {
+        const unsigned end = first + 32 < threads ? first + 32 : threads;
+        if (all_wait(first, end, Wait::warp)) let_go(first, end);
+      }
+    }
+    for (unsigned i = 0; i < threads; ++i) {
+      any = any || !fibers[i].done;
+      moves = moves || (!fibers[i].done && !fibers[i].waits);
+    }
+    if (any && !moves) {
+      fibers.clear();
+      throw std::runtime_error("threads wait for others that wait elsewhere");
     }
   }
 }
@@ -158,25 +199,29 @@ void launch(void (*kernel)(P...), const Argument* arguments, bool barriers, std:
   call.kernel = kernel;
   call.arguments = arguments;
   body = &call;
-  for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
-    for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
-      for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) run_block(barriers);
+  for (unsigned z = 0; z < gridDim.z; ++z)
+    for (unsigned y = 0; y < gridDim.y; ++y)
+      for (unsigned x = 0; x < gridDim.x; ++x) {
+        blockIdx = {in_turn(x, gridDim.x), in_turn(y, gridDim.y), in_turn(z, gridDim.z)};
+        if (before_block != nullptr) before_block();
+        run_block(barriers);
+      }
 }
 template <class... P> void launch(void (*kernel)(P...), const Argument* arguments, bool barriers) {
   launch(kernel, arguments, barriers, std::index_sequence_for<P...>());
 }
 } // namespace emulated
-static inline void __syncthreads() { emulated::yield(); }
-static inline void __syncwarp(unsigned = 0xffffffffu) { emulated::yield(); }
+static inline void __syncthreads() { emulated::wait_for(emulated::Wait::block); }
+static inline void __syncwarp(unsigned = 0xffffffffu) { emulated::wait_for(emulated::Wait::warp); }
 namespace emulated {
 static double exchanged[1024];
 template <class T> T exchange(T value, unsigned from) {
   static_assert(sizeof(T) <= sizeof(double));
   memcpy(&exchanged[current], &value, sizeof value);
-  yield();
+  wait_for(Wait::warp);
   T other;
   memcpy(&other, &exchanged[from < blockDim.x * blockDim.y * blockDim.z ? from : current], sizeof other);
-  yield();
+  wait_for(Wait::warp);
   return other;
 }
 } // namespace emulated

@@ -5,12 +5,15 @@
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/loop_sinking.hpp>
+#include <mtmc/core/kernel.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -192,9 +195,18 @@ struct UnrollingVariant {
   return {};
 }
 
+/// The function of the smaller or larger of two values: of the standard library, or CUDA's own.
+[[nodiscard]] inline std::string extremum_function(const Reduction& reduction, bool cuda) {
+  const std::string name = reduction.operation == ReductionOperation::minimum ? "min" : "max";
+  if (!cuda) return "std::" + name;
+  const std::string_view type = trim(std::string_view(reduction.type));
+  if (type == "float") return 'f' + name + 'f';
+  return type == "double" ? 'f' + name : name;
+}
+
 /// `target = target op value` as a statement.
 [[nodiscard]] inline SyntaxNode combine(const Reduction& reduction, const SyntaxNode& target,
-                                        SyntaxNode value) {
+                                        SyntaxNode value, bool cuda = false) {
   switch (reduction.operation) {
   case ReductionOperation::sum:
     return make_assignment(target, "+=", std::move(value));
@@ -202,9 +214,7 @@ struct UnrollingVariant {
     return make_assignment(target, "*=", std::move(value));
   default:
     return make_assignment(
-        target, "=",
-        make_call(reduction.operation == ReductionOperation::minimum ? "std::min" : "std::max",
-                  node_list(target, std::move(value))));
+        target, "=", make_call(extremum_function(reduction, cuda), node_list(target, std::move(value))));
   }
 }
 
@@ -219,7 +229,7 @@ struct UnrollingVariant {
 
 /// A reduction with one accumulator per lane: the lanes advance together, and are combined in their order.
 [[nodiscard]] inline std::vector<SyntaxNode> write_lanes(SyntaxNode& tree, const LoopInfo& loop,
-                                                         std::int64_t lanes) {
+                                                         std::int64_t lanes, bool cuda) {
   const CountingLoop head = head_of(loop);
   if (head.step != 1) throw TransformDeclined(loop_name(loop) + " does not step by one");
   const BlockedRange range = split_range(head, lanes);
@@ -239,8 +249,8 @@ struct UnrollingVariant {
         make_array_declaration(expanded_type(reduction.scalar->type, name), array, std::move(sizes)));
     const SyntaxNode own = make_subscript(make_name(array), make_name(lane));
     starts.push_back(make_assignment(own, "=", start.empty() ? make_name(name) : make_literal(start)));
-    ends.push_back(combine(reduction, make_name(name), own));
-    if (start.empty()) ensure_include(tree, "<algorithm>");
+    ends.push_back(combine(reduction, make_name(name), own, cuda));
+    if (start.empty() && !cuda) ensure_include(tree, "<algorithm>");
     const SyntaxNode element = make_subscript(
         make_name(array), make_binary("-", make_name(head.variable), make_name(block_variable)));
     for (SyntaxNode& statement : body) substitute(statement, name, element);
@@ -339,7 +349,8 @@ struct UnrollingVariant {
   SyntaxNode original = *loop.node;
   original.leading_trivia.clear();
   if (variant.lanes) {
-    unrolled = detail::write_lanes(tree, loop, variant.factor);
+    unrolled =
+        detail::write_lanes(tree, loop, variant.factor, request.kernel.language.name == languages::cuda.name);
   } else {
     detail::Jammer jammer{detail::visible_names(request.tree, target.indices), independent};
     auto copies =

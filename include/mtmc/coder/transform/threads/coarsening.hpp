@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,43 @@ struct CoarseAxis {
   std::size_t shared = 0; ///< loads in the loop that do not depend on it
   std::size_t others = 0; ///< those that do
 };
+
+/// The statements of the block in which the sum is updated; empty where it stands alone.
+[[nodiscard]] inline std::vector<const SyntaxNode*> beside_update(const ThreadSum& sum) {
+  std::vector<const SyntaxNode*> found;
+  walk(*sum.loop->node, [&](const SyntaxNode& node) {
+    const auto is_update = [&](const SyntaxNode& child) { return &child == sum.update; };
+    if (node.kind == NodeKind::block && std::any_of(node.children.begin(), node.children.end(), is_update))
+      for (const SyntaxNode& child : node.children) found.push_back(&child);
+  });
+  return found;
+}
+
+/// What is declared in front of the update, different for each result along an axis of one of these names, so
+/// that each result declares it for itself. Throws `TransformDeclined` where another statement of the loop is
+/// different for each result.
+[[nodiscard]] inline std::vector<const SyntaxNode*> declared_for_each(const ThreadSum& sum,
+                                                                      std::set<std::string> names) {
+  const auto differs = [&](const SyntaxNode& node) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return uses_name(node, name); });
+  };
+  std::vector<const SyntaxNode*> moved{};
+  for (const SyntaxNode* statement : beside_update(sum)) {
+    if (statement == sum.update) break;
+    if (statement->kind != NodeKind::declaration || !differs(*statement)) continue;
+    moved.push_back(statement);
+    for (const SyntaxNode& declarator : declarators(*statement)) names.insert(declarator.text);
+  }
+  walk(*sum.loop->node, [&](const SyntaxNode& node) {
+    if (&node == sum.update || std::find(moved.begin(), moved.end(), &node) != moved.end()) return false;
+    if ((node.kind == NodeKind::declaration || node.kind == NodeKind::expression_statement) && differs(node))
+      throw TransformDeclined("line " + std::to_string(node.range.first_line) +
+                              " is different for each result of a thread");
+    return true;
+  });
+  return moved;
+}
 
 /// The axes but x (along which neighbours lie), the one that shares most first.
 [[nodiscard]] inline std::vector<CoarseAxis> coarse_axes(const ThreadSum& sum) {
@@ -172,8 +210,17 @@ struct CoarseStep {
   code += "if (" + joined(outside, " && ") + ") {\n";
   for (const SyntaxNode* declaration : sum.prologue) code += print(*declaration) + '\n';
   code += sum.sum.type + ' ' + declared + ";\n" + for_each(element + " = " + sum.start + ";\n");
+  std::set<std::string> names;
+  for (const CoarseStep& step : steps) names.insert(step.axis->index.name);
+  const auto moved = declared_for_each(sum, names);
+  for (const SyntaxNode* declaration : moved) clamped += print(*declaration) + '\n';
   SyntaxNode loop = *sum.loop->node;
   walk(loop, [&](SyntaxNode& node) {
+    std::erase_if(node.children, [&](const SyntaxNode& child) {
+      return std::any_of(moved.begin(), moved.end(), [&](const SyntaxNode* declaration) {
+        return structurally_equal(child, *declaration);
+      });
+    });
     if (node.kind != NodeKind::expression_statement || !structurally_equal(node, *sum.update)) return true;
     node =
         std::move(parse_statements(for_each(clamped + element + " += " + print(sum.term()) + ";\n")).front());

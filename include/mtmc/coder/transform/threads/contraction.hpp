@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/result_axes.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
@@ -109,7 +110,7 @@ private:
           statement.kind == NodeKind::empty || statement.kind == NodeKind::pragma)
         continue;
       if (skips(statement)) {
-        take_opposites(if_condition(statement), inner_conditions_);
+        take_conditions(opposite_of(if_condition(statement), *sum.function->node), inner_conditions_);
         continue;
       }
       if (!last) break;

@@ -6,6 +6,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/function_merger.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
@@ -85,10 +86,13 @@ struct ArrayUses {
 /// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
 /// stands behind the store of the first one's element, with that element's number.
 inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
-  const KernelAnalysis analysis{tree, &request.task};
   const auto launches = launches_of(tree);
   const LaunchNode& first = launches[position];
   const LaunchNode& second = launches[position + 1];
+  for (const LaunchNode* launch : {&first, &second})
+    if (SyntaxNode* const function = find_function(tree, launch->line.entry))
+      (void)nest_early_returns(*function);
+  const KernelAnalysis analysis{tree, &request.task};
   const auto geometry = [&](const LaunchText& launch) {
     return geometry_of(launch, [&](const std::string& text) { return value_at_main_size(request, text); });
   };

@@ -12,39 +12,15 @@
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// The opposite of a condition that ends a thread early, as conditions that must all hold: `i < M` and `j <
-/// N` of `i >= M || j >= N`.
-inline void take_opposites(const SyntaxNode& condition, std::vector<SyntaxNode>& conditions) {
-  if (condition.kind == NodeKind::binary && condition.text == "||") {
-    take_opposites(left_operand(condition), conditions);
-    take_opposites(right_operand(condition), conditions);
-    return;
-  }
-  constexpr std::array<std::array<std::string_view, 2>, 6> opposites{
-      {{"<", ">="}, {">=", "<"}, {">", "<="}, {"<=", ">"}, {"==", "!="}, {"!=", "=="}}};
-  for (const auto& [symbol, opposite] : opposites)
-    if (condition.kind == NodeKind::binary && condition.text == symbol) {
-      conditions.push_back(
-          make_binary(std::string(opposite), left_operand(condition), right_operand(condition)));
-      return;
-    }
-  if (condition.kind == NodeKind::unary && condition.text == "!")
-    conditions.push_back(operand(condition));
-  else
-    conditions.push_back(make_unary("!", condition));
-}
 
 /// The parts of a condition that must all hold: those that `&&` joins.
 inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>& conditions) {
@@ -56,8 +32,8 @@ inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>
   }
 }
 
-/// The parts of such a function. Its body is declarations and a branch around the work (or returns of threads
-/// without work in front of it); the work is declarations, one loop (or nest) that adds up in one variable,
+/// The parts of such a function. Its body is declarations and a branch around the work, if not all threads
+/// have work; the work is declarations, one loop (or nest) that adds up in one variable,
 /// and statements without loops.
 struct ThreadSum {
   ThreadLaunch launch;
@@ -111,19 +87,13 @@ private:
     const auto body = statements(function_body(*function->node));
     if (body.empty()) decline("the threads of " + launch.line.entry + " do nothing");
     for (const SyntaxNode& parameter : parameters(*function->node)) uniform.insert(parameter.text);
-    std::size_t begin = 0; // of the work
-    for (std::size_t i = 0; i < body.size(); ++i)
-      if (ends_thread(body[i])) begin = i + 1;
-    const bool nested =
-        begin == 0 && body.back().kind == NodeKind::if_statement && else_branch(body.back()) == nullptr;
-    if (nested) begin = body.size() - 1;
-    if (begin == 0)
+    const bool nested = body.back().kind == NodeKind::if_statement && else_branch(body.back()) == nullptr;
+    std::size_t begin = nested ? body.size() - 1 : 0; // of the work
+    if (!nested)
       while (begin < body.size() && !is_loop(body[begin].kind)) ++begin;
     for (std::size_t i = 0; i < begin; ++i) {
       if (body[i].kind == NodeKind::declaration)
         add_declaration(body[i], i);
-      else if (ends_thread(body[i]))
-        take_opposites(if_condition(body[i]), conditions);
       else if (body[i].kind != NodeKind::comment && body[i].kind != NodeKind::empty)
         decline("what the threads of " + launch.line.entry + " do is not one branch");
     }
@@ -133,13 +103,6 @@ private:
   [[nodiscard]] bool is_index(std::size_t statement) const {
     return std::any_of(indices.begin(), indices.end(),
                        [&](const ThreadIndex& index) { return index.statement == statement; });
-  }
-  [[nodiscard]] static bool ends_thread(const SyntaxNode& statement) {
-    if (statement.kind != NodeKind::if_statement || else_branch(statement) != nullptr) return false;
-    const SyntaxNode& taken = then_branch(statement);
-    if (taken.kind == NodeKind::return_statement) return true;
-    const auto inside = statements(taken);
-    return inside.size() == 1 && inside.front().kind == NodeKind::return_statement;
   }
   void add_declaration(const SyntaxNode& declaration, std::size_t statement) {
     if (is_index(statement)) return;
@@ -244,17 +207,20 @@ private:
     }
   }
 
-  /// Results are stored behind the loop, and nothing that is stored is read.
+  /// Results are stored behind the loop, and of what is stored a thread reads its own element at most.
   void require_results_apart() const {
-    std::set<const Array*> written;
+    std::vector<const Access*> writes;
     for (const Access& access : function->accesses) {
       if (!access.write) continue;
-      written.insert(access.array);
+      writes.push_back(&access);
       if (access.loop != nullptr) decline(access.array->name + " is written in " + loop_name(*loop));
     }
     for (const Access& access : function->accesses)
-      if (!access.write && written.contains(access.array))
-        decline(access.array->name + " is read and written");
+      for (const Access* write : writes) {
+        const bool own = access.loop == nullptr && structurally_equal(*access.node, *write->node);
+        if (!access.write && access.array == write->array && !own)
+          decline(access.array->name + " is read and written");
+      }
   }
 
   SyntaxNode term_{};
