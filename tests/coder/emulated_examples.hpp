@@ -19,7 +19,20 @@ public:
   [[nodiscard]] mtmc::CompileResult<Program>
   compile(const mtmc::Kernel& kernel, const mtmc::CompileOptions& options, std::stop_token stop) {
     constexpr const char* more = R"cpp(
-struct alignas(16) float4 { float x, y, z, w; };
+#define VECTORS(type, name) \
+  struct alignas(2 * sizeof(type)) name##2 { type x, y; }; \
+  struct alignas(sizeof(type) < 8 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; }; \
+  static inline name##2 make_##name##2(type x, type y) { return {x, y}; } \
+  static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+VECTORS(float, float)
+VECTORS(double, double)
+VECTORS(int, int)
+VECTORS(short, short)
+VECTORS(unsigned short, ushort)
+VECTORS(signed char, char)
+VECTORS(unsigned char, uchar)
+struct alignas(8) uint2 { unsigned x, y; };
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 static inline void __threadfence() {} // threads take turns
