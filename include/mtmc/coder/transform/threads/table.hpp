@@ -2,6 +2,8 @@
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
+#include <mtmc/coder/transform/threads/retention.hpp>
+#include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
@@ -35,7 +37,9 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", spread_rows, cuda},
+          {"retention", retain_rows, cuda},
+          {"vectorization", vectorize_rows, cuda}};
 }
 
 } // namespace mtmc::detail
