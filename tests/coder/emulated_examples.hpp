@@ -33,6 +33,8 @@ VECTORS(signed char, char)
 VECTORS(unsigned char, uchar)
 struct alignas(8) uint2 { unsigned x, y; };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+template <class T> static inline T __ldg(const T* place) { return *place; }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 static inline void __threadfence() {} // threads take turns

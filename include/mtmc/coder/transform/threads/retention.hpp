@@ -227,7 +227,6 @@ struct RetentionShape {
   const RowWork work(request);
   const std::vector<SharedLoop> loops = work.loops_alike();
   OwnershipChange(request.tree, work.function(), loops).require_legal();
-  for (const SharedLoop& shared : loops) require_regroupable(*shared.loop);
   const auto length = work.length(request, loops.front());
 
   struct Plan {

@@ -61,7 +61,6 @@ vector_streams(const FunctionAnalysis& function, std::span<const RowStream> stre
   if (request.action.region.find("/threads:") == std::string::npos)
     loops = {work.checked(*find_loop(request).loop)};
   OwnershipChange(request.tree, work.function(), loops).require_legal();
-  for (const SharedLoop& shared : loops) require_regroupable(*shared.loop);
 
   struct Plan {
     GroupShape shape{};

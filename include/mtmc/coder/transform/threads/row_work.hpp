@@ -79,17 +79,19 @@ public:
     return best;
   }
 
-  /// One loop by its statement. Throws `TransformDeclined` where threads do not share it.
+  /// One loop whose iterations other threads may have. Throws `TransformDeclined` where they may not.
   [[nodiscard]] SharedLoop checked(const LoopInfo& loop) const {
     SharedLoop shared = shared_loop(launch_, loop);
     const FunctionAnalysis& function = *launch_.function;
     const bool block_waits =
         std::any_of(function.barriers.begin(), function.barriers.end(),
                     [](const Barrier& barrier) { return barrier.scope == Synchronization::block; });
-    const RowUniformity row(function, effects_, shared.threads, false);
+    RowUniformity row(tree_, *function.node, effects_, shared.threads, false);
     require_returns_together(function, row);
     require_together(function, row, *loop.node);
-    if (!RowUniformity(function, effects_, shared.threads, block_waits).holds(shared.bound))
+    require_regroupable(loop, row);
+    if (!RowUniformity(tree_, *function.node, effects_, shared.threads, block_waits)
+             .holds(shared.bound, *loop.node))
       throw TransformDeclined("the threads of a block may have other bounds of " + loop_name(loop));
     if (block_of(loop) == nullptr) throw TransformDeclined(loop_name(loop) + " stands in no block");
     return shared;

@@ -4,6 +4,7 @@
 #include <mtmc/analysis/flow/scalars.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
@@ -79,8 +80,9 @@ struct SharedLoop {
   return shared;
 }
 
-/// Throws `TransformDeclined` unless the iterations of a shared loop may be given to other threads.
-inline void require_regroupable(const LoopInfo& loop) {
+/// Throws `TransformDeclined` unless the iterations of a shared loop may be given to other threads, as far as
+/// variables are concerned.
+inline void require_regroupable(const LoopInfo& loop, RowUniformity& uniform) {
   const Legality parallel = loop_is_parallel(loop);
   const Legality reduction = parallel ? Legality{} : loop_is_reduction(loop);
   if (!parallel && !reduction) throw TransformDeclined(reduction.reason);
@@ -92,6 +94,12 @@ inline void require_regroupable(const LoopInfo& loop) {
     if (scalar.role == ScalarRole::privatizable && scalar.live_out)
       throw TransformDeclined("the last value of " + scalar.variable->name + " in " + loop_name(loop) +
                               " is used after it");
+  std::vector<std::string> accumulators;
+  if (!parallel)
+    for (const Reduction& one : reductions_of(loop)) accumulators.push_back(one.scalar->name);
+  if (const SyntaxNode* const found = uniform.thread_dependence(*loop.node, loop.variable, accumulators))
+    throw TransformDeclined("in " + loop_name(loop) + " the value of " + print(*found) +
+                            " depends on the thread that has the iteration");
 }
 
 /// The nodes around a node, outermost first, from `root` on; empty where it is not below.
@@ -122,7 +130,7 @@ inline void require_together(const FunctionAnalysis& function, const RowUniformi
     const SyntaxNode* const inner = i + 1 < around.size() ? around[i + 1] : &statement;
     if (inner == else_branch(node))
       throw TransformDeclined(line + " has a faster way already, of which this is the other one");
-    if (!uniform.holds(if_condition(node)))
+    if (!uniform.holds(if_condition(node), node))
       throw TransformDeclined("not all threads of a row may come to line " +
                               std::to_string(statement.range.first_line));
   }
@@ -183,6 +191,9 @@ private:
   [[nodiscard]] bool conflict(const Access& access, const SharedLoop& inside, const Access& other) const {
     const SharedLoop* const around = loop_around(other);
     if (around == &inside) return false; // the iterations of one loop are independent
+    // What every iteration reads all threads read before, too.
+    if (!access.write && !moves(access, inside)) return false;
+    if (around != nullptr && !other.write && !moves(other, *around)) return false;
     if (around != nullptr && around->alike(inside) && same_element(access, inside, other, *around))
       return false;
     const auto span = [](const Access& one) {
@@ -208,6 +219,17 @@ private:
                            (node->kind == NodeKind::binary && (node->text == "&&" || node->text == "||"));
       return !decides || std::find(work.begin(), work.end(), node) != work.end();
     });
+  }
+  /// The access is not certainly to the same element in all iterations.
+  [[nodiscard]] static bool moves(const Access& access, const SharedLoop& shared) {
+    return access.subscripts.empty() ||
+           std::any_of(access.subscripts.begin(), access.subscripts.end(), [&](const Polynomial& subscript) {
+             if (!subscript.defined()) return true;
+             const auto symbols = expanded(subscript).symbols();
+             return std::any_of(symbols.begin(), symbols.end(), [&](const Symbol* symbol) {
+               return symbol->loop != nullptr && symbol->loop->inside(shared.loop);
+             });
+           });
   }
   /// Both touch the element of their iteration.
   [[nodiscard]] static bool same_element(const Access& a, const SharedLoop& first, const Access& b,
