@@ -300,7 +300,10 @@ private:
 
   void declare(const SyntaxNode& declaration, Scan& scan) const {
     const TypeFacts base = type_facts(declaration.type);
-    if (base.persistent) scan.effect.known = false;
+    if (base.shared) // nobody but the threads of the block sees it, and only in this function
+      scan.effect.synchronizes = Synchronization::block;
+    else if (base.persistent)
+      scan.effect.known = false;
     for (const SyntaxNode& declarator : declaration.children) {
       const TypeFacts own = type_facts(declarator.type);
       const bool reference = own.reference || base.reference;

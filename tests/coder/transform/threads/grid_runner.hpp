@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -95,7 +96,7 @@ struct GridMemory {
       count *= static_cast<std::size_t>(evaluate_expression(extent, size.symbols));
     GridMemory one{argument.name, argument.type, argument.role};
     one.content.resize(count * size_of(argument.type));
-    double low = -1, high = 1;
+    double low = is_floating(argument.type) ? -1 : -100, high = -low;
     if (argument.domain) {
       low = detail::evaluate_real(argument.domain->low, size.symbols, argument.name);
       high = detail::evaluate_real(argument.domain->high, size.symbols, argument.name);
@@ -109,6 +110,23 @@ struct GridMemory {
   return memory;
 }
 
+/// The program of a kernel for the emulated GPU, compiled when it is first asked for. Throws
+/// std::runtime_error with the compiler's words where it does not compile.
+[[nodiscard]] inline std::shared_ptr<mtmc_test::EmulatedProgram> grid_program(const Kernel& kernel,
+                                                                              const LaunchPlan& plan) {
+  static std::map<std::string, std::shared_ptr<mtmc_test::EmulatedProgram>> programs;
+  auto& program = programs[kernel.source];
+  if (program == nullptr) {
+    CompileOptions options{.plan = plan};
+    const auto compiled = mtmc_test::ExampleDevice{}.compile(kernel, options, {});
+    if (!compiled.program)
+      throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
+                                                            : compiled.diagnostics.front().message);
+    program = compiled.program;
+  }
+  return program;
+}
+
 /// Runs a kernel once on the buffers of its task. Throws std::runtime_error with the compiler's words where
 /// it does not compile.
 inline void run_grid(const Task& task, const std::string& source, const ProblemSize& size,
@@ -116,11 +134,7 @@ inline void run_grid(const Task& task, const std::string& source, const ProblemS
   mtmc_test::ExampleDevice device;
   const Kernel kernel{task.kernel.language, source};
   LaunchPlan plan = plan_launches(kernel, task, size, h100().compute_units);
-  CompileOptions options{.plan = plan};
-  const auto compiled = device.compile(kernel, options, {});
-  if (!compiled.program)
-    throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
-                                                          : compiled.diagnostics.front().message);
+  const auto program = grid_program(kernel, plan);
   std::vector<GridMemory> scratch;
   for (const ScratchBuffer& buffer : plan.scratch) {
     scratch.push_back({buffer.name});
@@ -134,7 +148,7 @@ inline void run_grid(const Task& task, const std::string& source, const ProblemS
             argument.bound.handle = reinterpret_cast<std::uint64_t>(one.content.data());
             argument.bound.bytes = static_cast<std::int64_t>(one.content.size());
           }
-  (void)device.run(*compiled.program, plan, Deadline{});
+  (void)device.run(*program, plan, Deadline{});
 }
 
 /// What a kernel makes of inputs that depend on the size alone. Throws std::runtime_error with the compiler's

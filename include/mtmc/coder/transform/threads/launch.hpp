@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -347,7 +348,7 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   symbols["compute_units"] = std::max(request.device.compute_units, 1);
   try {
     return evaluate_expression(text, symbols);
-  } catch (const Error&) {
+  } catch (const std::runtime_error&) {
     return std::nullopt;
   }
 }

@@ -3,6 +3,8 @@
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
+#include <mtmc/coder/transform/threads/retention.hpp>
+#include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
@@ -38,7 +40,9 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", spread_rows, cuda},
+          {"retention", retain_rows, cuda},
+          {"vectorization", vectorize_rows, cuda}};
 }
 
 } // namespace mtmc::detail
