@@ -88,14 +88,13 @@ MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
   });
 }
 
-/// All accesses that all threads see are to neighbouring elements, or to one for all.
-[[nodiscard]] inline bool is_coalesced_throughout(const RegionFacts& facts) {
+/// All that threads write are neighbouring elements.
+[[nodiscard]] inline bool writes_neighbours(const RegionFacts& facts) {
   bool any = false;
   for (const AccessFacts& access : facts.accesses) {
-    if (!access.lanes || access.lanes->shared_memory) continue;
-    if (access.lanes->pattern != LanePattern::coalesced && access.lanes->pattern != LanePattern::broadcast)
-      return false;
-    any = any || access.lanes->pattern == LanePattern::coalesced;
+    if (!access.write || !is_global(access)) continue;
+    if (access.lanes->pattern != LanePattern::coalesced) return false;
+    any = true;
   }
   return any;
 }
@@ -206,10 +205,11 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
-  if (!threads_are_independent(facts) || facts.indirect) return false;
+  if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return has_neighbouring_elements(facts) || (facts.loops.empty() && is_coalesced_throughout(facts));
-  if (region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1) return false;
+    return has_neighbouring_elements(facts) || (facts.loops.empty() && writes_neighbours(facts));
+  if (facts.indirect || region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1)
+    return false;
   bool along = false;
   for (const AccessFacts& access : facts.accesses) {
     if (!is_global(access)) continue;

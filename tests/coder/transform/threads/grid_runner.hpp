@@ -45,6 +45,18 @@ namespace mtmc::testing {
   return source_after(task, keys, h100());
 }
 
+/// The number that bytes of a type stand for.
+[[nodiscard]] inline double number_at(const std::byte* at, DataType type) {
+  const auto as = [at](auto number) {
+    std::memcpy(&number, at, sizeof number);
+    return static_cast<double>(number);
+  };
+  return type == DataType::f64   ? as(double{})
+         : type == DataType::i32 ? as(std::int32_t{})
+         : type == DataType::i8  ? as(std::int8_t{})
+                                 : as(float{});
+}
+
 /// What a kernel makes of inputs that depend on the size alone. Throws std::runtime_error with the compiler's
 /// words where it does not compile.
 [[nodiscard]] inline std::vector<double> grid_results(const Task& task, const std::string& source,
@@ -82,6 +94,11 @@ namespace mtmc::testing {
       if (argument.type == DataType::f32) {
         const auto number = static_cast<float>(value);
         std::memcpy(one.content.data() + i * 4, &number, 4);
+      } else if (argument.type == DataType::f64) {
+        std::memcpy(one.content.data() + i * 8, &value, 8);
+      } else if (argument.type == DataType::i32) {
+        const std::int32_t number = filled ? static_cast<std::int32_t>(1000 * value) : -1;
+        std::memcpy(one.content.data() + i * 4, &number, 4);
       } else if (argument.type == DataType::i8) {
         one.content[i] = static_cast<std::byte>(static_cast<signed char>(filled ? 100 * value : 0));
       } else {
@@ -106,11 +123,8 @@ namespace mtmc::testing {
   std::vector<double> results;
   for (const Memory& one : memory)
     if (one.result)
-      for (std::size_t at = 0; at < one.content.size(); at += 4) {
-        float number = 0;
-        std::memcpy(&number, one.content.data() + at, 4);
-        results.push_back(static_cast<double>(number));
-      }
+      for (std::size_t at = 0; at < one.content.size(); at += size_of(one.type))
+        results.push_back(number_at(one.content.data() + at, one.type));
   return results;
 }
 

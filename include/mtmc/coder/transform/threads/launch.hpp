@@ -78,6 +78,20 @@ struct GuardedBody {
   std::size_t first = 0; ///< statement of the function's body: the branch, or the first one behind it
 };
 
+/// `M` of `(M + 127) / 128`, where the block is 128; empty for other texts.
+[[nodiscard]] inline std::string rounded_up(const std::string& grid, const std::string& block) {
+  const SyntaxNode quotient = parse_expression(grid);
+  const auto extent = integer_literal(block);
+  if (!extent || quotient.kind != NodeKind::binary || quotient.text != "/" ||
+      integer_literal(right_operand(quotient).text) != extent)
+    return {};
+  const SyntaxNode& sum = left_operand(quotient);
+  if (sum.kind != NodeKind::binary || sum.text != "+" ||
+      integer_literal(right_operand(sum).text) != *extent - 1)
+    return {};
+  return print(left_operand(sum));
+}
+
 /// A function and its one launch.
 struct ThreadLaunch {
   const FunctionAnalysis* function = nullptr;
@@ -91,6 +105,7 @@ struct ThreadLaunch {
     if (axis >= line.block.size() || line.block[axis] == "1") return grid;
     const auto arguments = arguments_of_call(grid, "ceil_div");
     if (arguments.size() == 2 && arguments[1] == line.block[axis]) return arguments[0];
+    if (const std::string count = rounded_up(grid, line.block[axis]); !count.empty()) return count;
     const bool plain = grid.find_first_of("+-*/% ") == std::string::npos;
     return (plain ? grid : '(' + grid + ')') + " * " + line.block[axis];
   }
@@ -99,6 +114,12 @@ struct ThreadLaunch {
     return each == 1 ? threads(axis) : "ceil_div(" + threads(axis) + ", " + std::to_string(each) + ')';
   }
 
+  /// A name for a variable of the function.
+  [[nodiscard]] std::string fresh_local(const SyntaxNode& tree, std::string_view base) const {
+    SyntaxNode names = visible_names(tree, function_at);
+    names.children.back().leading_trivia.clear();
+    return fresh_name(names, base);
+  }
   [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const {
     return function_body(*node_at(tree, function_at));
   }
@@ -189,12 +210,15 @@ inline void require_one_axis(const ThreadLaunch& launch) {
   const auto is = [&member](const SyntaxNode& node, std::string_view object) {
     return node.kind == NodeKind::member && node.text == member && is_name(operand(node), object);
   };
+  const auto bare = [](const SyntaxNode& node) { // `(size_t)blockIdx.x` counts as what it is
+    return node.kind == NodeKind::cast ? &operand(node) : &node;
+  };
   if (expression.kind == NodeKind::cast) return is_number_of_thread(operand(expression), block, axis);
   if (expression.kind != NodeKind::binary || expression.text != "+") return false;
-  const SyntaxNode *first = &left_operand(expression), *second = &right_operand(expression);
+  const SyntaxNode *first = bare(left_operand(expression)), *second = bare(right_operand(expression));
   if (is(*first, "threadIdx")) std::swap(first, second);
   if (!is(*second, "threadIdx") || first->kind != NodeKind::binary || first->text != "*") return false;
-  const SyntaxNode *number = &left_operand(*first), *extent = &right_operand(*first);
+  const SyntaxNode *number = bare(left_operand(*first)), *extent = bare(right_operand(*first));
   if (!is(*number, "blockIdx")) std::swap(number, extent);
   return is(*number, "blockIdx") &&
          (is(*extent, "blockDim") || (extent->kind == NodeKind::literal && extent->text == block));

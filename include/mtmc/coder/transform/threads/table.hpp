@@ -2,11 +2,13 @@
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
+#include <mtmc/coder/transform/threads/element_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
+#include <mtmc/coder/transform/vectorization.hpp>
 #include <mtmc/core/kernel.hpp>
 
 #include <string>
@@ -30,12 +32,18 @@ namespace mtmc::inline MTMC_ABI::detail {
   return is_about_threads(request) ? coarsen_threads(request) : apply_unrolling(request);
 }
 
+/// Threads load and store several elements at once (`vectorize_elements`).
+[[nodiscard]] inline SyntaxNode vectorize_threads(const TransformRequest& request) {
+  return is_about_threads(request) ? vectorize_elements(request) : apply_vectorization(request);
+}
+
 /// The rows for CUDA C++, which come before those for every C-like language.
 [[nodiscard]] inline std::vector<TransformationEntry> thread_transformations() {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", spread_rows, cuda},
+          {"vectorization", vectorize_threads, cuda}};
 }
 
 } // namespace mtmc::detail
