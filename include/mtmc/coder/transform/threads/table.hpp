@@ -1,6 +1,7 @@
 #pragma once
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
+#include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
@@ -43,7 +44,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
           {"parallelization", spread_rows, cuda},
-          {"vectorization", vectorize_threads, cuda}};
+          {"vectorization", vectorize_threads, cuda},
+          {"strength_reduction", reduce_strength, cuda}};
 }
 
 } // namespace mtmc::detail
