@@ -181,11 +181,22 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
          });
 }
 
+/// Threads numbered along one axis jump with every access, although each touches single elements: parts of
+/// the number may be in the wrong order.
+[[nodiscard]] inline bool number_could_change(const RegionFacts& facts) {
+  const auto is_coalesced = [](const AccessFacts& access) {
+    return is_global(access) && access.lanes->pattern == LanePattern::coalesced;
+  };
+  return facts.loops.empty() && facts.threads.size() == 1 && has_uncoalesced_access(facts) &&
+         !has_neighbouring_elements(facts) &&
+         std::none_of(facts.accesses.begin(), facts.accesses.end(), is_coalesced);
+}
+
 MTMC_INLINE bool grid_reordering_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return (facts.interchangeable && axes_could_change(facts)) ||
+    return (facts.interchangeable && axes_could_change(facts)) || number_could_change(facts) ||
            (all_loops_regroupable(facts) && lanes_could_follow_loop(facts));
   if (region.kind != RegionKind::loop) return false;
   return (facts.loops.size() >= 2 && facts.interchangeable) ||

@@ -13,6 +13,7 @@
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/support/expression.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -342,9 +343,10 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   if (size == nullptr) return std::nullopt;
   Symbols symbols = size->symbols;
   symbols["compute_units"] = std::max(request.device.compute_units, 1);
+  const Argument* const scalar = request.task.find_argument(text);
   try {
-    return evaluate_expression(text, symbols);
-  } catch (const Error&) {
+    return evaluate_expression(scalar != nullptr && !scalar->value.empty() ? scalar->value : text, symbols);
+  } catch (const ExpressionError&) {
     return std::nullopt;
   }
 }

@@ -82,6 +82,22 @@ inline void add_declared(const SyntaxNode& statement, std::set<std::string>& nam
   return std::any_of(used.begin(), used.end(), [&](const std::string& name) { return names.contains(name); });
 }
 
+/// The guard that lets through as many numbers along an axis as the launch line has threads for (`i < M` of
+/// `ceil_div(M, 128)` blocks of 128), proved for all sizes; null where there is none.
+[[nodiscard]] inline const GuardBound* guard_of(const TransformRequest& request, const ThreadLaunch& launch,
+                                                const ThreadIndex& index) {
+  const auto lines = request.analysis.launches_of(launch.line.entry);
+  TaskSizes sizes(&request.task);
+  const Polynomial threads = sizes.read(launch.threads(index.axis));
+  for (const GuardBound& bound : launch.function->guard_bounds) {
+    const auto& terms = bound.below.terms();
+    const bool about = bound.below.defined() && terms.size() == 1 && terms.front().degree == 1 &&
+                       terms.front().coefficient == 1 && terms.front().factors[0]->name == index.name;
+    if (about && sizes.translate(bound.limit, *launch.function, lines.front()) == threads) return &bound;
+  }
+  return nullptr;
+}
+
 /// The parts of such a function. What stands in front of the work are declarations and guards.
 struct PointwiseLaunch {
   ThreadLaunch launch;
@@ -235,15 +251,7 @@ private:
   /// The launch has a thread for each element that the guard lets through, so that the number of elements
   /// tells how many threads there were.
   void require_covering(const TransformRequest& request) const {
-    const auto lines = request.analysis.launches_of(launch.line.entry);
-    TaskSizes sizes(&request.task);
-    const Polynomial threads = sizes.read(launch.threads());
-    for (const GuardBound& bound : function->guard_bounds)
-      if (bound.below.defined() && bound.below.terms().size() == 1 &&
-          bound.below.terms().front().degree == 1 && bound.below.terms().front().coefficient == 1 &&
-          bound.below.terms().front().factors[0]->name == index.name &&
-          sizes.translate(bound.limit, *function, lines.front()) == threads)
-        return;
+    if (guard_of(request, launch, index) != nullptr) return;
     throw TransformDeclined("it is not proved that " + launch.line.entry + " has as many threads as " +
                             print(*limit) + ", the elements that its guard lets through");
   }

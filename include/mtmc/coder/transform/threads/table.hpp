@@ -1,6 +1,8 @@
 #pragma once
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
+#include <mtmc/coder/transform/reordering.hpp>
+#include <mtmc/coder/transform/threads/axis_order.hpp>
 #include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
@@ -38,14 +40,17 @@ namespace mtmc::inline MTMC_ABI::detail {
   return is_about_threads(request) ? vectorize_elements(request) : apply_vectorization(request);
 }
 
+/// Threads are numbered along another axis (`reorder_axes`); loops of one thread change places as anywhere.
+[[nodiscard]] inline SyntaxNode reorder_threads(const TransformRequest& request) {
+  return is_about_threads(request) ? reorder_axes(request) : apply_reordering(request);
+}
+
 /// The rows for CUDA C++, which come before those for every C-like language.
 [[nodiscard]] inline std::vector<TransformationEntry> thread_transformations() {
   const std::string cuda{languages::cuda.name};
-  return {{"tiling", tile_threads, cuda},
-          {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda},
-          {"vectorization", vectorize_threads, cuda},
-          {"strength_reduction", reduce_strength, cuda}};
+  return {{"tiling", tile_threads, cuda},         {"unrolling", unroll_threads, cuda},
+          {"parallelization", spread_rows, cuda}, {"vectorization", vectorize_threads, cuda},
+          {"reordering", reorder_threads, cuda},  {"strength_reduction", reduce_strength, cuda}};
 }
 
 } // namespace mtmc::detail
