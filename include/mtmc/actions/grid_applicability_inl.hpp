@@ -88,14 +88,13 @@ MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
   });
 }
 
-/// All accesses that all threads see are to neighbouring elements, or to one for all.
-[[nodiscard]] inline bool is_coalesced_throughout(const RegionFacts& facts) {
+/// All that threads write are neighbouring elements.
+[[nodiscard]] inline bool writes_neighbours(const RegionFacts& facts) {
   bool any = false;
   for (const AccessFacts& access : facts.accesses) {
-    if (!access.lanes || access.lanes->shared_memory) continue;
-    if (access.lanes->pattern != LanePattern::coalesced && access.lanes->pattern != LanePattern::broadcast)
-      return false;
-    any = any || access.lanes->pattern == LanePattern::coalesced;
+    if (!access.write || !is_global(access)) continue;
+    if (access.lanes->pattern != LanePattern::coalesced) return false;
+    any = true;
   }
   return any;
 }
@@ -182,11 +181,22 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
          });
 }
 
+/// Threads numbered along one axis jump with every access, although each touches single elements: parts of
+/// the number may be in the wrong order.
+[[nodiscard]] inline bool number_could_change(const RegionFacts& facts) {
+  const auto is_coalesced = [](const AccessFacts& access) {
+    return is_global(access) && access.lanes->pattern == LanePattern::coalesced;
+  };
+  return facts.loops.empty() && facts.threads.size() == 1 && has_uncoalesced_access(facts) &&
+         !has_neighbouring_elements(facts) &&
+         std::none_of(facts.accesses.begin(), facts.accesses.end(), is_coalesced);
+}
+
 MTMC_INLINE bool grid_reordering_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return (facts.interchangeable && axes_could_change(facts)) ||
+    return (facts.interchangeable && axes_could_change(facts)) || number_could_change(facts) ||
            (all_loops_regroupable(facts) && lanes_could_follow_loop(facts));
   if (region.kind != RegionKind::loop) return false;
   return (facts.loops.size() >= 2 && facts.interchangeable) ||
@@ -218,14 +228,15 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
-  if (facts.opaque || facts.indirect) return false;
-  if ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
-      (region.kind == RegionKind::loop && facts.loops.size() == 1))
-    if (rows_could_be_vectors(facts)) return true;
+  if (facts.opaque) return false;
+  if (!facts.indirect && ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
+      (region.kind == RegionKind::loop && facts.loops.size() == 1)) && rows_could_be_vectors(facts))
+    return true;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return has_neighbouring_elements(facts) || (facts.loops.empty() && is_coalesced_throughout(facts));
-  if (region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1) return false;
+    return has_neighbouring_elements(facts) || (facts.loops.empty() && writes_neighbours(facts));
+  if (facts.indirect || region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1)
+    return false;
   bool along = false;
   for (const AccessFacts& access : facts.accesses) {
     if (!is_global(access)) continue;

@@ -129,6 +129,12 @@ template <std::size_t Size>
     return effect;
   }
   effect.mathematical = effect.floating = false;
+  if (name == "sincos" ||
+      name == "sincosf") { // the sine goes to the second argument, the cosine to the third
+    effect.transcendental = true;
+    effect.writes = {false, true, true};
+    return effect;
+  }
   if (is_one_of(name, block_barriers) || is_one_of(name, copy_waits)) {
     effect.synchronizes = Synchronization::block;
     return effect;

@@ -1,15 +1,20 @@
 #pragma once
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
+#include <mtmc/coder/transform/reordering.hpp>
+#include <mtmc/coder/transform/threads/axis_order.hpp>
+#include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
+#include <mtmc/coder/transform/threads/element_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
+#include <mtmc/coder/transform/vectorization.hpp>
 #include <mtmc/core/kernel.hpp>
 
 #include <string>
@@ -35,6 +40,20 @@ namespace mtmc::inline MTMC_ABI::detail {
   return is_about_threads(request) ? with_branches(request, coarsen_threads) : apply_unrolling(request);
 }
 
+/// Several elements are loaded and stored at once: of a row that threads share (`vectorize_rows`), or of
+/// what each thread makes alone (`vectorize_elements`).
+[[nodiscard]] inline SyntaxNode vectorize_threads(const TransformRequest& request) {
+  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const FunctionAnalysis* const function = request.analysis.find_function(name);
+  const bool rows = !is_about_threads(request) || (function != nullptr && !function->loops.empty());
+  return rows ? vectorize_rows(request) : vectorize_elements(request);
+}
+
+/// Threads are numbered along another axis (`reorder_axes`); loops of one thread change places as anywhere.
+[[nodiscard]] inline SyntaxNode reorder_threads(const TransformRequest& request) {
+  return is_about_threads(request) ? reorder_axes(request) : apply_reordering(request);
+}
+
 /// The rows for CUDA C++, which come before those for every C-like language.
 [[nodiscard]] inline std::vector<TransformationEntry> thread_transformations() {
   const std::string cuda{languages::cuda.name};
@@ -42,7 +61,9 @@ namespace mtmc::inline MTMC_ABI::detail {
           {"unrolling", unroll_threads, cuda},
           {"parallelization", spread_rows, cuda},
           {"retention", retain_rows, cuda},
-          {"vectorization", vectorize_rows, cuda}};
+          {"vectorization", vectorize_threads, cuda},
+          {"reordering", reorder_threads, cuda},
+          {"strength_reduction", reduce_strength, cuda}};
 }
 
 } // namespace mtmc::detail
