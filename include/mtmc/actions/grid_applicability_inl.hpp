@@ -254,7 +254,16 @@ MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& s
 }
 
 MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& structure) {
-  return threads_are_independent(region.facts) && is_only_loop(region, structure) && !is_spread(region.facts);
+  const std::size_t slash = region.path.find('/');
+  if (!threads_are_independent(region.facts) || is_spread(region.facts) ||
+      region.path.find('/', slash + 1) != std::string::npos)
+    return false;
+  // Other loops of the thread are shared by the threads that scan.
+  return std::none_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
+    return other.kind == RegionKind::loop && other.path != region.path &&
+           other.path.compare(0, slash + 1, region.path, 0, slash + 1) == 0 &&
+           other.path.find('/', slash + 1) == std::string::npos && !regroupable(other.facts);
+  });
 }
 
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {

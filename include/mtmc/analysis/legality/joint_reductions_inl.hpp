@@ -69,7 +69,7 @@ public:
     }
     if (any_open() && !reads_what_it_writes()) {
       find_constants();
-      find_places(loop_body(*loop_.node));
+      find_places(*loop_.node);
       find_values();
     }
     for (const State& state : states_)

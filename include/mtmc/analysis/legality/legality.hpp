@@ -14,3 +14,4 @@
 #include <mtmc/analysis/legality/joint_reductions.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/analysis/legality/nest_legality.hpp>
+#include <mtmc/analysis/legality/scans.hpp>

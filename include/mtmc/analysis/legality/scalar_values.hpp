@@ -42,8 +42,8 @@ private:
 /// Follows the statements of an iteration.
 class ScalarValuesFinder {
 public:
-  ScalarValuesFinder(const LoopInfo& loop, const std::vector<std::string>& names)
-      : loop_(loop), names_(names) {}
+  ScalarValuesFinder(const LoopInfo& loop, const std::vector<std::string>& names, bool may_be_read)
+      : loop_(loop), names_(names), may_be_read_(may_be_read) {}
 
   [[nodiscard]] std::optional<ScalarValues> find() {
     if (hides_names()) return std::nullopt;
@@ -138,7 +138,7 @@ private:
     case NodeKind::if_statement:
       return follow_branch(statement);
     default:
-      return !depends(statement) && !assigns_known(statement);
+      return (may_be_read_ || !depends(statement)) && !assigns_known(statement);
     }
   }
 
@@ -156,7 +156,7 @@ private:
       return set(target.text, make_binary(expression.text.substr(0, expression.text.size() - 1), target,
                                           right_operand(expression)));
     }
-    return !depends(expression) && !assigns_known(expression);
+    return (may_be_read_ || !depends(expression)) && !assigns_known(expression);
   }
 
   /// Both ways, with what each assigns chosen by the condition.
@@ -234,14 +234,15 @@ private:
 
   const LoopInfo& loop_;
   const std::vector<std::string>& names_;
+  const bool may_be_read_;
   ScalarValues result_{};
 };
 
-/// What one iteration makes of the named scalars. Nothing where they are used for something else, or it is not
-/// understood.
+/// What one iteration makes of the named scalars. Nothing where it is not understood, or where they decide
+/// about something else (which `may_be_read` allows, as long as no scalar is assigned there).
 [[nodiscard]] inline std::optional<ScalarValues>
-values_after_iteration(const LoopInfo& loop, const std::vector<std::string>& names) {
-  return ScalarValuesFinder(loop, names).find();
+values_after_iteration(const LoopInfo& loop, const std::vector<std::string>& names, bool may_be_read = false) {
+  return ScalarValuesFinder(loop, names, may_be_read).find();
 }
 
 } // namespace mtmc::detail

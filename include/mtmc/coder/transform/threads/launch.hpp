@@ -13,6 +13,7 @@
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/support/expression.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -320,7 +321,7 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   symbols["compute_units"] = std::max(request.device.compute_units, 1);
   try {
     return evaluate_expression(text, symbols);
-  } catch (const Error&) {
+  } catch (const ExpressionError&) {
     return std::nullopt;
   }
 }

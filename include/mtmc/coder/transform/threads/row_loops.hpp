@@ -6,10 +6,12 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,8 +28,22 @@ struct SharedLoop {
 /// Chooses the loops that are shared.
 class RowLoops {
 public:
-  /// Of a task's kernel: its main size tells which loop of a nest is longer.
-  explicit RowLoops(const TransformRequest& request) : request_(request) {}
+  /// Of a launch: the task's main size tells which loop of a nest is longer.
+  RowLoops(const TransformRequest& request, const ThreadLaunch& launch) {
+    const ProblemSize* const size = request.task.main_size();
+    if (size == nullptr) return;
+    values_ = size->symbols;
+    const auto formal = parameters(*launch.function->node);
+    for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
+      if (formal[i].type.find('*') == std::string::npos)
+        if (const auto value = value_at_main_size(request, launch.line.arguments[i]))
+          values_[formal[i].text] = *value;
+  }
+
+  /// Iterations of a loop at the main size, where they are known.
+  [[nodiscard]] std::optional<std::int64_t> trips(const LoopInfo& loop) const {
+    return trip_count(loop, values_);
+  }
 
   /// The loop itself, or, where all iterations of both are independent, the one in it, if that is longer.
   [[nodiscard]] SharedLoop of(const LoopInfo& loop) const {
@@ -37,8 +53,9 @@ public:
     for (std::size_t level = 1; level < nest.size(); ++level) {
       const LoopInfo& inner = nest.loop(level);
       if (!could_share(nest.levels[level - 1], inner, shared.carried)) break;
-      const auto own = main_trips(request_, *shared.loop), within = main_trips(request_, inner);
-      if (own && within && *within > *own) shared.loop = &inner;
+      const auto own = trips(*shared.loop), within = trips(inner);
+      constexpr std::int64_t warp = 32;
+      if (own && (within ? *within > *own : *own < warp)) shared.loop = &inner;
     }
     return shared;
   }
@@ -47,8 +64,7 @@ public:
     std::optional<std::int64_t> result;
     for (const LoopInfo& loop : function.loops) {
       if (loop.parent != nullptr || !loop.canonical) continue;
-      if (const auto trips = main_trips(request_, *of(loop).loop))
-        result = std::max(result.value_or(0), *trips);
+      if (const auto count = trips(*of(loop).loop)) result = std::max(result.value_or(0), *count);
     }
     return result;
   }
@@ -60,9 +76,15 @@ private:
                                         const CarriedScalars& carried) {
     if (inner.variable_type.empty()) return false;
     const CarriedScalars own = carried_scalars(inner);
-    if (!own.legality || own.single.size() != carried.single.size() || !own.joint.empty() ||
-        !carried.joint.empty())
+    if (!own.legality || own.single.size() != carried.single.size() ||
+        own.joint.size() != carried.joint.size())
       return false;
+    for (const JointReduction& joint : carried.joint)
+      if (joint.kind == JointKind::place || joint.counted != nullptr || // the order of both loops counts
+          std::none_of(own.joint.begin(), own.joint.end(), [&](const JointReduction& other) {
+            return other.kind == joint.kind && other.leader == joint.leader;
+          }))
+        return false;
     for (const Reduction& reduction : carried.single)
       if (std::none_of(own.single.begin(), own.single.end(), [&](const Reduction& other) {
             return other.scalar == reduction.scalar && other.operation == reduction.operation;
@@ -73,14 +95,18 @@ private:
     };
     if (!around.after.empty() || !std::all_of(around.before.begin(), around.before.end(), is_declaration))
       return false;
-    return std::all_of(own.single.begin(), own.single.end(), [&](const Reduction& reduction) {
-      return std::none_of(around.before.begin(), around.before.end(), [&](const SyntaxNode& statement) {
-        return uses_name(statement, reduction.scalar->name);
-      });
-    });
+    const auto is_used = [&](const Variable* scalar) {
+      return std::any_of(
+          around.before.begin(), around.before.end(),
+          [&](const SyntaxNode& statement) { return uses_name(statement, scalar->name); });
+    };
+    return std::none_of(own.single.begin(), own.single.end(),
+                        [&](const Reduction& reduction) { return is_used(reduction.scalar); }) &&
+           std::none_of(own.joint.begin(), own.joint.end(),
+                        [&](const JointReduction& joint) { return is_used(joint.leader); });
   }
 
-  const TransformRequest& request_;
+  Symbols values_{};
 };
 
 /// `for (j = first + lane; j < bound; j += threads)`, or the same downwards.

@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/row_loops.hpp>
 #include <mtmc/coder/transform/threads/row_pairs.hpp>
+#include <mtmc/coder/transform/threads/row_scans.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 
@@ -70,6 +71,13 @@ public:
     for (const SyntaxNode& statement : body) add(statement, result);
     return result;
   }
+  /// The threads share this loop's recurrence, each of them `each` neighbouring iterations at a time.
+  void scan(const LoopInfo& loop, std::int64_t each) {
+    scanned_ = &loop;
+    each_ = each;
+  }
+  /// Functions of scans, in the order of their first use.
+  [[nodiscard]] const std::vector<ThreadScan>& scans() const noexcept { return scans_; }
   /// Whether any loop is shared.
   [[nodiscard]] bool any() const noexcept { return any_; }
   /// Functions that the statements call, in the order of their first use.
@@ -173,6 +181,7 @@ private:
   void add_loop(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
     const LoopInfo* const loop = function_.find_loop(statement);
     if (loop == nullptr) throw TransformDeclined("a loop was not analysed");
+    if (loop == scanned_) return add_scan(*loop, statement, result);
     const SharedLoop shared = loops_.of(*loop);
     if (!shared.carried.legality) throw TransformDeclined(shared.carried.legality.reason);
     if (thread_index_is_used(*shared.loop))
@@ -187,6 +196,24 @@ private:
     share_head(*shared.loop, inner_loop(outer, statement, *shared.loop->node), lane_, shape_.threads);
     result.push_back(std::move(outer));
     for (SyntaxNode& end : ends) result.push_back(std::move(end));
+    any_ = true;
+  }
+
+  void add_scan(const LoopInfo& loop, const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    const LoopScan scan = loop_scan(loop);
+    if (!scan.legality) throw TransformDeclined(scan.legality.reason);
+    if (thread_index_is_used(loop)) throw TransformDeclined(loop_name(loop) + " is shared already");
+    wait_for(statement, nullptr, result);
+    const RowNames names = names_for(loop);
+    const auto function = [this](ThreadScan kind) {
+      for (const ThreadScan& known : scans_)
+        if (known.same_as(kind)) return known.name;
+      give_name(tree_, kind);
+      scans_.push_back(kind);
+      return kind.name;
+    };
+    result.push_back(ScanSharing(loop, scan, names, function, lane_, {shape_.threads, each_, shape_.is_warp()})
+                         .share(statement));
     any_ = true;
   }
 
@@ -358,7 +385,10 @@ private:
   const std::string lane_;
   std::vector<OpenAccess> open_{};
   std::vector<ThreadReduction> used_{};
+  std::vector<ThreadScan> scans_{};
   std::set<std::string> names_{};
+  const LoopInfo* scanned_ = nullptr;
+  std::int64_t each_ = 1;
   bool any_ = false;
 };
 
@@ -375,8 +405,14 @@ inline void require_shareable(const FunctionAnalysis& function) {
   }
 }
 
-/// Gives a warp or a block to what one thread of a launch does now.
-[[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
+/// The shape of rows, and how many neighbouring iterations a thread takes at a time where they are scanned.
+struct RowPlan {
+  RowShape shape{};
+  std::int64_t each = 1;
+};
+
+/// Gives a warp or a block to what one thread of a launch does now. `scanned`: the loop that they scan.
+[[nodiscard]] inline SyntaxNode share_rows(const TransformRequest& request, const LoopInfo* scanned) {
   ThreadLaunch launch = thread_launch(request);
   require_one_axis(launch);
   const FunctionAnalysis& function = *launch.function;
@@ -384,14 +420,21 @@ inline void require_shareable(const FunctionAnalysis& function) {
   const ThreadIndex index = thread_index(launch);
   const GuardedBody body = guarded_body(launch, index);
 
-  const RowLoops loops(request);
-  auto shapes = row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
+  const RowLoops loops(request, launch);
+  auto shapes =
+      row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  const RowShape shape = choose_variant(shapes, request.variant);
+  std::vector<RowPlan> plans;
+  for (const RowShape& shape : shapes)
+    for (const std::int64_t each : scanned == nullptr ? std::vector<std::int64_t>{1} : scan_widths())
+      plans.push_back({shape, each});
+  const RowPlan plan = choose_variant(plans, request.variant);
+  const RowShape shape = plan.shape;
 
   SyntaxNode tree = request.tree;
   const std::string lane = fresh_name(tree, "lane");
   RowSpreader spreader(tree, function, loops, shape, lane);
+  if (scanned != nullptr) spreader.scan(*scanned, plan.each);
   auto statements = spreader.spread(body.statements);
   if (!spreader.any()) throw TransformDeclined("a thread has no loop that others could share");
 
@@ -404,7 +447,20 @@ inline void require_shareable(const FunctionAnalysis& function) {
   launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());
+  for (const ThreadScan& scan : spreader.scans())
+    if (!scan.is_there) launch.add_function(tree, scan.text());
   return tree;
+}
+
+/// Gives a warp or a block to what one thread of a launch does now.
+[[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
+  return share_rows(request, nullptr);
+}
+
+/// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to its
+/// other loops.
+[[nodiscard]] inline SyntaxNode scan_rows(const TransformRequest& request) {
+  return share_rows(request, find_loop(request).loop);
 }
 
 } // namespace mtmc::detail

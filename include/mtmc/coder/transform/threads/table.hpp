@@ -35,7 +35,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", spread_rows, cuda},
+          {"scanning", scan_rows, cuda}};
 }
 
 } // namespace mtmc::detail
