@@ -2,6 +2,7 @@
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
+#include <mtmc/coder/transform/threads/online.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
@@ -36,6 +37,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
           {"parallelization", spread_rows, cuda},
+          {"online", make_online, cuda},
           {"scanning", scan_rows, cuda}};
 }
 
