@@ -328,7 +328,8 @@ private:
   [[nodiscard]] static bool read_assignments(const SyntaxNode& statement, const Contest& contest,
                                              std::vector<Assignment>& result) {
     if (statement.kind == NodeKind::if_statement) {
-      if (else_branch(statement) != nullptr || !same_expression(if_condition(statement), *contest.condition)) return false;
+      if (else_branch(statement) != nullptr || !same_expression(if_condition(statement), *contest.condition))
+        return false;
       for (const SyntaxNode& inner : mtmc::statements(then_branch(statement))) {
         if (inner.kind == NodeKind::comment || inner.kind == NodeKind::empty) continue;
         if (inner.kind != NodeKind::expression_statement) return false;
@@ -348,7 +349,8 @@ private:
         right_operand(expression).kind != NodeKind::conditional)
       return false;
     const SyntaxNode& choice = right_operand(expression);
-    if (!is_name(choice.children[2], left_operand(expression).text) || !same_expression(choice.children[0], *contest.condition))
+    if (!is_name(choice.children[2], left_operand(expression).text) ||
+        !same_expression(choice.children[0], *contest.condition))
       return false;
     result.push_back({left_operand(expression).text, &choice.children[1]});
     return true;
@@ -362,8 +364,7 @@ private:
         !is_name(left_operand(expression), contest.leader) || contest.condition->text == "&&")
       return false;
     const SyntaxNode& call = right_operand(expression);
-    if (call.kind != NodeKind::call || call.children.size() != 3 ||
-        callee(call).kind != NodeKind::name)
+    if (call.kind != NodeKind::call || call.children.size() != 3 || callee(call).kind != NodeKind::name)
       return false;
     const ReductionOperation wanted =
         joint.largest ? ReductionOperation::maximum : ReductionOperation::minimum;
@@ -379,9 +380,9 @@ private:
     for (const SyntaxNode* statement : statements)
       walk(*statement, [&](const SyntaxNode& node) { inside.insert(&node); });
     return std::all_of(uses().begin(), uses().end(), [&](const ScalarUse& use) {
-      const bool member = use.variable == joint.leader ||
-                          std::find(joint.followers.begin(), joint.followers.end(), use.variable) !=
-                              joint.followers.end();
+      const bool member =
+          use.variable == joint.leader ||
+          std::find(joint.followers.begin(), joint.followers.end(), use.variable) != joint.followers.end();
       return !member || inside.contains(use.node);
     });
   }
@@ -551,8 +552,7 @@ private:
       count = &right_operand(*distance);
       distance = &left_operand(*distance);
     } else if (distance->kind == NodeKind::binary && distance->text == "*" &&
-               right_operand(*distance).kind == NodeKind::binary &&
-               right_operand(*distance).text == "/" &&
+               right_operand(*distance).kind == NodeKind::binary && right_operand(*distance).text == "/" &&
                is_number(left_operand(right_operand(*distance)), '1')) {
       count = &right_operand(right_operand(*distance));
       distance = &left_operand(*distance);

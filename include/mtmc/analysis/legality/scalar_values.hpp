@@ -145,8 +145,9 @@ private:
   [[nodiscard]] bool follow_expression(const SyntaxNode& expression) {
     if (expression.kind == NodeKind::binary && expression.text == ",")
       return follow_expression(left_operand(expression)) && follow_expression(right_operand(expression));
-    const bool step = expression.kind == NodeKind::postfix ||
-                      (expression.kind == NodeKind::unary && (expression.text == "++" || expression.text == "--"));
+    const bool step =
+        expression.kind == NodeKind::postfix ||
+        (expression.kind == NodeKind::unary && (expression.text == "++" || expression.text == "--"));
     if (step && operand(expression).kind == NodeKind::name)
       return set(operand(expression).text,
                  make_binary(expression.text.substr(0, 1), operand(expression), make_integer(1)));
@@ -189,8 +190,9 @@ private:
   [[nodiscard]] bool assigns_known(const SyntaxNode& statement) const {
     bool found = false;
     walk(statement, [&](const SyntaxNode& node) {
-      const bool step = node.kind == NodeKind::postfix ||
-                        (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--" || node.text == "&"));
+      const bool step =
+          node.kind == NodeKind::postfix ||
+          (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--" || node.text == "&"));
       if (node.kind != NodeKind::assignment && !step) return;
       const SyntaxNode& place = node.children.front();
       if (place.kind == NodeKind::name) found = true;
@@ -201,7 +203,8 @@ private:
   [[nodiscard]] bool set(const std::string& name, const SyntaxNode& value) {
     bool plain = true; // nothing in it assigns
     walk(value, [&](const SyntaxNode& node) {
-      if (node.kind == NodeKind::assignment || node.kind == NodeKind::postfix || node.kind == NodeKind::opaque ||
+      if (node.kind == NodeKind::assignment || node.kind == NodeKind::postfix ||
+          node.kind == NodeKind::opaque ||
           (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--")))
         plain = false;
     });
@@ -240,8 +243,9 @@ private:
 
 /// What one iteration makes of the named scalars. Nothing where it is not understood, or where they decide
 /// about something else (which `may_be_read` allows, as long as no scalar is assigned there).
-[[nodiscard]] inline std::optional<ScalarValues>
-values_after_iteration(const LoopInfo& loop, const std::vector<std::string>& names, bool may_be_read = false) {
+[[nodiscard]] inline std::optional<ScalarValues> values_after_iteration(const LoopInfo& loop,
+                                                                        const std::vector<std::string>& names,
+                                                                        bool may_be_read = false) {
   return ScalarValuesFinder(loop, names, may_be_read).find();
 }
 

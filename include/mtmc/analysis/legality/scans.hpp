@@ -33,7 +33,8 @@ struct ScannedScalar {
   SyntaxNode value{};
   /// Of `factor * state + value`: the factor.
   SyntaxNode factor{};
-  /// Of extrema: chosen by a comparison, which a first value that is no number never loses; else by a function.
+  /// Of extrema: chosen by a comparison, which a first value that is no number never loses; else by a
+  /// function.
   bool compared = false;
 };
 
@@ -92,8 +93,8 @@ public:
     }
     if (is_call_of(value, "fmaf") || is_call_of(value, "fma")) {
       if (value.children.size() != 4) return std::nullopt;
-      return affine(make_binary("+", make_binary("*", value.children[1], value.children[2]),
-                                value.children[3]));
+      return affine(
+          make_binary("+", make_binary("*", value.children[1], value.children[2]), value.children[3]));
     }
     if (value.kind != NodeKind::binary) return std::nullopt;
     const SyntaxNode &left = left_operand(value), &right = right_operand(value);

@@ -213,8 +213,7 @@ struct UnrollingVariant {
   case ReductionOperation::any:
   case ReductionOperation::all:
     return make_assignment(
-        target, "=",
-        make_binary(std::string(to_string(reduction.operation)), target, std::move(value)));
+        target, "=", make_binary(std::string(to_string(reduction.operation)), target, std::move(value)));
   default:
     return make_assignment(
         target, "=",

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,23 @@ namespace mtmc::testing {
   return source_after(task, keys, h100());
 }
 
+/// The program of a kernel for the emulated GPU, compiled when it is first asked for. Throws
+/// std::runtime_error with the compiler's words where it does not compile.
+[[nodiscard]] inline std::shared_ptr<mtmc_test::EmulatedProgram> grid_program(const Kernel& kernel,
+                                                                              const LaunchPlan& plan) {
+  static std::map<std::string, std::shared_ptr<mtmc_test::EmulatedProgram>> programs;
+  auto& program = programs[kernel.source];
+  if (program == nullptr) {
+    CompileOptions options{.plan = plan};
+    const auto compiled = mtmc_test::ExampleDevice{}.compile(kernel, options, {});
+    if (!compiled.program)
+      throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
+                                                            : compiled.diagnostics.front().message);
+    program = compiled.program;
+  }
+  return program;
+}
+
 /// What a kernel makes of inputs that depend on the size alone. Throws std::runtime_error with the compiler's
 /// words where it does not compile.
 [[nodiscard]] inline std::vector<double> grid_results(const Task& task, const std::string& source,
@@ -52,11 +70,7 @@ namespace mtmc::testing {
   mtmc_test::ExampleDevice device;
   const Kernel kernel{task.kernel.language, source};
   LaunchPlan plan = plan_launches(kernel, task, size, h100().compute_units);
-  CompileOptions options{.plan = plan};
-  const auto compiled = device.compile(kernel, options, {});
-  if (!compiled.program)
-    throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
-                                                          : compiled.diagnostics.front().message);
+  const auto program = grid_program(kernel, plan);
   struct Memory {
     std::string name;
     DataType type = DataType::f32;
@@ -102,7 +116,7 @@ namespace mtmc::testing {
           argument.bound.handle = reinterpret_cast<std::uint64_t>(one.content.data());
           argument.bound.bytes = static_cast<std::int64_t>(one.content.size());
         }
-  (void)device.run(*compiled.program, plan, Deadline{});
+  (void)device.run(*program, plan, Deadline{});
   std::vector<double> results;
   for (const Memory& one : memory)
     if (one.result)

@@ -40,7 +40,7 @@ public:
         throw TransformDeclined(loop_name(*target.loop) + " is no innermost counting loop");
     read_maximum(*targets[0].loop);
     read_sums(*targets[1].loop, *targets[0].loop);
-    write(*targets[1].loop);
+    write();
     return std::move(tree_);
   }
 
@@ -166,7 +166,8 @@ private:
     substitute(start, second.variable, make_integer(0));
     const SyntaxNode* const value =
         largest_->declaration == nullptr ? nullptr : initial_value(*largest_->declaration);
-    if ((!plain && !shared) || value == nullptr || !structurally_equal(without_zeros(start), without_zeros(*value)))
+    if ((!plain && !shared) || value == nullptr ||
+        !structurally_equal(without_zeros(start), without_zeros(*value)))
       throw TransformDeclined("the two passes do not go over the same elements");
   }
   /// The name of a number that the threads of a row have from zero on.
@@ -205,12 +206,13 @@ private:
       ThreadReduction wanted{operation, largest_->type, warp, callee(call).text};
       const SyntaxNode parsed = parse(wanted.text());
       const SyntaxNode* const function = find_function(parsed, wanted.name);
-      if (there != nullptr && function != nullptr && structurally_equal(*there, *function)) return wanted.name;
+      if (there != nullptr && function != nullptr && structurally_equal(*there, *function))
+        return wanted.name;
     }
     return std::nullopt;
   }
 
-  void write(const LoopInfo& loop) {
+  void write() {
     SyntaxNode& parent = parent_at(tree_, place_);
     if (parent.kind != NodeKind::block) throw TransformDeclined("the passes stand in no block");
     auto& block = parent.children;
@@ -237,8 +239,7 @@ private:
       const auto function = behind < block.size()
                                 ? combined_by(block[behind], sum.variable->name, ReductionOperation::sum)
                                 : std::nullopt;
-      if (!function)
-        throw TransformDeclined("it is not seen how the threads combine " + sum.variable->name);
+      if (!function) throw TransformDeclined("it is not seen how the threads combine " + sum.variable->name);
       sums_of_all.push_back(*function);
       ++behind;
     }
@@ -255,7 +256,6 @@ private:
     const auto from = block.begin() + static_cast<std::ptrdiff_t>(first_at);
     const auto at = block.erase(from, block.begin() + static_cast<std::ptrdiff_t>(behind));
     block.insert(at, std::make_move_iterator(result.begin()), std::make_move_iterator(result.end()));
-    (void)loop;
   }
   [[nodiscard]] static bool names_thread_exchange(const SyntaxNode& statement) {
     bool found = false;
@@ -284,13 +284,15 @@ private:
   [[nodiscard]] std::string body_text() {
     const std::string& type = largest_->type;
     const std::string& m = largest_->name;
-    const std::string value = fresh_name(tree_, "value");
-    const std::string larger = fresh_name(tree_, "larger");
+    const SyntaxNode visible = visible_names(tree_, place_);
+    const std::string value = fresh_name(visible, "value");
+    const std::string larger = fresh_name(visible, "larger");
     std::string text = "const " + type + ' ' + value + " = " + print(element_) + ";\n";
     text += "const " + type + ' ' + larger + " = " + (type == "double" ? "fmax" : "fmaxf") + '(' + m + ", " +
             value + ");\n";
     for (const Sum& sum : sums_) {
-      SyntaxNode term = make_call(exponential_, node_list(make_binary("-", make_name(value), make_name(larger))));
+      SyntaxNode term =
+          make_call(exponential_, node_list(make_binary("-", make_name(value), make_name(larger))));
       if (sum.weight) {
         SyntaxNode weight = *sum.weight;
         replace_equal(weight, element_, make_name(value));
@@ -305,7 +307,8 @@ private:
   [[nodiscard]] std::string ends_text(const std::string& largest_of_all,
                                       const std::vector<std::string>& sums_of_all) const {
     const std::string& m = largest_->name;
-    const std::string whole = fresh_name(tree_, m + "_of_all");
+    const std::string whole =
+        fresh_name(visible_names(tree_, {place_.begin(), place_.end() - 1}), m + "_of_all");
     std::string text = "const " + largest_->type + ' ' + whole + " = " + largest_of_all + '(' + m + ");\n";
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const std::string& name = sums_[i].variable->name;

@@ -96,9 +96,8 @@ private:
     if (!around.after.empty() || !std::all_of(around.before.begin(), around.before.end(), is_declaration))
       return false;
     const auto is_used = [&](const Variable* scalar) {
-      return std::any_of(
-          around.before.begin(), around.before.end(),
-          [&](const SyntaxNode& statement) { return uses_name(statement, scalar->name); });
+      return std::any_of(around.before.begin(), around.before.end(),
+                         [&](const SyntaxNode& statement) { return uses_name(statement, scalar->name); });
     };
     return std::none_of(own.single.begin(), own.single.end(),
                         [&](const Reduction& reduction) { return is_used(reduction.scalar); }) &&
@@ -113,8 +112,8 @@ private:
 inline void share_head(const LoopInfo& loop, SyntaxNode& statement, const std::string& lane,
                        std::int64_t threads) {
   const std::int64_t distance = loop.step > 0 ? loop.step : -loop.step;
-  SyntaxNode offset = distance == 1 ? make_name(lane)
-                                    : make_binary("*", make_integer(distance), make_name(lane));
+  SyntaxNode offset =
+      distance == 1 ? make_name(lane) : make_binary("*", make_integer(distance), make_name(lane));
   SyntaxNode made;
   if (loop.step > 0) {
     const CountingLoop head = head_of(loop);
@@ -129,12 +128,12 @@ inline void share_head(const LoopInfo& loop, SyntaxNode& statement, const std::s
     if (is_unsigned_type(loop.variable_type) || loop.comparison.empty())
       throw TransformDeclined(loop_name(loop) + " does not count down with a sign to a bound");
     const std::string comparison = loop.comparison == ">=" ? ">=" : ">";
-    made = make_for(make_declaration(loop.variable_type, loop.variable,
-                                     make_binary("-", *loop.start_expression, std::move(offset))),
-                    make_binary(comparison, make_name(loop.variable), *loop.bound_expression),
-                    make_assignment_expression(make_name(loop.variable), "-=",
-                                               make_integer(distance * threads)),
-                    loop_body(statement));
+    made =
+        make_for(make_declaration(loop.variable_type, loop.variable,
+                                  make_binary("-", *loop.start_expression, std::move(offset))),
+                 make_binary(comparison, make_name(loop.variable), *loop.bound_expression),
+                 make_assignment_expression(make_name(loop.variable), "-=", make_integer(distance * threads)),
+                 loop_body(statement));
   }
   made.leading_trivia = statement.leading_trivia;
   made.trailing_trivia = statement.trailing_trivia;

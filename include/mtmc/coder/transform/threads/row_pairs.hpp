@@ -43,8 +43,8 @@ inline void replace_equal(SyntaxNode& node, const SyntaxNode& from, const Syntax
   for (SyntaxNode& child : node.children) replace_equal(child, from, to);
 }
 
-/// What the threads of a row do around the loop that they share: each reduces into variables of its own, which
-/// are made one behind the loop.
+/// What the threads of a row do around the loop that they share: each reduces into variables of its own,
+/// which are made one behind the loop.
 struct RowNames {
   /// A name that nothing has yet.
   std::function<std::string(const std::string& base)> fresh{};
@@ -100,9 +100,13 @@ private:
   [[nodiscard]] static std::string no_place(const std::string& type, bool least) {
     const TypeFacts facts = type_facts(type);
     if (!least && facts.is_unsigned)
-      throw TransformDeclined("the last place of equal values has the type " + type + ", which has no "
+      throw TransformDeclined("the last place of equal values has the type " + type +
+                              ", which has no "
                               "number below all places");
-    if (facts.size == 8) return facts.is_unsigned ? "18446744073709551615ull" : least ? "9223372036854775807ll" : "-9223372036854775807ll";
+    if (facts.size == 8)
+      return facts.is_unsigned ? "18446744073709551615ull"
+             : least           ? "9223372036854775807ll"
+                               : "-9223372036854775807ll";
     return facts.is_unsigned ? "4294967295u" : least ? "2147483647" : "-2147483647";
   }
 
@@ -132,10 +136,10 @@ private:
     const std::string whole = names_.fresh(leader.name + "_of_all");
     const std::string winner =
         names_.fresh((joint_.place != nullptr ? joint_.place->name : place) + "_of_all");
-    after_ += "const " + leader.type + ' ' + whole + " = " +
-              all(joint_.largest ? ReductionOperation::maximum : ReductionOperation::minimum, leader.type,
-                  best) +
-              ";\n";
+    after_ +=
+        "const " + leader.type + ' ' + whole + " = " +
+        all(joint_.largest ? ReductionOperation::maximum : ReductionOperation::minimum, leader.type, best) +
+        ";\n";
     after_ += "const " + type + ' ' + winner + " = " +
               all(nearest, type, best + " == " + whole + " ? " + place + " : " + none) + ";\n";
     std::string taken;
@@ -151,7 +155,8 @@ private:
   }
   /// The text gives a number as the first value, not something read from memory.
   [[nodiscard]] static bool starts_with_a_number(const Variable& leader) {
-    if (leader.declaration == nullptr || !type_facts(leader.type).floating) return leader.declaration != nullptr;
+    if (leader.declaration == nullptr || !type_facts(leader.type).floating)
+      return leader.declaration != nullptr;
     const SyntaxNode* value = initial_value(*leader.declaration);
     if (value == nullptr) return false;
     if (value->kind == NodeKind::unary) value = &operand(*value);
@@ -216,8 +221,9 @@ private:
           sum(type, own + " * " + joint_.exponential + '(' + part + " - " + whole + ')');
       const bool from_zero = names_.starts_with(*follower, zero);
       after_ += follower->name + " = " +
-                (from_zero ? "" : follower->name + " * " + joint_.exponential + '(' + leader.name + " - " +
-                                      whole + ") + ") +
+                (from_zero ? ""
+                           : follower->name + " * " + joint_.exponential + '(' + leader.name + " - " + whole +
+                                 ") + ") +
                 scaled + ";\n";
     }
     after_ += leader.name + " = " + whole + ";\n";
@@ -251,15 +257,15 @@ private:
       after_ += "const int " + counted + " = " + sum("int", count) + ";\n";
     }
     const std::string part = part_of(body, mean, zero);
-    const std::string divisor = type == "double" ? "fmax((double)" + counted + ", 1.0)"
-                                                 : "fmaxf((float)" + counted + ", 1.0f)";
+    const std::string divisor =
+        type == "double" ? "fmax((double)" + counted + ", 1.0)" : "fmaxf((float)" + counted + ", 1.0f)";
     after_ += mean.name + " = " + sum(type, count + " * " + part) + " / " + divisor + ";\n";
     for (const Variable* squares : joint_.followers) {
       require_zero(*squares);
       const std::string own = part_of(body, *squares, zero);
       const std::string distance = '(' + part + " - " + mean.name + ')';
-      after_ += squares->name + " = " +
-                sum(type, own + " + " + count + " * " + distance + " * " + distance) + ";\n";
+      after_ += squares->name + " = " + sum(type, own + " + " + count + " * " + distance + " * " + distance) +
+                ";\n";
     }
   }
 

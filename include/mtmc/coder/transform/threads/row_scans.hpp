@@ -61,8 +61,8 @@ private:
            (warp ? "warp" : "block") + " before\n// it. `carried` moves on behind all of them.\n";
   }
   [[nodiscard]] std::string plain_text() const {
-    std::string code = comment() + "__device__ " + type + ' ' + name + '(' + type + " own, " + type +
-                       "& carried) {\n";
+    std::string code =
+        comment() + "__device__ " + type + ' ' + name + '(' + type + " own, " + type + "& carried) {\n";
     if (!warp) code += "  __shared__ " + type + " parts[32];\n";
     code += "  const int lane = threadIdx.x % 32;\n"
             "  for (int distance = 1; distance < 32; distance *= 2) {\n"
@@ -92,9 +92,9 @@ private:
            "  return state;\n}\n";
   }
   [[nodiscard]] std::string affine_text() const {
-    std::string code = comment() + "// A thread's iterations make `factor * state + offset` of a state.\n__device__ " +
-                       type + ' ' + name + '(' + type + " factor, " + type + " offset, " + type +
-                       "& carried) {\n";
+    std::string code =
+        comment() + "// A thread's iterations make `factor * state + offset` of a state.\n__device__ " +
+        type + ' ' + name + '(' + type + " factor, " + type + " offset, " + type + "& carried) {\n";
     if (!warp) code += "  __shared__ " + type + " factors[32], offsets[32];\n";
     code += "  const int lane = threadIdx.x % 32;\n"
             "  for (int distance = 1; distance < 32; distance *= 2) {\n"
@@ -206,15 +206,16 @@ private:
       throw TransformDeclined(loop_name(loop_) + " counts down without a sign");
     comparison_ = loop_.comparison != "!=" ? loop_.comparison : up_ ? "<" : ">";
     start_ = print(*loop_.start_expression);
-    bound_ = print(make_binary(comparison_, make_name("x"), *loop_.bound_expression)).substr(3 + comparison_.size());
+    bound_ = print(make_binary(comparison_, make_name("x"), *loop_.bound_expression))
+                 .substr(3 + comparison_.size());
     first_ = names_.fresh(loop_.variable + "_first");
   }
 
   /// The first iteration of the thread's piece.
   [[nodiscard]] std::string begin_piece() {
     const std::int64_t width = distance_ * shape_.each;
-    const std::string begin = first_ + (up_ ? " + " : " - ") +
-                              (width == 1 ? lane_ : std::to_string(width) + " * " + lane_);
+    const std::string begin =
+        first_ + (up_ ? " + " : " - ") + (width == 1 ? lane_ : std::to_string(width) + " * " + lane_);
     begin_ = shape_.each == 1 ? loop_.variable : names_.fresh(loop_.variable + "_begin");
     return "const " + loop_.variable_type + ' ' + begin_ + " = " + begin + ";\n";
   }
@@ -227,13 +228,12 @@ private:
       return branch;
     }
     const std::string end = begin_ + (up_ ? " + " : " - ") + std::to_string(distance_ * shape_.each);
-    const std::string move = distance_ == 1 ? (up_ ? "++" : "--") + j
-                                            : j + (up_ ? " += " : " -= ") + std::to_string(distance_);
-    SyntaxNode made =
-        parse_statements("for (" + loop_.variable_type + ' ' + j + " = " + begin_ + "; " + j +
-                         (up_ ? " < " : " > ") + end + " && " + j + ' ' + comparison_ + ' ' + bound_ + "; " +
-                         move + ") {}\n")
-            .front();
+    const std::string move =
+        distance_ == 1 ? (up_ ? "++" : "--") + j : j + (up_ ? " += " : " -= ") + std::to_string(distance_);
+    SyntaxNode made = parse_statements("for (" + loop_.variable_type + ' ' + j + " = " + begin_ + "; " + j +
+                                       (up_ ? " < " : " > ") + end + " && " + j + ' ' + comparison_ + ' ' +
+                                       bound_ + "; " + move + ") {}\n")
+                          .front();
     loop_body(made) = as_block(std::move(body));
     return made;
   }
@@ -264,7 +264,9 @@ private:
       before_ = function + '(' + own + ", " + one.variable->name + ')';
     }
     steps.push_back(short_assignment(own, std::move(value)));
-    return text + print(over_piece(steps.size() == 1 ? std::move(steps.front()) : make_block(std::move(steps)))) + '\n';
+    return text +
+           print(over_piece(steps.size() == 1 ? std::move(steps.front()) : make_block(std::move(steps)))) +
+           '\n';
   }
   /// `own += x` for `own = own + x`.
   [[nodiscard]] static SyntaxNode short_assignment(const std::string& own, SyntaxNode value) {

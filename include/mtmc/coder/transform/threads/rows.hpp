@@ -212,8 +212,9 @@ private:
       scans_.push_back(kind);
       return kind.name;
     };
-    result.push_back(ScanSharing(loop, scan, names, function, lane_, {shape_.threads, each_, shape_.is_warp()})
-                         .share(statement));
+    result.push_back(
+        ScanSharing(loop, scan, names, function, lane_, {shape_.threads, each_, shape_.is_warp()})
+            .share(statement));
     any_ = true;
   }
 
@@ -457,8 +458,8 @@ struct RowPlan {
   return share_rows(request, nullptr);
 }
 
-/// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to its
-/// other loops.
+/// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to
+/// its other loops.
 [[nodiscard]] inline SyntaxNode scan_rows(const TransformRequest& request) {
   return share_rows(request, find_loop(request).loop);
 }
