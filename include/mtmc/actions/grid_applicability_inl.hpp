@@ -170,6 +170,22 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
   });
 }
 
+/// Enough iterations for the threads of a warp, in the loop or in the one that is all it does.
+[[nodiscard]] inline bool is_long_enough(const RegionFacts& facts) {
+  return std::any_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+    return (loop.parallel || loop.reduction) && loop.trip_count.value_or(warp_threads) >= warp_threads - 1;
+  });
+}
+
+/// The same for all loops of a thread, of which there are several.
+[[nodiscard]] inline bool all_nests_regroupable(const Region& region, const Structure& structure) {
+  const auto loops = loops_in_turn(region, structure);
+  return region.facts.loops.size() >= 2 && loops.size() == region.facts.loops.size() &&
+         std::all_of(loops.begin(), loops.end(), [](const Region* loop) {
+           return regroupable(loop->facts) && is_long_enough(loop->facts) && !is_spread(loop->facts);
+         });
+}
+
 /// A thread runs through several loops, one after the other, and all of them may be shared by several
 /// threads.
 [[nodiscard]] inline bool all_loops_regroupable(const RegionFacts& facts) {
@@ -249,10 +265,10 @@ MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
 MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
-  if (region.kind == RegionKind::thread_nest) return all_loops_regroupable(facts);
+  if (region.kind == RegionKind::thread_nest)
+    return all_loops_regroupable(facts) || all_nests_regroupable(region, structure);
   return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
-         facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads &&
-         is_only_loop(region, structure);
+         is_long_enough(facts) && is_only_loop(region, structure);
 }
 
 MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& structure) {
@@ -265,7 +281,16 @@ MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& s
 }
 
 MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& structure) {
-  return threads_are_independent(region.facts) && is_only_loop(region, structure) && !is_spread(region.facts);
+  const std::size_t slash = region.path.find('/');
+  if (!threads_are_independent(region.facts) || is_spread(region.facts) ||
+      region.path.find('/', slash + 1) != std::string::npos)
+    return false;
+  // Other loops of the thread are shared by the threads that scan.
+  return std::none_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
+    return other.kind == RegionKind::loop && other.path != region.path &&
+           other.path.compare(0, slash + 1, region.path, 0, slash + 1) == 0 &&
+           other.path.find('/', slash + 1) == std::string::npos && !regroupable(other.facts);
+  });
 }
 
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {

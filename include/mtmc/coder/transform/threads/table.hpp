@@ -9,6 +9,7 @@
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
+#include <mtmc/coder/transform/threads/online.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
@@ -63,7 +64,9 @@ namespace mtmc::inline MTMC_ABI::detail {
           {"retention", retain_rows, cuda},
           {"vectorization", vectorize_threads, cuda},
           {"reordering", reorder_threads, cuda},
-          {"strength_reduction", reduce_strength, cuda}};
+          {"strength_reduction", reduce_strength, cuda},
+          {"online", make_online, cuda},
+          {"scanning", scan_rows, cuda}};
 }
 
 } // namespace mtmc::detail
