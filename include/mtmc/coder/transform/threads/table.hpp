@@ -3,6 +3,7 @@
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
+#include <mtmc/coder/transform/threads/splitting.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -35,7 +36,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", spread_rows, cuda},
+          {"splitting", split_reduction, cuda}};
 }
 
 } // namespace mtmc::detail
