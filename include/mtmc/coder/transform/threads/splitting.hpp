@@ -942,7 +942,7 @@ private:
     SyntaxNode& rest = *node_at(tree, launch_.function_at);
     rest.type = without_launch_bounds(rest.type);
     SyntaxNode parts = rest;
-    parts.text = fresh_name(tree, function_.name + "_parts");
+    parts.text = fresh_name(tree, function_.name + "_in_parts");
     std::vector<std::string> part_arguments, rest_arguments;
     set_body(parts, body_of_stage(Stage::parts), part_arguments);
     set_body(rest, body_of_stage(Stage::rest), rest_arguments);
@@ -970,7 +970,7 @@ private:
     second.grid = grid_;
 
     parts.leading_trivia =
-        "\n// The part of a block of what " + function_.name + " reduces; that combines the parts.\n";
+        "\n// A block's part of what " + function_.name + " reduces, which combines the parts.\n";
     std::vector<SyntaxNode> lines;
     for (std::size_t i = 0; i < body_.values.size(); ++i)
       lines.push_back(make_launch_comment(scratch_line(i)));

@@ -2,8 +2,8 @@
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
 #include <mtmc/coder/transform/threads/coarsening.hpp>
-#include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/splitting.hpp>
+#include <mtmc/coder/transform/threads/spreading.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -36,7 +36,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda},
+          {"parallelization", parallelize_threads, cuda},
           {"splitting", split_reduction, cuda}};
 }
 
