@@ -356,6 +356,10 @@ private:
     if (row_) levels.push_back(*row_);
     for (std::size_t i = 0; i < nest.size(); ++i) {
       const LoopInfo& loop = nest.loop(i);
+      if (row_ && bound_depends_on_row(loop)) {
+        if (i > 0) break;
+        decline("rows of " + loop_name(loop) + " differ in length");
+      }
       if (i > 0) {
         bool goes_on = nest.perfect(i - 1, i) && loop_is_parallel(loop) && !loop.variable_type.empty() &&
                        loop.step > 0 && !loop.comparison.empty();
@@ -376,10 +380,6 @@ private:
         if (i > 0) break;
         decline("the launch line does not know how many iterations " + loop_name(loop) + " has");
       }
-      if (row_ && i == 0 &&
-          (uses_name(level.head.bound, row_->head.variable) ||
-           uses_name(level.head.first, row_->head.variable)))
-        decline("rows of " + loop_name(loop) + " differ in length");
       const std::string count = plain ? *bound : '(' + *bound + " - " + *first + ')';
       level.launch_count = level.head.step == 1 ? count
                                                 : "ceil_div(" + without_brackets(count) + ", " +
@@ -388,6 +388,15 @@ private:
       levels.push_back(std::move(level));
     }
     return levels;
+  }
+  [[nodiscard]] bool bound_depends_on_row(const LoopInfo& loop) const {
+    std::set<std::string> names{row_->head.variable};
+    for (const SyntaxNode* declaration : row_dependent())
+      for (const SyntaxNode& declarator : declarators(*declaration)) names.insert(declarator.text);
+    for (const SyntaxNode* end : {loop.start_expression, loop.bound_expression})
+      for (const std::string& name : names_used(*end))
+        if (names.contains(name)) return true;
+    return false;
   }
   /// A symbol or a product of some: an extent, of which there is at least one.
   [[nodiscard]] static bool is_extent(const std::string& text) {
@@ -437,9 +446,39 @@ private:
     });
     return count;
   }
-  /// Loops whose variable the body uses otherwise than in the number.
-  [[nodiscard]] static std::size_t names_left(const std::vector<SpreadLevel>& nest) {
+  /// What a thread does: the body of the innermost loop, and what it needs of the declarations that depend on
+  /// the row.
+  [[nodiscard]] SyntaxNode work_of(const std::vector<SpreadLevel>& nest) const {
     SyntaxNode body = loop_body(*nest.back().loop->node);
+    const auto dependent = row_dependent();
+    if (dependent.empty()) return body;
+    SyntaxNode block = as_block(std::move(body));
+    for (auto entry = declarations_.rbegin(); entry != declarations_.rend(); ++entry) {
+      const auto names = declarators(*entry->first);
+      if (dependent.contains(entry->first) &&
+          std::any_of(names.begin(), names.end(),
+                      [&](const SyntaxNode& one) { return uses_name(block, one.text); }))
+        block.children.insert(block.children.begin(), *entry->first);
+    }
+    return block;
+  }
+  /// Declarations whose values differ from row to row.
+  [[nodiscard]] std::set<const SyntaxNode*> row_dependent() const {
+    std::set<const SyntaxNode*> found;
+    if (!row_) return found;
+    std::set<std::string> names{row_->head.variable};
+    for (const auto& [declaration, loops_before] : declarations_) {
+      const auto used = names_used(*declaration);
+      if (std::none_of(used.begin(), used.end(), [&](const auto& name) { return names.contains(name); }))
+        continue;
+      found.insert(declaration);
+      for (const SyntaxNode& declarator : declarators(*declaration)) names.insert(declarator.text);
+    }
+    return found;
+  }
+  /// Loops whose variable the body uses otherwise than in the number.
+  [[nodiscard]] std::size_t names_left(const std::vector<SpreadLevel>& nest) const {
+    SyntaxNode body = work_of(nest);
     (void)name_number(body, nest, "number");
     return static_cast<std::size_t>(std::count_if(nest.begin(), nest.end(), [&](const SpreadLevel& level) {
       return uses_name(body, level.head.variable);
@@ -496,7 +535,7 @@ private:
   [[nodiscard]] std::vector<SyntaxNode> body_of_nest(std::size_t which, const SpreadShape& shape,
                                                      LaunchLine& line) const {
     const auto& nest = nests_[which];
-    SyntaxNode body = loop_body(*nest.back().loop->node);
+    SyntaxNode body = work_of(nest);
     std::string numbers, condition;
     if (nest.size() == 1) {
       const SpreadLevel& level = nest.front();
@@ -512,12 +551,15 @@ private:
     }
     std::vector<SyntaxNode> result;
     std::set<std::string> needed;
+    const auto dependent = row_dependent();
     for (std::string& name : names_used(body)) needed.insert(std::move(name));
     for (const SyntaxNode& statement : parse_statements(numbers + "if (" + condition + ") {}"))
       for (std::string& name : names_used(statement)) needed.insert(std::move(name));
     for (auto entry = declarations_.rbegin(); entry != declarations_.rend(); ++entry) {
       const auto& [declaration, loops_before] = *entry;
-      if (loops_before > which || number_declarations_.contains(declaration)) continue;
+      if (loops_before > which || number_declarations_.contains(declaration) ||
+          dependent.contains(declaration))
+        continue;
       const auto names = declarators(*declaration);
       if (nests_.size() > 1 && std::none_of(names.begin(), names.end(),
                                             [&](const SyntaxNode& one) { return needed.contains(one.text); }))
