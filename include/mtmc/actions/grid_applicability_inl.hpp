@@ -245,8 +245,10 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (facts.opaque) return false;
-  if (!facts.indirect && ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
-      (region.kind == RegionKind::loop && facts.loops.size() == 1)) && rows_could_be_vectors(facts))
+  if (!facts.indirect &&
+      ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
+       (region.kind == RegionKind::loop && facts.loops.size() == 1)) &&
+      rows_could_be_vectors(facts))
     return true;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
@@ -262,13 +264,36 @@ MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   return along;
 }
 
+/// Few blocks share the loop, iterations of which do not depend on each other: each could be a thread.
+[[nodiscard]] inline bool few_blocks_share(const RegionFacts& facts, const LoopFacts& loop) {
+  constexpr std::int64_t few_blocks = 64;
+  constexpr std::int64_t several = 4; // iterations of a thread
+  return loop.parallel && loop.lower.find("Idx.") != std::string::npos && facts.blocks() <= few_blocks &&
+         loop.trip_count.value_or(several) >= several;
+}
+
+/// Iterations of the outermost loop and of the parallel loops perfectly nested in it.
+[[nodiscard]] inline std::int64_t iterations_to_share(const RegionFacts& facts) {
+  std::int64_t product = 1;
+  for (const LoopFacts& loop : facts.loops) {
+    if (product > 1 && !loop.parallel && !loop.reduction) break;
+    product *= std::clamp<std::int64_t>(loop.trip_count.value_or(warp_threads), 1, std::int64_t{1} << 20);
+    if (!loop.perfect || product >= std::int64_t{1} << 30) break;
+  }
+  return product;
+}
+
 MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return all_loops_regroupable(facts) || all_nests_regroupable(region, structure);
-  return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
-         is_long_enough(facts) && is_only_loop(region, structure);
+    return all_loops_regroupable(facts) || all_nests_regroupable(region, structure) ||
+           (facts.loops.size() >= 2 &&
+            std::all_of(facts.loops.begin(), facts.loops.end(),
+                        [&](const LoopFacts& loop) { return few_blocks_share(facts, loop); }));
+  if (region.kind != RegionKind::loop || !regroupable(facts) || !is_only_loop(region, structure))
+    return false;
+  return is_spread(facts) ? few_blocks_share(facts, facts.loops.front()) : is_long_enough(facts);
 }
 
 MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& structure) {
@@ -293,15 +318,26 @@ MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& st
   });
 }
 
+/// Neighbouring threads have neighbouring results, and read neighbouring elements for them.
+[[nodiscard]] inline bool results_lie_along_memory(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return is_global(access) && !access.write && moves(access) && !goes_along_memory(access) &&
+           access.lanes->pattern == LanePattern::coalesced;
+  });
+}
+
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t long_reduction = 256; // of one thread
   constexpr std::int64_t few_blocks = 2;       // to a multiprocessor
+  constexpr std::int64_t few_threads = 1024;   // to a multiprocessor
   if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
   const LoopFacts& loop = facts.loops.front();
-  if (!loop.reduction || loop.parallel || loop.trip_count.value_or(0) < long_reduction) return false;
+  if (!loop.reduction || loop.parallel || !loop.trip_count) return false;
+  if (iterations_to_share(facts) < long_reduction) return false;
   const std::int64_t results = facts.blocks() * (is_spread(facts) ? 1 : facts.threads_per_block());
-  return results < few_blocks * std::max(device.compute_units, 1);
+  const bool along = !is_spread(facts) && results_lie_along_memory(facts);
+  return results < (along ? few_threads : few_blocks) * std::max(device.compute_units, 1);
 }
 
 MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& device) {

@@ -42,6 +42,20 @@ namespace mtmc::inline MTMC_ABI::detail {
   return "";
 }
 
+/// Two values of a type combined, as an expression.
+[[nodiscard]] inline std::string combined_values(ReductionOperation operation, const std::string& type,
+                                                 const std::string& a, const std::string& b) {
+  if (operation == ReductionOperation::sum) return a + " + " + b;
+  if (operation == ReductionOperation::product) return a + " * " + b;
+  if (operation != ReductionOperation::minimum && operation != ReductionOperation::maximum)
+    return b + ' ' + std::string(to_string(operation)) + ' ' + a; // all threads take part in `b`
+  const bool least = operation == ReductionOperation::minimum;
+  const std::string function = type == "float"    ? (least ? "fminf" : "fmaxf")
+                               : type == "double" ? (least ? "fmin" : "fmax")
+                                                  : (least ? "min" : "max");
+  return function + '(' + a + ", " + b + ')';
+}
+
 /// One such function. All threads that combine call it, and all get the same bits.
 struct ThreadReduction {
   ReductionOperation operation = ReductionOperation::sum;
@@ -56,15 +70,7 @@ struct ThreadReduction {
 
   /// `value` combined with another expression, as an expression.
   [[nodiscard]] std::string combined(const std::string& other) const {
-    if (operation == ReductionOperation::sum) return "value + " + other;
-    if (operation == ReductionOperation::product) return "value * " + other;
-    if (operation != ReductionOperation::minimum && operation != ReductionOperation::maximum)
-      return other + ' ' + std::string(to_string(operation)) + " value"; // all threads take part in `other`
-    const bool least = operation == ReductionOperation::minimum;
-    const std::string function = type == "float"    ? (least ? "fminf" : "fmaxf")
-                                 : type == "double" ? (least ? "fmin" : "fmax")
-                                                    : (least ? "min" : "max");
-    return function + "(value, " + other + ")";
+    return combined_values(operation, type, "value", other);
   }
 
   /// The definition.

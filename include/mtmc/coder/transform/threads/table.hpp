@@ -6,11 +6,13 @@
 #include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
-#include <mtmc/coder/transform/threads/retention.hpp>
-#include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
 #include <mtmc/coder/transform/threads/online.hpp>
+#include <mtmc/coder/transform/threads/retention.hpp>
+#include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
+#include <mtmc/coder/transform/threads/splitting.hpp>
+#include <mtmc/coder/transform/threads/spreading.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -60,7 +62,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda},
+          {"parallelization", parallelize_threads, cuda},
+          {"splitting", split_reduction, cuda},
           {"retention", retain_rows, cuda},
           {"vectorization", vectorize_threads, cuda},
           {"reordering", reorder_threads, cuda},
