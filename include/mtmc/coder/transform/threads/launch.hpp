@@ -146,56 +146,51 @@ struct ThreadLaunch {
     names.children.back().leading_trivia.clear();
     return fresh_name(names, base);
   }
-}
-
-[[nodiscard]] SyntaxNode&
-function_in(SyntaxNode& tree) const {
-  return *node_at(tree, function_at);
-}
-[[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const { return function_body(function_in(tree)); }
-/// Another first value for the number of the thread, and a declaration behind it.
-void replace_index(SyntaxNode& tree, const ThreadIndex& index, SyntaxNode value, SyntaxNode behind) const {
-  auto& body = body_in(tree).children;
-  SyntaxNode& declaration = body[index.statement];
-  initializer(declarators(declaration).front())->children.front() = std::move(value);
-  body.insert(body.begin() + static_cast<std::ptrdiff_t>(index.statement) + 1, std::move(behind));
-}
-/// Other statements in the place of the work. After `replace_index`, which moves them by one.
-void replace_body(SyntaxNode& tree, const GuardedBody& work, std::vector<SyntaxNode> statements) const {
-  auto& body = body_in(tree).children;
-  const std::size_t first = work.first + 1;
-  if (work.nested) {
-    SyntaxNode& branch = then_branch(body[first]);
-    SyntaxNode block = as_block(branch);
-    block.children = std::move(statements);
-    branch = std::move(block);
-    return;
+  [[nodiscard]] SyntaxNode& function_in(SyntaxNode& tree) const { return *node_at(tree, function_at); }
+  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const { return function_body(function_in(tree)); }
+  /// Another first value for the number of the thread, and a declaration behind it.
+  void replace_index(SyntaxNode& tree, const ThreadIndex& index, SyntaxNode value, SyntaxNode behind) const {
+    auto& body = body_in(tree).children;
+    SyntaxNode& declaration = body[index.statement];
+    initializer(declarators(declaration).front())->children.front() = std::move(value);
+    body.insert(body.begin() + static_cast<std::ptrdiff_t>(index.statement) + 1, std::move(behind));
   }
-  body.erase(body.begin() + static_cast<std::ptrdiff_t>(first), body.end());
-  for (SyntaxNode& statement : statements) body.push_back(std::move(statement));
-}
-/// Other blocks. What was said about the old ones (`__launch_bounds__`) goes.
-void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
-  forget_launch_bounds(function_in(tree).type);
-  line.grid = std::move(grid);
-  line.block = {std::move(block)};
-  tree.children[line_at].text = launch_line_text(line);
-}
-/// A function in front of this one. Moves all places behind it.
-void add_function(SyntaxNode& tree, const std::string& text) {
-  SyntaxNode parsed = parse(text);
-  const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(function_at.front());
-  for (SyntaxNode& child : parsed.children)
-    if (child.kind == NodeKind::function) {
-      child.leading_trivia.insert(0, "\n");
-      tree.children.insert(at, std::move(child));
-      break;
+  /// Other statements in the place of the work. After `replace_index`, which moves them by one.
+  void replace_body(SyntaxNode& tree, const GuardedBody& work, std::vector<SyntaxNode> statements) const {
+    auto& body = body_in(tree).children;
+    const std::size_t first = work.first + 1;
+    if (work.nested) {
+      SyntaxNode& branch = then_branch(body[first]);
+      SyntaxNode block = as_block(branch);
+      block.children = std::move(statements);
+      branch = std::move(block);
+      return;
     }
-  ++function_at.front();
-  if (tree.children[function_at.front()].leading_trivia.empty() ||
-      tree.children[function_at.front()].leading_trivia.front() != '\n')
-    tree.children[function_at.front()].leading_trivia.insert(0, "\n");
-}
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(first), body.end());
+    for (SyntaxNode& statement : statements) body.push_back(std::move(statement));
+  }
+  /// Other blocks. What was said about the old ones (`__launch_bounds__`) goes.
+  void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
+    forget_launch_bounds(function_in(tree).type);
+    line.grid = std::move(grid);
+    line.block = {std::move(block)};
+    tree.children[line_at].text = launch_line_text(line);
+  }
+  /// A function in front of this one. Moves all places behind it.
+  void add_function(SyntaxNode& tree, const std::string& text) {
+    SyntaxNode parsed = parse(text);
+    const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(function_at.front());
+    for (SyntaxNode& child : parsed.children)
+      if (child.kind == NodeKind::function) {
+        child.leading_trivia.insert(0, "\n");
+        tree.children.insert(at, std::move(child));
+        break;
+      }
+    ++function_at.front();
+    if (tree.children[function_at.front()].leading_trivia.empty() ||
+        tree.children[function_at.front()].leading_trivia.front() != '\n')
+      tree.children[function_at.front()].leading_trivia.insert(0, "\n");
+  }
 };
 
 /// The launch of the action's function. Throws `TransformDeclined` where there is not just one, or its blocks
