@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -139,6 +140,20 @@ private:
   const ThreadLaunch& launch_;
 };
 
+/// Iterations of a loop at the task's main size, where they are known: also where parameters have other names
+/// than the symbols that are given for them.
+[[nodiscard]] inline std::optional<std::int64_t>
+launched_trips(const TransformRequest& request, const ThreadLaunch& launch, const LoopInfo& loop) {
+  if (!loop.canonical || loop.step < 1 || loop.comparison.empty()) return main_trips(request, loop);
+  const LaunchWords words(request.task, launch);
+  const auto first = words.of(*loop.start_expression), bound = words.of(*loop.bound_expression);
+  if (!first || !bound) return main_trips(request, loop);
+  const auto from = value_at_main_size(request, *first), to = value_at_main_size(request, *bound);
+  if (!from || !to) return main_trips(request, loop);
+  const std::int64_t range = *to - *from + (loop.comparison == "<=" ? 1 : 0);
+  return range <= 0 ? 0 : (range - 1) / loop.step + 1;
+}
+
 /// A text without the brackets around all of it.
 [[nodiscard]] inline std::string without_brackets(const std::string& text) {
   if (!text.starts_with('(') || !text.ends_with(')')) return text;
@@ -148,6 +163,22 @@ private:
     if (depth == 0) return text;
   }
   return text.substr(1, text.size() - 2);
+}
+
+/// A function's type without `__launch_bounds__`, which speaks of another block.
+[[nodiscard]] inline std::string without_launch_bounds(std::string type) {
+  const std::size_t at = type.find("__launch_bounds__");
+  if (at == std::string::npos) return type;
+  std::size_t end = type.find('(', at);
+  int depth = 0;
+  for (; end < type.size(); ++end) {
+    depth += type[end] == '(' ? 1 : type[end] == ')' ? -1 : 0;
+    if (type[end] == ')' && depth == 0) break;
+  }
+  std::string before(trim(std::string_view(type).substr(0, at)));
+  const std::string_view behind = end < type.size() ? trim(std::string_view(type).substr(end + 1)) : "";
+  if (!behind.empty()) before += ' ' + std::string(behind);
+  return before;
 }
 
 } // namespace mtmc::detail

@@ -105,17 +105,6 @@ struct ReductionBody {
     require_understood(*outermost);
   }
 
-  /// Iterations of the whole nest at the main size.
-  [[nodiscard]] std::optional<std::int64_t> main_iterations(const TransformRequest& request) const {
-    std::int64_t product = 1;
-    for (const LoopInfo* level : nest) {
-      const auto trips = main_trips(request, *level);
-      if (!trips) return std::nullopt;
-      product *= std::max<std::int64_t>(*trips, 1);
-    }
-    return product;
-  }
-
 private:
   [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
 
@@ -206,6 +195,9 @@ private:
     for (const OpaqueEffect& effect : function->opaque)
       if (early.contains(effect.node))
         decline("line " + std::to_string(effect.line) + " contains " + effect.reason);
+    for (const Barrier& barrier : function->barriers)
+      if (early.contains(barrier.node))
+        decline("the threads wait for each other before " + loop_name(outermost));
     for (const Access& access : function->accesses)
       if (access.write && early.contains(access.node))
         decline(access.array->name + " is written before the results of " + loop_name(outermost) +

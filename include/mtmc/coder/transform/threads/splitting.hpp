@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/block_trees.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/one_thread.hpp>
@@ -58,22 +59,6 @@ struct SplittingShape {
   for (const auto& [one, other] : names)
     if (type == one) return std::string(other);
   return {};
-}
-
-/// A function's type without `__launch_bounds__`, which speaks of another block.
-[[nodiscard]] inline std::string without_launch_bounds(std::string type) {
-  const std::size_t at = type.find("__launch_bounds__");
-  if (at == std::string::npos) return type;
-  std::size_t end = type.find('(', at);
-  int depth = 0;
-  for (; end < type.size(); ++end) {
-    depth += type[end] == '(' ? 1 : type[end] == ')' ? -1 : 0;
-    if (type[end] == ')' && depth == 0) break;
-  }
-  std::string before(trim(std::string_view(type).substr(0, at)));
-  const std::string_view behind = end < type.size() ? trim(std::string_view(type).substr(end + 1)) : "";
-  if (!behind.empty()) before += ' ' + std::string(behind);
-  return before;
 }
 
 /// Writes a function that reduces anew, and its launches.
@@ -191,6 +176,15 @@ private:
     return value_at_main_size(request_, text).value_or(otherwise);
   }
 
+  [[nodiscard]] std::optional<std::int64_t> trips_of(const LoopInfo& loop) const {
+    if (const auto trips = launched_trips(request_, launch_, loop)) return trips;
+    if (loop.bound_expression == nullptr || loop.step < 1 || !depends_on_thread(*loop.start_expression))
+      return std::nullopt;
+    const auto bound = LaunchWords(request_.task, launch_).of(*loop.bound_expression);
+    const auto end = bound ? value_at_main_size(request_, *bound) : std::nullopt;
+    return end ? std::optional(*end / loop.step + 1) : std::nullopt; // of the first thread, about
+  }
+
   /// Some access of the loop moves by one element from thread to thread along x.
   [[nodiscard]] bool neighbours_have_neighbouring_results() const {
     const auto x = std::find_if(indices_.begin(), indices_.end(),
@@ -214,7 +208,12 @@ private:
 
   [[nodiscard]] std::vector<SplittingShape> shapes() {
     const std::int64_t units = std::max(request_.device.compute_units, 1);
-    const std::int64_t iterations = body_.main_iterations(request_).value_or(1 << 20);
+    std::int64_t iterations = 1;
+    for (const LoopInfo* level : body_.nest) {
+      const auto trips = trips_of(*level); // those of a thread where threads share the loop
+      iterations *= std::clamp<std::int64_t>(trips.value_or(1 << 20), 1, 1 << 30);
+      iterations = std::min<std::int64_t>(iterations, std::int64_t{1} << 40);
+    }
     std::vector<SplittingShape> result;
     const auto add_two = [&](ReductionTeam team, std::int64_t lanes, std::int64_t wanted,
                              std::int64_t blocks_now, std::int64_t each) {
@@ -228,7 +227,7 @@ private:
     };
     if (!own_) {
       const std::int64_t now = main_value(product(grid_), 1);
-      const bool combined = !known_combiners().empty();
+      const bool combined = known_combination().has_value();
       if (!combined && !why_not_own_.empty() && !is_shared()) throw TransformDeclined(why_not_own_);
       for (const std::int64_t wanted : {4 * units, 2 * units, units, 8 * units})
         add_two(ReductionTeam::present, 1, combined ? wanted : wanted / 2, now, 8);
@@ -311,39 +310,49 @@ private:
     return names;
   }
 
-  /// The functions that combine each value for a block or a warp right behind the loop, where each is known.
-  [[nodiscard]] std::vector<ThreadReduction> known_combiners() const {
-    std::vector<ThreadReduction> found;
-    if (block_.size() != 1 || threads_ % 32 != 0 || !is_shared()) return {};
-    for (const ReducedValue& value : body_.values) {
-      bool known = false;
-      for (std::size_t i = 0; i < body_.values.size() && i < body_.epilogue.size(); ++i) {
-        const SyntaxNode& statement = *body_.epilogue[i];
-        if (statement.kind != NodeKind::expression_statement ||
-            operand(statement).kind != NodeKind::assignment || operand(statement).text != "=" ||
-            !is_name(left_operand(operand(statement)), value.name))
-          continue;
-        const SyntaxNode& call = right_operand(operand(statement));
-        if (call.kind != NodeKind::call || callee(call).kind != NodeKind::name ||
-            arguments(call).size() != 1 || !is_name(arguments(call).front(), value.name))
-          continue;
-        const SyntaxNode* const there = find_function(request_.tree, callee(call).text);
-        for (const bool warp : {false, true}) {
-          auto kind = thread_reduction(value.reduction, warp);
-          if (!kind || there == nullptr) continue;
-          kind->name = callee(call).text;
-          const SyntaxNode text = parse(kind->text());
-          const SyntaxNode* const wanted = find_function(text, kind->name);
-          if (wanted == nullptr || !structurally_equal(*there, *wanted)) continue;
-          found.push_back(*kind);
-          known = true;
-        }
-      }
-      if (!known) return {};
-    }
-    for (const ThreadReduction& one : found)
-      if (one.warp != found.front().warp) return {};
+  /// How the threads combine their values right behind the loop, where that is known: the parts of a block or
+  /// a warp are then one.
+  [[nodiscard]] std::optional<KnownCombination> known_combination() const {
+    if (block_.size() != 1 || threads_ % 32 != 0 || !is_shared()) return std::nullopt;
+    if (auto functions = combining_functions()) return functions;
+    return BlockTree(body_, threads_, [this](const SyntaxNode& node) { return is_thread_number(node); })
+        .find();
+  }
+  /// `sum = sum_of_block(sum);` for each value, where those functions do what they are called for.
+  [[nodiscard]] std::optional<KnownCombination> combining_functions() const {
+    KnownCombination found;
+    found.statements = body_.values.size();
+    if (body_.epilogue.size() < found.statements) return std::nullopt;
+    std::set<bool> warps;
+    std::set<std::string> combined;
+    for (std::size_t i = 0; i < found.statements; ++i)
+      for (const ReducedValue& value : body_.values)
+        for (const bool warp : {false, true})
+          if (combines_by_function(*body_.epilogue[i], value, warp)) {
+            warps.insert(warp);
+            combined.insert(value.name);
+          }
+    if (combined.size() != body_.values.size() || warps.size() != 1) return std::nullopt;
+    found.warp = *warps.begin();
+    for (const ReducedValue& value : body_.values) found.totals.push_back(value.name);
     return found;
+  }
+  [[nodiscard]] bool combines_by_function(const SyntaxNode& statement, const ReducedValue& value,
+                                          bool warp) const {
+    if (statement.kind != NodeKind::expression_statement || operand(statement).kind != NodeKind::assignment ||
+        operand(statement).text != "=" || !is_name(left_operand(operand(statement)), value.name))
+      return false;
+    const SyntaxNode& call = right_operand(operand(statement));
+    if (call.kind != NodeKind::call || callee(call).kind != NodeKind::name || arguments(call).size() != 1 ||
+        !is_name(arguments(call).front(), value.name))
+      return false;
+    const SyntaxNode* const there = find_function(request_.tree, callee(call).text);
+    auto kind = thread_reduction(value.reduction, warp);
+    if (!kind || there == nullptr) return false;
+    kind->name = callee(call).text;
+    const SyntaxNode text = parse(kind->text());
+    const SyntaxNode* const wanted = find_function(text, kind->name);
+    return wanted != nullptr && structurally_equal(*there, *wanted);
   }
 
   // --- Geometry
@@ -450,7 +459,7 @@ private:
   }
 
   void set_geometry() {
-    combined_ = shape_.team == ReductionTeam::present ? known_combiners() : std::vector<ThreadReduction>{};
+    combined_ = shape_.team == ReductionTeam::present ? known_combination() : std::nullopt;
     switch (shape_.team) {
     case ReductionTeam::block:
       grid_ = block_grid();
@@ -464,7 +473,7 @@ private:
       block_.push_back(std::to_string(shape_.lanes));
       break;
     case ReductionTeam::present:
-      width_ = combined_.empty() ? threads_ : combined_.front().warp ? threads_ / 32 : 1;
+      width_ = !combined_ ? threads_ : combined_->warp ? threads_ / 32 : 1;
       break;
     }
     grid_ = without_ones(grid_);
@@ -512,7 +521,7 @@ private:
     auto [number, count] = block_number();
     if (width_ == 1) return {number, count};
     std::string thread = "threadIdx.x";
-    if (!combined_.empty()) thread = "threadIdx.x / 32"; // a warp's
+    if (combined_) thread = "threadIdx.x / 32"; // a warp's
     const std::size_t axes = shape_.team == ReductionTeam::column ? block_.size() - 1 : block_.size();
     if (axes > 1) thread = "threadIdx.y * " + block_[0] + " + threadIdx.x";
     if (axes > 2)
@@ -525,7 +534,7 @@ private:
   }
   /// Parts of one result lie next to each other where neighbouring threads combine them.
   [[nodiscard]] bool parts_are_neighbours() const {
-    return shape_.team == ReductionTeam::block || !combined_.empty();
+    return shape_.team == ReductionTeam::block || combined_.has_value();
   }
   [[nodiscard]] std::string part_place(std::size_t value) const {
     if (single_) return scratch_[value] + '[' + part_ + ']';
@@ -544,7 +553,7 @@ private:
   /// The thread of the lanes that goes on alone, as a condition; empty where each thread does.
   [[nodiscard]] std::string first_lane() const {
     if (shape_.team == ReductionTeam::present)
-      return combined_.empty() ? "" : combined_.front().warp ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0";
+      return !combined_ ? "" : combined_->warp ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0";
     std::string condition = lane_ + " == 0";
     if (shape_.team == ReductionTeam::column && any_clamp()) condition += " && " + inside_;
     return condition;
@@ -558,9 +567,8 @@ private:
     const std::string work = stage == Stage::rest ? loop_over_parts() : loops(stage == Stage::parts);
     std::string behind;
     if (shape_.team == ReductionTeam::present) {
-      if (stage == Stage::parts)
-        for (std::size_t i = 0; i < combined_.size(); ++i)
-          behind += body_.values[i].name + " = " + combined_[i].name + '(' + body_.values[i].name + ");\n";
+      if (stage == Stage::parts && combined_)
+        for (std::size_t i = 0; i < combined_->statements; ++i) behind += print(*body_.epilogue[i]) + '\n';
     } else {
       behind += combine_lanes();
     }
@@ -569,7 +577,7 @@ private:
         !condition.empty() && (stage == Stage::parts || shape_.team != ReductionTeam::present))
       end = "if (" + condition + ") {\n" + end + "}\n";
     behind += end;
-    return head(stage) + around(work + behind);
+    return head(stage) + around(work + behind, stage);
   }
 
   /// Which thread it is.
@@ -590,7 +598,7 @@ private:
   }
 
   /// The steps in front of the work, as far as it needs them, and the work in the branches that guard it.
-  [[nodiscard]] std::string around(const std::string& work) const {
+  [[nodiscard]] std::string around(const std::string& work, Stage stage) const {
     std::set<std::string> needed;
     for (const SyntaxNode& statement : parse_statements(work))
       for (std::string& name : names_used(statement)) needed.insert(std::move(name));
@@ -616,7 +624,7 @@ private:
                           });
       if (!wanted) continue;
       need(*step.declaration);
-      code.push_back(declaration_text(*step.declaration));
+      code.push_back(declaration_text(*step.declaration, stage));
     }
     std::string text = clamps();
     for (auto line = code.rbegin(); line != code.rend(); ++line) text += *line;
@@ -669,7 +677,7 @@ private:
   }
 
   /// A declaration in front of the loop: numbers of threads as they are now, sums from their identity.
-  [[nodiscard]] std::string declaration_text(const SyntaxNode& declaration) const {
+  [[nodiscard]] std::string declaration_text(const SyntaxNode& declaration, Stage stage) const {
     for (const ThreadIndex& index : indices_) {
       if (&declaration != &statements(function_body(*function_.node))[index.statement]) continue;
       if (shape_.team == ReductionTeam::column) return {}; // `clamps` says it
@@ -678,7 +686,8 @@ private:
         *initial_value(declarators(changed).front()) = parse_expression(axis("blockIdx", index.axis));
       return print(changed) + '\n';
     }
-    if (!is_value(declaration)) return print(declaration) + '\n';
+    const bool as_it_is = shape_.team == ReductionTeam::present && stage == Stage::rest;
+    if (!is_value(declaration) || as_it_is) return print(declaration) + '\n';
     SyntaxNode changed = declaration;
     for (SyntaxNode& declarator : declarators(changed))
       for (const ReducedValue& value : body_.values)
@@ -736,16 +745,14 @@ private:
     std::string code;
     if (stage == Stage::parts) {
       for (std::size_t i = 0; i < body_.values.size(); ++i)
-        code += part_place(i) + " = " + body_.values[i].name + ";\n";
+        code += part_place(i) + " = " + (combined_ ? combined_->totals[i] : body_.values[i].name) + ";\n";
       return code;
     }
-    std::string starts;
-    for (const ReducedValue& value : body_.values)
-      if (!value.is_extremum() && !starts_as_nothing(value)) starts += combine(value, print(value.start));
-    std::size_t at = 0;
-    for (; at < combined_.size(); ++at) code += print(*body_.epilogue[at]) + '\n';
-    code += starts;
-    for (; at < body_.epilogue.size(); ++at) code += print(*body_.epilogue[at]) + '\n';
+    // Present threads start with it, as they did.
+    if (shape_.team != ReductionTeam::present)
+      for (const ReducedValue& value : body_.values)
+        if (!value.is_extremum() && !starts_as_nothing(value)) code += combine(value, print(value.start));
+    for (const SyntaxNode* statement : body_.epilogue) code += print(*statement) + '\n';
     return code;
   }
 
@@ -754,9 +761,9 @@ private:
     if (shape_.team != ReductionTeam::present) {
       first = lane_;
       step = std::to_string(shape_.lanes);
-    } else if (!combined_.empty()) {
-      first = combined_.front().warp ? "threadIdx.x % 32" : "threadIdx.x";
-      step = combined_.front().warp ? "32" : std::to_string(threads_);
+    } else if (combined_) {
+      first = combined_->warp ? "threadIdx.x % 32" : "threadIdx.x";
+      step = combined_->warp ? "32" : std::to_string(threads_);
     }
     std::string code;
     if (step == "1") code += "#pragma unroll 8\n";
@@ -773,13 +780,13 @@ private:
   [[nodiscard]] const LoopInfo& lane_level() const {
     if (shape_.team != ReductionTeam::column) {
       for (auto level = body_.nest.rbegin(); level != body_.nest.rend(); ++level)
-        if (accesses_along(**level) > 0 && main_trips(request_, **level).value_or(1024) >= 32) return **level;
+        if (accesses_along(**level) > 0 && trips_of(**level).value_or(1024) >= 32) return **level;
     }
     return longest_level();
   }
   [[nodiscard]] const LoopInfo& longest_level() const {
     return **std::max_element(body_.nest.begin(), body_.nest.end(), [&](const auto* a, const auto* b) {
-      return main_trips(request_, *a).value_or(1) < main_trips(request_, *b).value_or(1);
+      return trips_of(*a).value_or(1) < trips_of(*b).value_or(1);
     });
   }
   /// The loop that blocks share: another one than the lanes' where that has more iterations to give.
@@ -787,10 +794,9 @@ private:
     if (shape_.team == ReductionTeam::present) return longest_level();
     const LoopInfo& lanes = lane_level();
     const LoopInfo* best = &lanes;
-    std::int64_t most = main_trips(request_, lanes).value_or(1) / shape_.lanes;
+    std::int64_t most = trips_of(lanes).value_or(1) / shape_.lanes;
     for (const LoopInfo* level : body_.nest)
-      if (const std::int64_t trips = main_trips(request_, *level).value_or(1);
-          level != &lanes && trips > most) {
+      if (const std::int64_t trips = trips_of(*level).value_or(1); level != &lanes && trips > most) {
         best = level;
         most = trips;
       }
@@ -834,19 +840,34 @@ private:
   }
   /// The threads that share the loop already start with their numbers and move by how many they are.
   [[nodiscard]] bool starts_with_thread(const LoopInfo& level) const {
-    if (block_.size() != 1 || level.step != threads_) return false;
-    const SyntaxNode* start = level.start_expression;
-    for (int turn = 0; turn < 4 && start != nullptr; ++turn) {
-      while (start->kind == NodeKind::cast) start = &operand(*start);
-      if (start->kind == NodeKind::member)
-        return start->text == ".x" && is_name(operand(*start), "threadIdx");
-      if (start->kind != NodeKind::name) return false;
+    return level.step == threads_ && is_thread_number(*level.start_expression);
+  }
+  /// The expression is the number of the thread in its block, by whatever name.
+  [[nodiscard]] bool is_thread_number(const SyntaxNode& expression) const {
+    if (block_.size() != 1) return false;
+    const SyntaxNode* node = &expression;
+    for (int turn = 0; turn < 4 && node != nullptr; ++turn) {
+      while (node->kind == NodeKind::cast) node = &operand(*node);
+      if (node->kind == NodeKind::member) return node->text == ".x" && is_name(operand(*node), "threadIdx");
+      if (node->kind != NodeKind::name) return false;
       const SyntaxNode* next = nullptr;
       for (const ReductionStep& step : body_.steps)
         if (step.declaration != nullptr)
           for (const SyntaxNode& declarator : declarators(*step.declaration))
-            if (declarator.text == start->text) next = initial_value(declarator);
-      start = next;
+            if (declarator.text == node->text && is_constant(declarator)) next = initial_value(declarator);
+      node = next;
+    }
+    return false;
+  }
+  /// Nothing but its declaration writes the variable.
+  [[nodiscard]] bool is_constant(const SyntaxNode& declarator) const {
+    for (const Variable& variable : function_.variables) {
+      if (variable.declaration != &declarator) continue;
+      return !variable.address_taken &&
+             std::none_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
+               const ScalarUse& use = function_.scalar_uses[at];
+               return use.write && use.node != &declarator;
+             });
     }
     return false;
   }
@@ -1024,8 +1045,8 @@ private:
   std::size_t part_axis_ = 0;
   SplittingShape shape_{};
   std::string parts_text_{};
-  std::vector<ThreadReduction> combined_{};  ///< what combines the values of threads already
-  std::vector<ThreadReduction> combiners_{}; ///< what does so now
+  std::optional<KnownCombination> combined_{}; ///< what combines the values of threads already
+  std::vector<ThreadReduction> combiners_{};   ///< what does so now
   std::string lane_, part_, parts_, result_, results_, inside_;
   std::vector<std::string> scratch_{}, shared_{};
 };

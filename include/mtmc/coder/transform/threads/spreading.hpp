@@ -28,6 +28,13 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+/// The launch of a function that is launched once.
+[[nodiscard]] inline LaunchLine launch_line_of(const SyntaxNode& tree, std::string_view entry) {
+  for (const LaunchNode& launch : launches_of(tree))
+    if (launch.line.entry == entry) return launch.line;
+  return {};
+}
+
 /// An integer expression as a sum of products of names; nothing where it is another one. Tells that
 /// `(b * C + c) * P + p` and `b * C * P + c * P + p` are the same number.
 using ProductSum = std::map<std::multiset<std::string>, std::int64_t>;
@@ -136,7 +143,7 @@ public:
         function.leading_trivia = i == 0 ? function.leading_trivia : "\n";
         line.entry = function.text;
       }
-      function.type = without_bounds(function.type);
+      function.type = without_launch_bounds(function.type);
       function_body(function).children = body_of_nest(i, shape, line);
       functions.push_back(std::move(function));
       lines.push_back(make_launch_comment(launch_line_text(line)));
@@ -161,11 +168,6 @@ private:
     const auto place = tree.children.begin() + static_cast<std::ptrdiff_t>(at);
     const auto next = tree.children.erase(place);
     tree.children.insert(next, std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
-  }
-  [[nodiscard]] static std::string without_bounds(const std::string& type) {
-    if (type.find("__launch_bounds__") != std::string::npos)
-      decline("the function says how many threads its blocks have");
-    return type;
   }
 
   void require_understood() const {
@@ -369,7 +371,7 @@ private:
                     loop.variable != outer.head.variable;
         if (!goes_on) break;
       }
-      SpreadLevel level{&loop, head_of(loop), main_trips(request_, loop)};
+      SpreadLevel level{&loop, head_of(loop), launched_trips(request_, launch_, loop)};
       if (shared_ && i == 0) {
         level.head.first = make_integer(0);
         level.head.step = 1;
@@ -701,35 +703,39 @@ private:
   std::vector<std::vector<SpreadLevel>> nests_{};
 };
 
-/// What one thread does alone is done by one block: loops in turn, sums combined, one thread stores.
+/// What one thread does alone is done by one block: it is a row of its own, which `spread_rows` shares.
 [[nodiscard]] inline SyntaxNode spread_over_block(const TransformRequest& request, ThreadLaunch launch,
                                                   const OneThread& only) {
-  const FunctionAnalysis& function = *launch.function;
-  require_shareable(function);
-  std::optional<std::int64_t> longest;
-  for (const LoopInfo& loop : function.loops)
-    if (loop.parent == nullptr && loop.canonical)
-      if (const auto trips = main_trips(request, loop)) longest = std::max(longest.value_or(0), *trips);
-  auto shapes = row_shapes(longest, 1, request.device);
-  std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  const RowShape shape = choose_variant(shapes, request.variant);
-
   SyntaxNode tree = request.tree;
-  const std::string lane = fresh_name(tree, "lane");
-  RowSpreader spreader(tree, function, shape, lane);
+  const std::string row = fresh_name(tree, "row");
   std::vector<SyntaxNode> work;
-  for (const SyntaxNode* statement : only.work())
-    for (SyntaxNode& spread : spreader.spread(std::span(statement, 1))) work.push_back(std::move(spread));
-  if (!spreader.any()) throw TransformDeclined("a thread has no loop that others could share");
-  work.insert(work.begin(), make_declaration("const int", lane, parse_expression("threadIdx.x")));
-  launch.body_in(tree).children = std::move(work);
-  SyntaxNode& node = *node_at(tree, launch.function_at);
-  if (node.type.find("__launch_bounds__") != std::string::npos)
-    throw TransformDeclined("the function says how many threads its blocks have");
-  launch.set_grid(tree, {"1"}, std::to_string(shape.threads));
-  for (const ThreadReduction& reduction : spreader.reductions())
-    if (!reduction.is_there) launch.add_function(tree, reduction.text());
-  return tree;
+  for (const SyntaxNode* statement : only.work()) work.push_back(*statement);
+  std::vector<SyntaxNode> body =
+      parse_statements("const int " + row + " = blockIdx.x * blockDim.x + threadIdx.x;");
+  body.push_back(make_if(make_binary("<", make_name(row), make_integer(1)), make_block(std::move(work))));
+  SyntaxNode& function = *node_at(tree, launch.function_at);
+  function.type = without_launch_bounds(function.type);
+  function_body(function).children = std::move(body);
+  launch.set_grid(tree, {"1"}, "1");
+
+  const KernelAnalysis analysis{tree, &request.task};
+  SyntaxNode shared = spread_rows(
+      {request.task, request.kernel, request.device, request.action, tree, analysis, request.variant});
+  // The one row needs no number where it has the one block.
+  const LaunchLine line = launch_line_of(shared, launch.line.entry);
+  SyntaxNode* const after = find_function(shared, launch.line.entry);
+  if (after == nullptr || line.grid != std::vector<std::string>{"1"}) return shared;
+  auto& statements = function_body(*after).children;
+  const bool plain = !statements.empty() && statements.front().kind == NodeKind::declaration &&
+                     statements.back().kind == NodeKind::if_statement &&
+                     declarators(statements.front()).front().text == row &&
+                     is_name(left_operand(if_condition(statements.back())), row);
+  if (!plain) return shared;
+  std::vector<SyntaxNode> inside = std::move(then_branch(statements.back()).children);
+  statements.pop_back();
+  statements.erase(statements.begin());
+  for (SyntaxNode& statement : inside) statements.push_back(std::move(statement));
+  return shared;
 }
 
 /// Gives more threads to what few do: iterations of parallel loops become threads of a grid, else a warp or a
