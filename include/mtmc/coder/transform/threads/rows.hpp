@@ -182,7 +182,7 @@ private:
     const LoopInfo* const loop = function_.find_loop(statement);
     if (loop == nullptr) throw TransformDeclined("a loop was not analysed");
     if (loop == scanned_) return add_scan(*loop, statement, result);
-    const SharedLoop shared = loops_.of(*loop);
+    const LoopToShare shared = loops_.of(*loop);
     if (!shared.carried.legality) throw TransformDeclined(shared.carried.legality.reason);
     if (thread_index_is_used(*shared.loop))
       throw TransformDeclined(loop_name(*shared.loop) + " is shared already");
