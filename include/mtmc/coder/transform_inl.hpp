@@ -7,6 +7,7 @@
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
+#include <mtmc/coder/transform/threads/number_names.hpp>
 #include <mtmc/compiled.hpp>
 
 #include <string>
@@ -59,6 +60,7 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
   try {
     SyntaxNode tree = parse(kernel.source);
     declare_loop_variables(tree);
+    if (kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
     const KernelAnalysis analysis{tree, &request.seen.task};
     const SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});

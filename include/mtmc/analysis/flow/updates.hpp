@@ -90,6 +90,13 @@ struct Update {
   return less == straight ? ReductionOperation::minimum : ReductionOperation::maximum;
 }
 
+/// Whether a function is `a * b + c`, rounded once or not.
+[[nodiscard]] inline bool is_multiply_add(const SyntaxNode& function) noexcept {
+  return function.kind == NodeKind::name && (function.text == "fmaf" || function.text == "fma" ||
+                                             function.text == "std::fma" || function.text == "__fmaf_rn" ||
+                                             function.text == "__builtin_fmaf");
+}
+
 /// The update that assigning `value` to `target` is, if it is one. `min_max_of` gives what a call selects.
 template <class MinMaxOf>
 [[nodiscard]] Update find_update(const SyntaxNode& target, const SyntaxNode& value,
@@ -109,6 +116,9 @@ template <class MinMaxOf>
       if (same_expression(value.children[2], target)) return {operation, &value.children[2]};
     }
   }
+  if (value.kind == NodeKind::call && value.children.size() == 4 && is_multiply_add(value.children[0]) &&
+      same_expression(value.children[3], target))
+    return {ReductionOperation::sum, &value.children[3]};
   if (value.kind == NodeKind::conditional) {
     const ReductionOperation operation = selection(value.children[0], value.children[1], value.children[2]);
     if (operation != ReductionOperation::none) {

@@ -91,11 +91,11 @@ struct CoarseAxis {
   for (const ThreadIndex& index : sum.indices) {
     if (index.axis == 0) continue;
     CoarseAxis axis{index, &body[index.statement]};
-    for (const SyntaxNode* condition : sum.conditions)
-      if (condition->kind == NodeKind::binary && condition->text == "<" &&
-          is_name(left_operand(*condition), index.name)) {
-        axis.limit = print(right_operand(*condition));
-      } else if (uses_name(*condition, index.name)) {
+    for (const SyntaxNode& condition : sum.conditions)
+      if (condition.kind == NodeKind::binary && condition.text == "<" &&
+          is_name(left_operand(condition), index.name)) {
+        axis.limit = print(right_operand(condition));
+      } else if (uses_name(condition, index.name)) {
         axis.limit.clear();
         break;
       }
@@ -114,8 +114,8 @@ struct CoarseAxis {
       if (sum.launch.line.arguments[i] == sum.launch.line.grid[number]) axis.limit = formal[i].text;
     for (const SyntaxNode* other : sum.before)
       if (other != declaration && uses_name(*other, declarator.text)) axis.limit.clear();
-    for (const SyntaxNode* condition : sum.conditions)
-      if (uses_name(*condition, declarator.text)) axis.limit.clear();
+    for (const SyntaxNode& condition : sum.conditions)
+      if (uses_name(condition, declarator.text)) axis.limit.clear();
     std::size_t uses = 0; // of the number of the block, which means something else then
     walk(*function.node, [&](const SyntaxNode& node) {
       uses += node.kind == NodeKind::member && node.text == value->text && is_name(operand(node), "blockIdx")
@@ -153,6 +153,9 @@ struct CoarseStep {
 /// Each thread adds up several results. Loads beyond the last result are those of the last one.
 [[nodiscard]] inline SyntaxNode coarsen_threads(const TransformRequest& request) {
   ThreadSum sum(request);
+  if (!sum.dependent.empty())
+    throw TransformDeclined("line " + std::to_string(sum.dependent.front()->range.first_line) +
+                            " depends on the number of a thread");
   const auto axes = coarse_axes(sum);
   if (axes.empty()) throw TransformDeclined("results share no load along an axis but x");
   auto steps = choose_variant(coarse_steps(axes), request.variant);
@@ -182,8 +185,13 @@ struct CoarseStep {
   };
 
   std::string code;
-  for (const SyntaxNode& statement : statements(function_body(*sum.function->node))) {
-    if (statement.kind == NodeKind::if_statement) break;
+  const auto body = statements(function_body(*sum.function->node));
+  for (const SyntaxNode& statement : body) {
+    const bool index = std::any_of(sum.indices.begin(), sum.indices.end(), [&](const ThreadIndex& one) {
+      return &statement == &body[one.statement];
+    });
+    const bool shared = std::find(sum.before.begin(), sum.before.end(), &statement) != sum.before.end();
+    if (!index && !shared) continue;
     SyntaxNode declaration = statement;
     if (const auto step = coarse(statement); step != steps.end()) {
       SyntaxNode& declarator = declarators(declaration).front();
@@ -195,10 +203,10 @@ struct CoarseStep {
   }
   std::vector<std::string> outside;
   for (const CoarseStep& step : steps) outside.push_back(step.first + " < " + step.axis->limit);
-  for (const SyntaxNode* condition : sum.conditions)
+  for (const SyntaxNode& condition : sum.conditions)
     if (std::none_of(steps.begin(), steps.end(),
-                     [&](const CoarseStep& step) { return uses_name(*condition, step.axis->index.name); }))
-      outside.push_back(print(*condition));
+                     [&](const CoarseStep& step) { return uses_name(condition, step.axis->index.name); }))
+      outside.push_back(print(condition));
   code += "if (" + joined(outside, " && ") + ") {\n";
   for (const SyntaxNode* declaration : sum.prologue) code += print(*declaration) + '\n';
   code += sum.sum.type + ' ' + declared + ";\n" + for_each(element + " = " + sum.start + ";\n");
@@ -219,8 +227,8 @@ struct CoarseStep {
     return false;
   });
   code += print(loop) + '\n';
-  std::string result =
-      exact + "if (" + inside + ") {\n" + sum.sum.type + ' ' + sum.sum.scalar->name + " = " + element + ";\n";
+  std::string result = exact + "if (" + inside + ") {\n" + sum.sum.type + ' ' + sum.sum.scalar->name + " = " +
+                       sum.whole(element) + ";\n";
   for (const SyntaxNode* statement : sum.epilogue) result += print(*statement) + '\n';
   code += for_each(result + "}\n") + "}\n";
 

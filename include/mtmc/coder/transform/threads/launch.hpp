@@ -99,6 +99,21 @@ struct ThreadLaunch {
     return each == 1 ? threads(axis) : "ceil_div(" + threads(axis) + ", " + std::to_string(each) + ')';
   }
 
+  /// An expression of the function's parameters in the words of the launch line: their arguments instead.
+  [[nodiscard]] SyntaxNode in_launch_words(SyntaxNode expression) const {
+    const auto formal = parameters(*function->node);
+    walk(expression, [&](SyntaxNode& node) {
+      if (node.kind != NodeKind::name) return true;
+      for (std::size_t i = 0; i < formal.size() && i < line.arguments.size(); ++i)
+        if (formal[i].text == node.text) {
+          node = parse_expression(line.arguments[i]);
+          return false;
+        }
+      return true;
+    });
+    return expression;
+  }
+
   [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const {
     return function_body(*node_at(tree, function_at));
   }
@@ -187,7 +202,8 @@ inline void require_one_axis(const ThreadLaunch& launch) {
                                               std::size_t axis) {
   const std::string member = '.' + std::string(axis_names[axis]);
   const auto is = [&member](const SyntaxNode& node, std::string_view object) {
-    return node.kind == NodeKind::member && node.text == member && is_name(operand(node), object);
+    const SyntaxNode& plain = node.kind == NodeKind::cast ? operand(node) : node;
+    return plain.kind == NodeKind::member && plain.text == member && is_name(operand(plain), object);
   };
   if (expression.kind == NodeKind::cast) return is_number_of_thread(operand(expression), block, axis);
   if (expression.kind != NodeKind::binary || expression.text != "+") return false;

@@ -5,36 +5,53 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The parts of such a function. Its body is declarations and a branch around the work; the work is
-/// declarations, one loop (or nest) that adds up in one variable, and statements without loops.
+/// The parts of a condition that must all hold: those that `&&` joins.
+inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>& conditions) {
+  if (condition.kind == NodeKind::binary && condition.text == "&&") {
+    take_conditions(left_operand(condition), conditions);
+    take_conditions(right_operand(condition), conditions);
+  } else {
+    conditions.push_back(condition);
+  }
+}
+
+/// The parts of such a function. Its body is declarations and a branch around the work (or returns of threads
+/// without work in front of it); the work is declarations, one loop (or nest) that adds up in one variable,
+/// and statements without loops.
 struct ThreadSum {
   ThreadLaunch launch;
   const FunctionAnalysis* function = nullptr;
-  std::vector<ThreadIndex> indices{};      ///< numbers of the threads along axes
-  std::vector<const SyntaxNode*> before{}; ///< declarations in front of the branch, those numbers left out
-  std::vector<const SyntaxNode*> conditions{}; ///< of the branch, all of which must hold
-  std::vector<const SyntaxNode*> prologue{};   ///< declarations in front of the loop, the sum's left out
-  std::vector<const SyntaxNode*> epilogue{};   ///< statements behind the loop
-  std::set<std::string> uniform{};             ///< names that are the same for all threads of a block
-  const LoopInfo* loop = nullptr;              ///< the outermost one
-  Reduction sum{};                             ///< what it adds up in
-  std::string start{};                         ///< the sum's first value, a number
-  const SyntaxNode* update = nullptr;          ///< the one statement that adds
+  std::vector<ThreadIndex> indices{};         ///< numbers of the threads along axes
+  std::vector<const SyntaxNode*> before{};    ///< declarations in front of the work that threads share
+  std::vector<const SyntaxNode*> dependent{}; ///< those that depend on the number of a thread
+  std::vector<SyntaxNode> conditions{};       ///< for the work, all of which must hold
+  std::vector<const SyntaxNode*> prologue{};  ///< declarations in front of the loop, the sum's left out
+  std::vector<const SyntaxNode*> epilogue{};  ///< statements behind the loop
+  std::set<std::string> uniform{};            ///< names that are the same for all threads of a block
+  const LoopInfo* loop = nullptr;             ///< the outermost one
+  Reduction sum{};                            ///< what it adds up in
+  std::string start{};                        ///< the number that parts of the sum start with
+  std::string first{};                        ///< what else the sum starts with; empty: nothing
+  const SyntaxNode* update = nullptr;         ///< the one statement that adds
 
   /// Throws `TransformDeclined` with the reason where the function is another one.
   explicit ThreadSum(const TransformRequest& request)
@@ -59,7 +76,11 @@ struct ThreadSum {
     return {};
   }
   /// What the threads add.
-  [[nodiscard]] const SyntaxNode& term() const { return right_operand(operand(*update)); }
+  [[nodiscard]] const SyntaxNode& term() const noexcept { return term_; }
+  /// The whole sum from the part that was added up.
+  [[nodiscard]] std::string whole(const std::string& part) const {
+    return first.empty() ? part : first + " + " + part;
+  }
 
   [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
 
@@ -67,34 +88,54 @@ private:
   void read_branch() {
     const auto body = statements(function_body(*function->node));
     if (body.empty()) decline("the threads of " + launch.line.entry + " do nothing");
-    const auto numbers = [&](std::size_t statement) {
-      return std::any_of(indices.begin(), indices.end(),
-                         [&](const ThreadIndex& index) { return index.statement == statement; });
-    };
     for (const SyntaxNode& parameter : parameters(*function->node)) uniform.insert(parameter.text);
-    for (std::size_t i = 0; i + 1 < body.size(); ++i) {
-      if (body[i].kind != NodeKind::declaration)
+    std::size_t begin = 0; // of the work
+    for (std::size_t i = 0; i < body.size(); ++i)
+      if (ends_thread(body[i])) begin = i + 1;
+    const bool nested =
+        begin == 0 && body.back().kind == NodeKind::if_statement && else_branch(body.back()) == nullptr;
+    if (nested) begin = body.size() - 1;
+    if (begin == 0)
+      while (begin < body.size() && !is_loop(body[begin].kind)) ++begin;
+    for (std::size_t i = 0; i < begin; ++i) {
+      if (body[i].kind == NodeKind::declaration)
+        add_declaration(body[i], i);
+      else if (ends_thread(body[i]))
+        take_conditions(opposite_of(if_condition(body[i]), *function->node), conditions);
+      else if (body[i].kind != NodeKind::comment && body[i].kind != NodeKind::empty)
         decline("what the threads of " + launch.line.entry + " do is not one branch");
-      if (numbers(i)) continue;
-      before.push_back(&body[i]);
-      for (const ThreadIndex& index : indices)
-        if (uses_name(body[i], index.name))
-          decline("line " + std::to_string(body[i].range.first_line) + " depends on the number of a thread");
-      for (const SyntaxNode& declarator : declarators(body[i])) uniform.insert(declarator.text);
     }
-    const SyntaxNode& branch = body.back();
-    if (branch.kind != NodeKind::if_statement || else_branch(branch) != nullptr)
-      decline("what the threads of " + launch.line.entry + " do is not one branch");
-    take_conditions(if_condition(branch));
-    work_ = statements(then_branch(branch));
+    if (nested) take_conditions(if_condition(body.back()), conditions);
+    work_ = nested ? statements(then_branch(body.back())) : body.subspan(begin);
   }
-  void take_conditions(const SyntaxNode& condition) {
-    if (condition.kind == NodeKind::binary && condition.text == "&&") {
-      take_conditions(left_operand(condition));
-      take_conditions(right_operand(condition));
-    } else {
-      conditions.push_back(&condition);
+  [[nodiscard]] bool is_index(std::size_t statement) const {
+    return std::any_of(indices.begin(), indices.end(),
+                       [&](const ThreadIndex& index) { return index.statement == statement; });
+  }
+  [[nodiscard]] static bool ends_thread(const SyntaxNode& statement) {
+    if (statement.kind != NodeKind::if_statement || else_branch(statement) != nullptr) return false;
+    const SyntaxNode& taken = then_branch(statement);
+    if (taken.kind == NodeKind::return_statement) return true;
+    const auto inside = statements(taken);
+    return inside.size() == 1 && inside.front().kind == NodeKind::return_statement;
+  }
+  void add_declaration(const SyntaxNode& declaration, std::size_t statement) {
+    if (is_index(statement)) return;
+    const auto names = names_used(declaration);
+    const bool depends = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return !uniform.contains(name) && is_variable(name);
+    });
+    if (depends) {
+      dependent.push_back(&declaration);
+      return;
     }
+    before.push_back(&declaration);
+    for (const SyntaxNode& declarator : declarators(declaration)) uniform.insert(declarator.text);
+  }
+  [[nodiscard]] bool is_variable(const std::string& name) const {
+    return std::any_of(function->variables.begin(), function->variables.end(), [&](const Variable& variable) {
+      return variable.name == name && variable.kind == Variable::Kind::local;
+    });
   }
 
   void read_work(const TransformRequest& request) {
@@ -118,10 +159,10 @@ private:
     walk(*loop->node, [&](const SyntaxNode& node) {
       if (node.kind != NodeKind::expression_statement || !uses_name(node, sum.scalar->name)) return;
       ++updates;
-      const SyntaxNode& added = operand(node);
-      if (added.kind == NodeKind::assignment && added.text == "+=" &&
-          is_name(left_operand(added), sum.scalar->name))
+      if (const auto added = added_by(operand(node))) {
         update = &node;
+        term_ = *added;
+      }
     });
     if (updates != 1 || update == nullptr) decline("the body of " + loop_name(*loop) + " is not one sum");
     for (std::size_t i = 0; i < at; ++i) {
@@ -131,11 +172,9 @@ private:
         prologue.push_back(&work_[i]);
         continue;
       }
-      const SyntaxNode* const value = initial_value(declared.front());
-      if (value == nullptr || value->kind != NodeKind::literal)
-        decline(sum.scalar->name + " does not start with a number");
-      start = print(*value);
+      read_start(declared.front());
     }
+    if (start.empty()) take_start_from(before);
     if (start.empty()) decline(sum.scalar->name + " is not declared before " + loop_name(*loop));
     for (std::size_t i = at + 1; i < work_.size(); ++i) {
       walk(work_[i], [&](const SyntaxNode& node) {
@@ -143,6 +182,43 @@ private:
           decline("more than a result follows " + loop_name(*loop));
       });
       epilogue.push_back(&work_[i]);
+    }
+  }
+
+  /// `term` of `sum += term`, `sum = sum + term` and `sum = fmaf(a, b, sum)`.
+  [[nodiscard]] std::optional<SyntaxNode> added_by(const SyntaxNode& expression) const {
+    const std::string& name = sum.scalar->name;
+    if (expression.kind != NodeKind::assignment || !is_name(left_operand(expression), name))
+      return std::nullopt;
+    const SyntaxNode& value = right_operand(expression);
+    std::optional<SyntaxNode> added;
+    if (expression.text == "+=") {
+      added = value;
+    } else if (expression.text == "=" && value.kind == NodeKind::binary && value.text == "+") {
+      if (is_name(left_operand(value), name)) added = right_operand(value);
+      if (is_name(right_operand(value), name)) added = left_operand(value);
+    } else if (expression.text == "=" && value.children.size() == 4 && is_name(value.children[3], name) &&
+               is_multiply_add(value.children.front())) {
+      added = make_binary("*", value.children[1], value.children[2]);
+    }
+    if (added && uses_name(*added, name)) return std::nullopt;
+    return added;
+  }
+  void read_start(const SyntaxNode& declarator) {
+    const SyntaxNode* const value = initial_value(declarator);
+    if (value == nullptr) decline(sum.scalar->name + " does not start with a value");
+    start = value->kind == NodeKind::literal ? print(*value) : "0";
+    if (value->kind != NodeKind::literal) first = print(*value);
+  }
+  /// Where all threads have work, the sum is declared among what they share.
+  void take_start_from(std::vector<const SyntaxNode*>& declarations) {
+    for (auto at = declarations.begin(); at != declarations.end(); ++at) {
+      const auto declared = declarators(**at);
+      if (declared.size() != 1 || declared.front().text != sum.scalar->name) continue;
+      read_start(declared.front());
+      uniform.erase(sum.scalar->name);
+      declarations.erase(at);
+      return;
     }
   }
 
@@ -162,6 +238,7 @@ private:
       }
   }
 
+  SyntaxNode term_{};
   std::span<const SyntaxNode> work_{};
 };
 

@@ -23,14 +23,12 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// A block reads a tile in one order and writes it in another (`transpose_threads`), or makes a tile of
 /// results from tiles of the operands in shared memory (`ResultTiler`).
 [[nodiscard]] inline SyntaxNode tile_threads(const TransformRequest& request) {
-  return with_branches(request, [](const TransformRequest& asked) {
-    return is_about_threads(asked) ? transpose_threads(asked) : ResultTiler(asked).write();
-  });
+  return is_about_threads(request) ? with_branches(request, transpose_threads) : ResultTiler(request).write();
 }
 
 /// Threads are given several results each (`coarsen_threads`); loops of one thread are unrolled as anywhere.
 [[nodiscard]] inline SyntaxNode unroll_threads(const TransformRequest& request) {
-  return is_about_threads(request) ? with_branches(request, coarsen_threads) : apply_unrolling(request);
+  return is_about_threads(request) ? coarsen_threads(request) : apply_unrolling(request);
 }
 
 /// The rows for CUDA C++, which come before those for every C-like language.

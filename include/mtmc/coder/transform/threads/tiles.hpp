@@ -2,351 +2,460 @@
 /// Tiles of a GPU's launch whose threads each add up one result: a block makes a tile of results, several for
 /// each thread, from tiles of the operands in shared memory; the next ones are on their way meanwhile.
 
-#include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/legality/legality.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
-#include <mtmc/coder/transform/loop_cost.hpp>
-#include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/contraction.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
-#include <mtmc/coder/transform/threads/sum.hpp>
+#include <mtmc/coder/transform/threads/result_tiles.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Extents of a tile of results, and how far a step goes along the sum.
-struct ResultTile {
-  std::int64_t rows = 128;
-  std::int64_t columns = 128;
-  std::int64_t depth = 16;
-  std::int64_t thread_rows = 8;    ///< results of a thread along the rows
-  std::int64_t thread_columns = 8; ///< and along the columns
-
-  static constexpr std::int64_t edge = 16; ///< threads of a block along each axis
-  static constexpr std::int64_t threads = edge * edge;
-};
-
-/// Tiles for results of these extents, the one expected to be best first: the largest that leaves a block for
-/// each multiprocessor, then smaller ones.
-[[nodiscard]] inline std::vector<ResultTile> result_tiles(std::optional<std::int64_t> rows,
-                                                          std::optional<std::int64_t> columns,
-                                                          std::int64_t layers, const Device& device) {
-  const std::vector<ResultTile> all{
-      {128, 128, 16, 8, 8}, {128, 64, 16, 8, 4}, {64, 64, 16, 4, 4}, {32, 32, 32, 2, 2}};
-  std::size_t first = 0;
-  const auto blocks = [&](const ResultTile& tile) {
-    const auto along = [](std::optional<std::int64_t> extent, std::int64_t each) {
-      return extent ? (*extent + each - 1) / each : 1024;
-    };
-    return along(rows, tile.rows) * along(columns, tile.columns) * layers;
-  };
-  while (first + 1 < all.size() && blocks(all[first]) < std::max(device.compute_units, 1)) ++first;
-  std::vector<ResultTile> tiles{all[first]};
-  for (std::size_t distance = 1; distance < all.size(); ++distance) {
-    if (first + distance < all.size()) tiles.push_back(all[first + distance]);
-    if (distance <= first) tiles.push_back(all[first - distance]);
-  }
-  return tiles;
-}
-
-/// An operand of the sum: an access that moves with the loop and with one of the two axes.
-struct TiledOperand {
-  SyntaxNode access{};
-  std::string type{};     ///< of an element
-  bool by_rows = false;   ///< moves with the rows, not with the columns
-  bool along_sum = false; ///< neighbouring elements lie along the sum
-  std::string tile{};     ///< name of the array in shared memory
-  std::string value{};    ///< name of a thread's values
-  std::string next{};     ///< name of what a thread brings for the next tile
-};
-
-/// Finds the parts of a function that adds up one result for each thread of a two-dimensional launch, and
-/// writes it anew.
+/// Writes a contraction anew.
 class ResultTiler {
 public:
-  explicit ResultTiler(const TransformRequest& request)
-      : request_(request), sum_(request), function_(*sum_.function) {
-    read_axes();
-    read_loop();
-    read_operands();
+  explicit ResultTiler(const TransformRequest& request) : request_(request), what_(request) {
+    if (std::none_of(request.analysis.functions().begin(), request.analysis.functions().end(),
+                     [&](const auto& function) { return is_in_nest(*function); }))
+      decline("it is " + loop_name(*what_.sum.loop) + " that adds up");
+    for (const CountingLoop& loop : what_.loops) {
+      const SyntaxNode bound = what_.values.expanded(loop.bound);
+      for (const auto* axes : {&what_.rows, &what_.columns})
+        for (const ResultAxis& axis : *axes)
+          if (uses_name(bound, axis.name))
+            decline("the bound of the " + loop.variable + " loop is not the same for all");
+    }
+    for (const ResultAxis& layer : what_.layers)
+      (layer.is_block && layer.source == 2 ? kept_ : folded_).push_back(layer);
+    for (const ResultAxis& layer : folded_)
+      if (layer.limit.kind == NodeKind::empty)
+        decline("it is not known how many results lie along " + layer.name);
   }
 
   [[nodiscard]] SyntaxNode write() {
-    const auto extent_of = [&](std::size_t axis) -> std::optional<std::int64_t> {
-      if (axis >= sum_.launch.line.grid.size()) return std::nullopt;
-      return value_at_main_size(request_, sum_.launch.threads(axis));
+    const auto extent = [&](const std::vector<ResultAxis>& axes) {
+      return value_at_main_size(request_, total_in_launch(axes));
     };
-    const std::int64_t layers = sum_.launch.line.grid.size() > 2 ? extent_of(2).value_or(1) : 1;
-    const auto tiles = result_tiles(extent_of(1), extent_of(0), layers, request_.device);
-    const ResultTile tile = choose_variant(tiles, request_.variant);
+    const auto depth = value_at_main_size(request_, in_launch(what_.loops[what_.tiled].bound));
+    tile_ = choose_variant(
+        result_tiles(extent(what_.rows), extent(what_.columns), depth, layers(), request_.device),
+        request_.variant);
     SyntaxNode tree = request_.tree;
     name_things(tree);
-    sum_.launch.body_in(tree).children = parse_statements(text_of(tile));
-    std::vector<std::string> grid{sum_.launch.threads_divided_by(tile.columns, 0),
-                                  sum_.launch.threads_divided_by(tile.rows, 1)};
-    if (sum_.launch.line.grid.size() > 2) grid.push_back(sum_.launch.line.grid[2]);
-    sum_.launch.set_grid(tree, std::move(grid), std::to_string(ResultTile::threads));
+    ThreadLaunch& launch = what_.sum.launch;
+    launch.body_in(tree).children = parse_statements(text());
+    const auto tiles = [&](const std::vector<ResultAxis>& axes, std::int64_t each) {
+      return "ceil_div(" + total_in_launch(axes) + ", " + n(each) + ')';
+    };
+    std::vector<std::string> grid{tiles(what_.columns, tile_.columns), tiles(what_.rows, tile_.rows)};
+    if (!kept_.empty()) grid.push_back(launch.line.grid[2]);
+    if (!folded_.empty()) grid[0] += " * " + parenthesized(total_in_launch(folded_));
+    launch.set_grid(tree, std::move(grid), n(ResultTile::threads));
     return tree;
   }
 
 private:
   [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
+  [[nodiscard]] static std::string n(std::int64_t value) { return std::to_string(value); }
 
-  void read_axes() {
-    const LaunchLine& line = sum_.launch.line;
-    if (line.block.size() != 2 && !(line.block.size() == 3 && line.block[2] == "1"))
-      decline("the blocks of " + line.entry + " have not two axes");
-    column_ = sum_.index_along(0);
-    row_ = sum_.index_along(1);
-    if (column_.name.empty() || row_.name.empty())
-      decline("no variables number the threads of " + line.entry + " along both axes");
-    for (const SyntaxNode* condition : sum_.conditions) {
-      const bool rows = uses_name(*condition, row_.name), columns = uses_name(*condition, column_.name);
-      if (rows && columns) decline("a condition of the branch is about rows and columns together");
-      (rows      ? row_conditions_
-       : columns ? column_conditions_
-                 : other_conditions_)
-          .push_back(print(*condition));
-    }
+  /// How many layers there are at the task's main size.
+  [[nodiscard]] std::int64_t layers() const {
+    std::int64_t count = value_at_main_size(request_, total_in_launch(folded_)).value_or(1);
+    if (!kept_.empty()) count *= value_at_main_size(request_, what_.sum.launch.line.grid[2]).value_or(1);
+    return count;
   }
-  void read_loop() {
-    const LoopInfo& loop = *sum_.loop;
-    if (request_.action.region != loop.path) decline("it is " + loop_name(loop) + " that adds up");
-    head_ = head_of(loop);
-    if (literal_value(head_.first) != 0 || head_.step != 1)
-      decline(loop_name(loop) + " does not count from 0 by one");
-    for (const std::string& name : names_used(head_.bound))
-      if (!sum_.uniform.contains(name))
-        decline("the bound of " + loop_name(loop) + " is not the same for all");
-    const auto body = statements(loop_body(*loop.node));
-    if (body.size() != 1 || &body.front() != sum_.update)
-      decline("the body of " + loop_name(loop) + " is not one sum");
-  }
-
-  void read_operands() {
-    const ProblemSize* const size = request_.task.main_size();
-    const Symbols symbols = size == nullptr ? Symbols{} : size->symbols;
-    for (const Access& access : function_.accesses)
-      if (access.loop == sum_.loop) add_operand(access, symbols);
-    const bool rows =
-        std::any_of(operands_.begin(), operands_.end(), [](const auto& one) { return one.by_rows; });
-    const bool columns =
-        std::any_of(operands_.begin(), operands_.end(), [](const auto& one) { return !one.by_rows; });
-    if (!rows || !columns)
-      decline("the threads of a block share no operand along " + std::string(rows ? "columns" : "rows"));
-    if (operands_.size() > 3) decline("there are more than three operands");
-    if (!is_product(sum_.term())) decline("what " + loop_name(*sum_.loop) + " adds up is no product");
-  }
-  void add_operand(const Access& access, const Symbols& symbols) {
-    const bool known = std::any_of(operands_.begin(), operands_.end(), [&](const TiledOperand& other) {
-      return structurally_equal(other.access, *access.node);
+  /// Whether the action's region is a loop of the nest.
+  [[nodiscard]] bool is_in_nest(const FunctionAnalysis& function) const {
+    return std::any_of(function.loops.begin(), function.loops.end(), [&](const LoopInfo& loop) {
+      return loop.path == request_.action.region && loop.inside(what_.sum.loop);
     });
-    if (known) return;
-    if (access.node->kind != NodeKind::subscript || access.indirect || access.conditional)
-      decline("the elements of " + access.array->name + " are chosen by values");
-    TiledOperand one;
-    one.access = *access.node;
-    bool rows = false, columns = false;
-    for (const std::string& name : names_used(subscript_index(*access.node))) {
-      if (name == row_.name)
-        rows = true;
-      else if (name == column_.name)
-        columns = true;
-      else if (name != sum_.loop->variable && !sum_.uniform.contains(name))
-        decline("the subscript of " + access.array->name + " uses " + name);
-    }
-    if (subscript_base(*access.node).kind != NodeKind::name)
-      decline("the elements of " + access.array->name + " have several subscripts");
-    if (rows == columns)
-      decline(access.array->name + (rows ? " moves with rows and columns" : " moves with the sum alone"));
-    one.by_rows = rows;
-    one.type = pointed_type(access.array->variable->type);
-    one.along_sum = stride_of(access, *sum_.loop, symbols) == 1;
-    operands_.push_back(std::move(one));
   }
-  /// A product of operands, or of conversions of them: zero where they are.
-  [[nodiscard]] bool is_product(const SyntaxNode& term) const {
-    if (term.kind == NodeKind::binary && term.text == "*")
-      return is_product(left_operand(term)) && is_product(right_operand(term));
-    if (term.kind == NodeKind::cast) return is_product(operand(term));
-    if (term.kind == NodeKind::call && term.children.size() == 2 &&
-        (is_call_of(term, "__half2float") || is_call_of(term, "__bfloat162float")))
-      return is_product(term.children[1]);
-    return std::any_of(operands_.begin(), operands_.end(),
-                       [&](const TiledOperand& one) { return structurally_equal(one.access, term); });
+  [[nodiscard]] static std::string parenthesized(const std::string& text) {
+    return text.find_first_of("+-*/% ") == std::string::npos || text.starts_with("ceil_div(")
+               ? text
+               : '(' + text + ')';
+  }
+  [[nodiscard]] std::string in_launch(const SyntaxNode& expression) const {
+    return print(what_.sum.launch.in_launch_words(what_.values.expanded(expression)));
+  }
+  [[nodiscard]] static SyntaxNode total(const std::vector<ResultAxis>& axes) {
+    Factors limits;
+    for (const ResultAxis& axis : axes) limits.push_back(axis.limit);
+    return product_of(limits);
+  }
+  [[nodiscard]] std::string total_in_launch(const std::vector<ResultAxis>& axes) const {
+    return in_launch(total(axes));
   }
 
   void name_things(const SyntaxNode& tree) {
+    const auto number = [&](const std::vector<ResultAxis>& axes, std::string_view name) {
+      return axes.size() == 1 ? axes.front().name : fresh_name(tree, name);
+    };
+    row_ = number(what_.rows, "row");
+    column_ = number(what_.columns, "column");
+    layer_ = number(folded_.empty() ? what_.layers : folded_, "layer");
     thread_ = fresh_name(tree, "thread_index");
     at_ = fresh_name(tree, "at");
-    first_row_ = fresh_name(tree, "first_" + row_.name);
-    first_column_ = fresh_name(tree, "first_" + column_.name);
-    sums_ = fresh_name(tree, sum_.sum.scalar->name + "s");
-    tile_of_sum_ = fresh_name(tree, head_.variable + "_tile");
-    inner_ = fresh_name(tree, head_.variable + "_inner");
+    first_row_ = fresh_name(tree, "first_" + row_);
+    first_column_ = fresh_name(tree, "first_" + column_);
+    sums_ = fresh_name(tree, what_.sum.sum.scalar->name + "s");
+    const std::string& variable = what_.loops[what_.tiled].variable;
+    tile_of_sum_ = fresh_name(tree, variable + "_tile");
+    tiles_of_sum_ = fresh_name(tree, variable + "_tiles");
+    inner_ = fresh_name(tree, variable + "_inner");
+    step_ = fresh_name(tree, "step");
     r_ = fresh_name(tree, "r");
     c_ = fresh_name(tree, "c");
     n_ = fresh_name(tree, "n");
-    int number = 0;
-    for (TiledOperand& one : operands_) {
-      const std::string name = subscript_base(one.access).text;
-      const std::string suffix =
-          number++ > 0 && name == subscript_base(operands_.front().access).text ? "_2" : "";
-      one.tile = fresh_name(tree, name + "_tile" + suffix);
-      one.value = fresh_name(tree, name + "_values" + suffix);
-      one.next = fresh_name(tree, name + "_next" + suffix);
+    for (const StagedOperand& operand : what_.operands) {
+      std::string suffix;
+      for (const Names& other : names_)
+        if (other.array == operand.array) suffix += "_2";
+      names_.push_back({operand.array, fresh_name(tree, operand.array + "_tile" + suffix),
+                        fresh_name(tree, operand.array + "_values" + suffix),
+                        fresh_name(tree, operand.array + "_next" + suffix)});
     }
   }
 
-  [[nodiscard]] static std::string both(const std::vector<std::string>& conditions) {
-    return joined(conditions, " && ");
+  /// The function's new body.
+  [[nodiscard]] std::string text() const {
+    std::string code = shared_tiles() + places();
+    const std::string& type = what_.sum.sum.type;
+    code += type + ' ' + sums_ + '[' + n(tile_.thread_rows) + "][" + n(tile_.thread_columns) + "];\n";
+    code += for_results(sums_ + '[' + r_ + "][" + c_ + "] = " + what_.sum.start + ';');
+    for (std::size_t i = 0; i < what_.operands.size(); ++i)
+      code +=
+          what_.operands[i].type + ' ' + names_[i].next + '[' + n(loads_of(i)) + "];\n" + fixed_numbers(i);
+    code += what_.loops.size() == 1 ? along_one_loop() : along_steps();
+    return code + results();
   }
-  /// Where a thread's results lie in the tile: groups of four next to each other, the groups of all threads
-  /// next to each other.
-  [[nodiscard]] static std::string position(const std::string& number, const std::string& thread,
-                                            std::int64_t each) {
-    constexpr std::int64_t group = 4;
-    const std::int64_t together = std::min(group, each);
-    std::string within = thread + " * " + std::to_string(together) + " + " + number;
-    if (each <= group) return within;
-    return number + " / 4 * " + std::to_string(group * ResultTile::edge) + " + " + thread + " * 4 + " +
-           number + " % 4";
-  }
-
-  [[nodiscard]] std::string text_of(const ResultTile& tile) const {
-    const auto n = [](std::int64_t value) { return std::to_string(value); };
-    const std::string bound = print(head_.bound);
-    const std::string row = thread_ + " / " + n(ResultTile::edge),
-                      column = thread_ + " % " + n(ResultTile::edge);
+  [[nodiscard]] std::string shared_tiles() const {
     std::string code;
-    for (const TiledOperand& one : operands_) {
-      const std::int64_t extent = one.by_rows ? tile.rows : tile.columns;
-      code += "__shared__ __align__(16) " + one.type + ' ' + one.tile + '[' + n(tile.depth) + "][" +
-              n(extent + (one.along_sum ? 4 : 0)) + "];\n";
-    }
-    code += "const int " + thread_ + " = threadIdx.x;\n";
-    code += "const int " + first_row_ + " = blockIdx.y * " + n(tile.rows) + ";\n";
-    code += "const int " + first_column_ + " = blockIdx.x * " + n(tile.columns) + ";\n";
-    for (const SyntaxNode* declaration : sum_.before) code += print(*declaration) + '\n';
-    const std::string type = sum_.sum.type;
-    code += type + ' ' + sums_ + '[' + n(tile.thread_rows) + "][" + n(tile.thread_columns) + "];\n";
-    code += for_results(tile, sums_ + '[' + r_ + "][" + c_ + "] = " + sum_.start + ';');
-    for (const TiledOperand& one : operands_)
-      code += one.type + ' ' + one.next + '[' + n(loads_of(tile, one)) + "];\n";
-    for (const TiledOperand& one : operands_) code += load(tile, one, "");
-    code += "for (" + head_.type + ' ' + tile_of_sum_ + " = 0; " + tile_of_sum_ + " < " + bound + "; " +
-            tile_of_sum_ + " += " + n(tile.depth) + ") {\n";
-    for (const TiledOperand& one : operands_)
-      code += for_loads(tile, one, place_in_tile(tile, one) + " = " + one.next + '[' + n_ + "];\n");
-    code += "__syncthreads();\n";
-    code += "if (" + tile_of_sum_ + " + " + n(tile.depth) + " < " + bound + ") {\n";
-    for (const TiledOperand& one : operands_)
-      code += load(tile, one, tile_of_sum_ + " + " + n(tile.depth) + " + ");
-    code += "}\n#pragma unroll\n";
-    code += "for (int " + inner_ + " = 0; " + inner_ + " < " + n(tile.depth) + "; ++" + inner_ + ") {\n";
-    for (const TiledOperand& one : operands_) {
-      const std::int64_t each = one.by_rows ? tile.thread_rows : tile.thread_columns;
-      const std::string& number = one.by_rows ? r_ : c_;
-      code += one.type + ' ' + one.value + '[' + n(each) + "];\n";
-      code += "for (int " + number + " = 0; " + number + " < " + n(each) + "; ++" + number + ") {\n" +
-              one.value + '[' + number + "] = " + one.tile + '[' + inner_ + "][" +
-              position(number, one.by_rows ? '(' + row + ')' : '(' + column + ')', each) + "];\n}\n";
-    }
-    code += for_results(tile, sums_ + '[' + r_ + "][" + c_ + "] += " + term_of_values() + ';');
-    code += "}\n__syncthreads();\n}\n";
-    std::string result;
-    result += "const int " + row_.name + " = " + first_row_ + " + " +
-              position(r_, '(' + row + ')', tile.thread_rows) + ";\n";
-    result += "const int " + column_.name + " = " + first_column_ + " + " +
-              position(c_, '(' + column + ')', tile.thread_columns) + ";\n";
-    auto conditions = row_conditions_;
-    conditions.insert(conditions.end(), column_conditions_.begin(), column_conditions_.end());
-    conditions.insert(conditions.end(), other_conditions_.begin(), other_conditions_.end());
-    result += "if (" + both(conditions) + ") {\n";
-    for (const SyntaxNode* declaration : sum_.prologue) result += print(*declaration) + '\n';
-    result += type + ' ' + sum_.sum.scalar->name + " = " + sums_ + '[' + r_ + "][" + c_ + "];\n";
-    for (const SyntaxNode* statement : sum_.epilogue) result += print(*statement) + '\n';
-    result += "}\n";
-    code += for_results(tile, result);
+    for (std::size_t i = 0; i < what_.operands.size(); ++i)
+      code += "__shared__ __align__(16) " + what_.operands[i].type + ' ' + names_[i].tile + '[' +
+              n(tile_.depth) + "][" + n(across_of(i) + (what_.operands[i].along_sum ? 4 : 0)) + "];\n";
     return code;
   }
-  [[nodiscard]] std::string for_results(const ResultTile& tile, const std::string& body) const {
-    const auto head = [](const std::string& name, std::int64_t count) {
-      return "for (int " + name + " = 0; " + name + " < " + std::to_string(count) + "; ++" + name + ") {\n";
+  /// Which thread of which tile of which layer it is, and what was declared for all of them.
+  [[nodiscard]] std::string places() const {
+    std::string code = "const int " + thread_ + " = threadIdx.x;\n";
+    std::string across = "blockIdx.x";
+    if (!folded_.empty()) {
+      const std::string tiles =
+          '(' + print(total(what_.columns)) + " + " + n(tile_.columns - 1) + ") / " + n(tile_.columns);
+      const std::string column_tiles = column_ + "_tiles";
+      code += "const int " + column_tiles + " = " + tiles + ";\n";
+      across = "blockIdx.x % " + column_tiles;
+      code += number_of(folded_, layer_, "blockIdx.x / " + column_tiles);
+    }
+    code += "const int " + first_row_ + " = blockIdx.y * " + n(tile_.rows) + ";\n";
+    code += "const int " + first_column_ + " = " + across + " * " + n(tile_.columns) + ";\n";
+    for (const SyntaxNode* declaration : what_.sum.before) {
+      bool stands = true; // what is made from rows and columns is not the same for all any more
+      for (const SyntaxNode& declarator : declarators(*declaration)) {
+        const bool kept = std::any_of(kept_.begin(), kept_.end(),
+                                      [&](const ResultAxis& axis) { return axis.name == declarator.text; });
+        stands = stands && (kept || is_uniform(declarator.text));
+      }
+      if (stands) code += print(*declaration) + '\n';
+    }
+    return code;
+  }
+  /// The variable stands for itself and is no axis.
+  [[nodiscard]] bool is_uniform(const std::string& name) const {
+    if (what_.values.has(name)) return false;
+    for (const AxisSource& source : what_.sources)
+      if (source.name == name) return false;
+    return true;
+  }
+  /// Declares the numbers along axes from the number through all of them.
+  [[nodiscard]] std::string number_of(const std::vector<ResultAxis>& axes, const std::string& name,
+                                      const std::string& value) const {
+    const auto declared = [](const ResultAxis& axis, const std::string& number) {
+      return "const " + axis.type + ' ' + axis.name + " = " + number + ";\n";
     };
-    return head(r_, tile.thread_rows) + head(c_, tile.thread_columns) + body + "\n}\n}\n";
+    if (axes.size() == 1) return declared(axes.front(), value);
+    std::string code = "const int " + name + " = " + value + ";\n";
+    return code + digits_of(axes, name, declared);
   }
-  /// Elements of a tile of an operand that each thread brings.
-  [[nodiscard]] static std::int64_t loads_of(const ResultTile& tile, const TiledOperand& one) {
-    return (one.by_rows ? tile.rows : tile.columns) * tile.depth / ResultTile::threads;
+  template <class Declared>
+  [[nodiscard]] std::string digits_of(const std::vector<ResultAxis>& axes, const std::string& name,
+                                      const Declared& declared) const {
+    std::string code;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const SyntaxNode below = total({axes.begin() + static_cast<std::ptrdiff_t>(i) + 1, axes.end()});
+      SyntaxNode digit = make_name(name);
+      if (i + 1 < axes.size()) digit = make_binary("/", digit, below);
+      if (i > 0) digit = make_binary("%", digit, axes[i].limit);
+      code += declared(axes[i], print(digit));
+    }
+    return code;
   }
-  /// For each of them, numbered through the tile.
-  [[nodiscard]] std::string for_loads(const ResultTile& tile, const TiledOperand& one,
-                                      const std::string& body) const {
-    return "for (int " + n_ + " = 0; " + n_ + " < " + std::to_string(loads_of(tile, one)) + "; ++" + n_ +
-           ") {\nconst int " + at_ + " = " + thread_ + " + " + n_ + " * " +
-           std::to_string(ResultTile::threads) + ";\n" + body + "}\n";
+
+  /// Tiles along the sum's only loop.
+  [[nodiscard]] std::string along_one_loop() const {
+    const CountingLoop& head = what_.loops.front();
+    const std::string bound = bound_of(what_.tiled), depth = n(tile_.depth);
+    const std::string next = tile_of_sum_ + " + " + depth;
+    std::string code = load_all("");
+    code += "for (" + head.type + ' ' + tile_of_sum_ + " = 0; " + tile_of_sum_ + " < " + bound + "; " +
+            tile_of_sum_ + " += " + depth + ") {\n";
+    code += store_all() + "if (" + next + " < " + bound + ") {\n" + load_all(next + " + ") + "}\n";
+    return code + sums() + "}\n";
   }
-  /// Where element `at` lies across the operand and along the sum: neighbours along memory.
-  [[nodiscard]] std::pair<std::string, std::string> position_in_tile(const ResultTile& tile,
-                                                                     const TiledOperand& one) const {
-    const std::string depth = std::to_string(tile.depth);
-    const std::string across = std::to_string(one.by_rows ? tile.rows : tile.columns);
-    if (one.along_sum) return {at_ + " / " + depth, at_ + " % " + depth};
-    return {at_ + " % " + across, at_ + " / " + across};
+  /// Tiles along one loop, for each iteration of the others.
+  [[nodiscard]] std::string along_steps() const {
+    const std::string bound = bound_of(what_.tiled), depth = n(tile_.depth);
+    std::string code = "const int " + tiles_of_sum_ + " = (" + bound + " + " + n(tile_.depth - 1) + ") / " +
+                       depth + ";\nconst int " + step_ + "s = " + tiles_of_sum_;
+    for (std::size_t i = 0; i < what_.loops.size(); ++i)
+      if (i != what_.tiled) code += " * " + parenthesized(bound_of(i));
+    code += ";\nif (" + step_ + "s > 0) {\n" + numbers_of_step("0") + load_all(tile_of_sum_ + " + ") + "}\n";
+    code += "for (int " + step_ + " = 0; " + step_ + " < " + step_ + "s; ++" + step_ + ") {\n" + store_all();
+    code += "if (" + step_ + " + 1 < " + step_ + "s) {\n" + numbers_of_step('(' + step_ + " + 1)") +
+            load_all(tile_of_sum_ + " + ") + "}\n";
+    if (!what_.zeros_add_nothing) code += numbers_of_step(step_);
+    return code + sums() + "}\n";
   }
-  [[nodiscard]] std::string place_in_tile(const ResultTile& tile, const TiledOperand& one) const {
-    const auto [across, along] = position_in_tile(tile, one);
-    return one.tile + '[' + along + "][" + across + ']';
+  /// The numbers of all loops but the tiled one, and where its tile begins, in a step.
+  [[nodiscard]] std::string numbers_of_step(const std::string& step) const {
+    const auto number = [](const CountingLoop& loop, const std::string& name, const std::string& value) {
+      return "const " + loop.type + ' ' + name + " = " + value + ";\n";
+    };
+    const bool first = step == "0";
+    std::string code = number(what_.loops[what_.tiled], tile_of_sum_,
+                              first ? step : step + " % " + tiles_of_sum_ + " * " + n(tile_.depth));
+    std::string before = " / " + tiles_of_sum_;
+    for (std::size_t i = what_.loops.size(); i-- > 0;) {
+      if (i == what_.tiled) continue;
+      const std::string bound = parenthesized(bound_of(i));
+      code += number(what_.loops[i], what_.loops[i].variable, first ? step : step + before + " % " + bound);
+      before += " / " + bound;
+    }
+    return code;
   }
-  /// Brings a tile's elements into registers, zeros beyond its end; `first` is where the tile begins along
-  /// the sum.
-  [[nodiscard]] std::string load(const ResultTile& tile, const TiledOperand& one,
-                                 const std::string& first) const {
-    const auto [across, along] = position_in_tile(tile, one);
-    const ThreadIndex& index = one.by_rows ? row_ : column_;
-    auto conditions = one.by_rows ? row_conditions_ : column_conditions_;
-    conditions.insert(conditions.end(), other_conditions_.begin(), other_conditions_.end());
-    conditions.push_back(head_.variable + " < " + print(head_.bound));
-    return for_loads(tile, one,
-                     "const int " + index.name + " = " + (one.by_rows ? first_row_ : first_column_) + " + " +
-                         across + ";\nconst " + head_.type + ' ' + head_.variable + " = " + first + along +
-                         ";\n" + one.next + '[' + n_ + "] = " + both(conditions) + " ? " + print(one.access) +
-                         " : (" + one.type + ")0.0f;\n");
+  [[nodiscard]] std::string bound_of(std::size_t loop) const {
+    return print(what_.values.expanded(what_.loops[loop].bound));
+  }
+  [[nodiscard]] std::string load_all(const std::string& first) const {
+    std::string code;
+    for (std::size_t i = 0; i < what_.operands.size(); ++i) code += load(i, first);
+    return code;
+  }
+  [[nodiscard]] std::string store_all() const {
+    std::string code;
+    for (std::size_t i = 0; i < what_.operands.size(); ++i)
+      code += for_loads(i, place_in_tile(i) + " = " + names_[i].next + '[' + n_ + "];\n");
+    return code + "__syncthreads();\n";
+  }
+  /// Adds up what a tile gives.
+  [[nodiscard]] std::string sums() const {
+    const std::string row = '(' + thread_ + " / " + n(ResultTile::edge) + ')';
+    const std::string column = '(' + thread_ + " % " + n(ResultTile::edge) + ')';
+    std::string code = what_.zeros_add_nothing ? "#pragma unroll\n" : "";
+    code += "for (int " + inner_ + " = 0; " + inner_ + " < " + n(tile_.depth);
+    if (!what_.zeros_add_nothing)
+      code += " && " + tile_of_sum_ + " + " + inner_ + " < " + bound_of(what_.tiled);
+    code += "; ++" + inner_ + ") {\n";
+    for (std::size_t i = 0; i < what_.operands.size(); ++i) {
+      const bool by_rows = what_.operands[i].by_rows;
+      const std::int64_t each = by_rows ? tile_.thread_rows : tile_.thread_columns;
+      const std::string& number = by_rows ? r_ : c_;
+      code += what_.operands[i].type + ' ' + names_[i].value + '[' + n(each) + "];\n";
+      code += "for (int " + number + " = 0; " + number + " < " + n(each) + "; ++" + number + ") {\n" +
+              names_[i].value + '[' + number + "] = " + names_[i].tile + '[' + inner_ + "][" +
+              position(number, by_rows ? row : column, each) + "];\n}\n";
+    }
+    code += for_results(sums_ + '[' + r_ + "][" + c_ + "] += " + term_of_values() + ';');
+    return code + "}\n__syncthreads();\n";
   }
   [[nodiscard]] std::string term_of_values() const {
-    SyntaxNode term = sum_.term();
+    SyntaxNode term = what_.term;
     walk(term, [&](SyntaxNode& node) {
-      for (const TiledOperand& one : operands_)
-        if (structurally_equal(node, one.access)) {
-          node = make_subscript(make_name(one.value), make_name(one.by_rows ? r_ : c_));
+      for (std::size_t i = 0; i < what_.operands.size(); ++i)
+        if (structurally_equal(node, what_.operands[i].value)) {
+          node = make_subscript(make_name(names_[i].value), make_name(what_.operands[i].by_rows ? r_ : c_));
           return false;
         }
       return true;
     });
     return print(term);
   }
+  /// What follows the sums, for each result of a thread.
+  [[nodiscard]] std::string results() const {
+    const ThreadSum& sum = what_.sum;
+    std::string code =
+        number_of(what_.rows, row_,
+                  first_row_ + " + " +
+                      position(r_, '(' + thread_ + " / " + n(ResultTile::edge) + ')', tile_.thread_rows));
+    code +=
+        number_of(what_.columns, column_,
+                  first_column_ + " + " +
+                      position(c_, '(' + thread_ + " % " + n(ResultTile::edge) + ')', tile_.thread_columns));
+    std::vector<std::string> conditions{limit_of(what_.rows, row_), limit_of(what_.columns, column_)};
+    for (const SyntaxNode& condition : what_.result_conditions) conditions.push_back(print(condition));
+    code += "if (" + joined(conditions, " && ") + ") {\n";
+    for (const AxisSource& source : what_.sources)
+      if (source.axes.size() > 1 && is_used_behind(source.name))
+        code += "const " + source.type + ' ' + source.name + " = " + print(source.value()) + ";\n";
+    for (const auto* declarations : {&sum.before, &sum.dependent, &sum.prologue})
+      for (const SyntaxNode* declaration : *declarations)
+        if (is_result_value(*declaration)) code += print(*declaration) + '\n';
+    code += sum.sum.type + ' ' + sum.sum.scalar->name + " = " +
+            sum.whole(sums_ + '[' + r_ + "][" + c_ + ']') + ";\n";
+    for (const SyntaxNode* statement : sum.epilogue) code += print(*statement) + '\n';
+    return for_results(code + "}\n");
+  }
+  [[nodiscard]] std::string limit_of(const std::vector<ResultAxis>& axes, const std::string& number) const {
+    return print(make_binary("<", make_name(number), total(axes)));
+  }
+  /// Whether what follows the loops needs the variable, directly or through others.
+  [[nodiscard]] bool is_used_behind(const std::string& name) const {
+    const ThreadSum& sum = what_.sum;
+    const auto uses = [&](const SyntaxNode* statement) { return uses_name(*statement, name); };
+    if (std::any_of(sum.epilogue.begin(), sum.epilogue.end(), uses)) return true;
+    if (!sum.first.empty() && uses_name(parse_expression(sum.first), name)) return true;
+    for (const auto* declarations : {&sum.before, &sum.dependent, &sum.prologue})
+      for (const SyntaxNode* declaration : *declarations) {
+        if (!uses(declaration)) continue;
+        for (const SyntaxNode& declarator : declarators(*declaration))
+          if (declarator.text != name && is_used_behind(declarator.text)) return true;
+      }
+    return false;
+  }
+  /// Whether a declaration in front of the loops is written again for each result.
+  [[nodiscard]] bool is_result_value(const SyntaxNode& declaration) const {
+    bool used = false, in_front = false, axis = false;
+    for (const SyntaxNode& declarator : declarators(declaration)) {
+      used = used || is_used_behind(declarator.text);
+      for (const AxisSource& source : what_.sources) {
+        axis = axis || source.name == declarator.text;
+        for (const ResultAxis& one : source.axes) axis = axis || one.name == declarator.text;
+      }
+      in_front = in_front || (is_uniform(declarator.text) && is_before(declaration));
+    }
+    if (axis && declarators(declaration).size() > 1 && used)
+      decline("line " + std::to_string(declaration.range.first_line) + " declares several numbers");
+    return used && !axis && !in_front;
+  }
+  [[nodiscard]] bool is_before(const SyntaxNode& declaration) const {
+    const auto& before = what_.sum.before;
+    return std::find(before.begin(), before.end(), &declaration) != before.end();
+  }
+  [[nodiscard]] std::string for_results(const std::string& body) const {
+    const auto head = [](const std::string& name, std::int64_t count) {
+      return "for (int " + name + " = 0; " + name + " < " + n(count) + "; ++" + name + ") {\n";
+    };
+    return head(r_, tile_.thread_rows) + head(c_, tile_.thread_columns) + body + "\n}\n}\n";
+  }
+  /// Where a thread's results lie in the tile: groups of four next to each other, the groups of all threads
+  /// next to each other.
+  [[nodiscard]] static std::string position(const std::string& number, const std::string& thread,
+                                            std::int64_t each) {
+    constexpr std::int64_t group = 4;
+    if (each == 1) return thread + " + " + number;
+    if (each <= group) return thread + " * " + n(each) + " + " + number;
+    return number + " / 4 * " + n(group * ResultTile::edge) + " + " + thread + " * 4 + " + number + " % 4";
+  }
+
+  /// Elements of a tile of an operand along rows or columns.
+  [[nodiscard]] std::int64_t across_of(std::size_t operand) const {
+    return what_.operands[operand].by_rows ? tile_.rows : tile_.columns;
+  }
+  /// Elements of a tile of an operand that each thread brings.
+  [[nodiscard]] std::int64_t loads_of(std::size_t operand) const {
+    return across_of(operand) * tile_.depth / ResultTile::threads;
+  }
+  /// For each of them, numbered through the tile.
+  [[nodiscard]] std::string for_loads(std::size_t operand, const std::string& body) const {
+    return "for (int " + n_ + " = 0; " + n_ + " < " + n(loads_of(operand)) + "; ++" + n_ + ") {\nconst int " +
+           at_ + " = " + thread_ + " + " + n_ + " * " + n(ResultTile::threads) + ";\n" + body + "}\n";
+  }
+  /// Where element `at` lies across the operand and along the sum: neighbours along memory.
+  [[nodiscard]] std::pair<std::string, std::string> position_in_tile(std::size_t operand) const {
+    const std::string depth = n(tile_.depth), across = n(across_of(operand));
+    if (what_.operands[operand].along_sum) return {at_ + " / " + depth, at_ + " % " + depth};
+    return {at_ + " % " + across, at_ + " / " + across};
+  }
+  [[nodiscard]] std::string place_in_tile(std::size_t operand) const {
+    const auto [across, along] = position_in_tile(operand);
+    return names_[operand].tile + '[' + along + "][" + across + ']';
+  }
+  /// The axes of an operand's side, where there are several: their numbers do not change from tile to tile,
+  /// and divisions are dear.
+  [[nodiscard]] std::string fixed_numbers(std::size_t operand) const {
+    const auto& axes = what_.operands[operand].by_rows ? what_.rows : what_.columns;
+    if (axes.size() == 1) return {};
+    std::string arrays, numbers;
+    for (const ResultAxis& axis : axes)
+      arrays += (arrays.empty() ? "int " : ", ") + fixed(operand, axis) + '[' + n(loads_of(operand)) + ']';
+    numbers = "const int " + number_name(operand) + " = " + number_in_tile(operand) + ";\n";
+    numbers += digits_of(axes, number_name(operand), [&](const ResultAxis& axis, const std::string& value) {
+      return fixed(operand, axis) + '[' + n_ + "] = " + value + ";\n";
+    });
+    return arrays + ";\n" + for_loads(operand, numbers);
+  }
+  [[nodiscard]] std::string fixed(std::size_t operand, const ResultAxis& axis) const {
+    return axis.name + "_of_" + names_[operand].next;
+  }
+  [[nodiscard]] const std::string& number_name(std::size_t operand) const {
+    return what_.operands[operand].by_rows ? row_ : column_;
+  }
+  [[nodiscard]] std::string number_in_tile(std::size_t operand) const {
+    return (what_.operands[operand].by_rows ? first_row_ : first_column_) + " + " +
+           position_in_tile(operand).first;
+  }
+  /// Brings a tile's elements into registers, zeros beyond its end; `first` is where the tile begins along
+  /// the sum.
+  [[nodiscard]] std::string load(std::size_t operand, const std::string& first) const {
+    const StagedOperand& one = what_.operands[operand];
+    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    const CountingLoop& head = what_.loops[what_.tiled];
+    std::string code;
+    if (axes.size() == 1) {
+      code +=
+          "const " + axes.front().type + ' ' + axes.front().name + " = " + number_in_tile(operand) + ";\n";
+    } else {
+      code += "const int " + number_name(operand) + " = " + number_in_tile(operand) + ";\n";
+      for (const ResultAxis& axis : axes)
+        code += "const " + axis.type + ' ' + axis.name + " = " + fixed(operand, axis) + '[' + n_ + "];\n";
+    }
+    code +=
+        "const " + head.type + ' ' + head.variable + " = " + first + position_in_tile(operand).second + ";\n";
+    std::vector<std::string> conditions{limit_of(axes, number_name(operand)),
+                                        head.variable + " < " + bound_of(what_.tiled)};
+    for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
+      conditions.push_back(print(condition));
+    code += names_[operand].next + '[' + n_ + "] = " + joined(conditions, " && ") + " ? " + print(one.value) +
+            " : (" + one.type + ")0.0f;\n";
+    return for_loads(operand, code);
+  }
+  /// Names of what belongs to an operand.
+  struct Names {
+    std::string array{};
+    std::string tile{};  ///< of the array in shared memory
+    std::string value{}; ///< of a thread's values
+    std::string next{};  ///< of what a thread brings for the next tile
+  };
 
   const TransformRequest& request_;
-  ThreadSum sum_;
-  const FunctionAnalysis& function_;
-  ThreadIndex row_{}, column_{};
-  std::vector<std::string> row_conditions_{}, column_conditions_{}, other_conditions_{};
-  CountingLoop head_{};
-  std::vector<TiledOperand> operands_{};
-  std::string thread_, at_, first_row_, first_column_, sums_, tile_of_sum_, inner_, r_, c_, n_;
+  Contraction what_;
+  ResultTile tile_{};
+  std::vector<ResultAxis> kept_{};   ///< layers that stay a number of a block
+  std::vector<ResultAxis> folded_{}; ///< layers that are counted together with tiles of columns
+  std::vector<Names> names_{};
+  std::string row_, column_, layer_, thread_, at_, first_row_, first_column_, sums_, tile_of_sum_,
+      tiles_of_sum_, inner_, step_, r_, c_, n_;
 };
 
 } // namespace mtmc::detail
