@@ -19,6 +19,7 @@
 #include <mtmc/analysis/kernel_analysis_inl.hpp>
 #include <mtmc/analysis/legality/fusion_legality_inl.hpp>
 #include <mtmc/analysis/legality/grid_fusion_inl.hpp>
+#include <mtmc/analysis/legality/joint_reductions_inl.hpp>
 #include <mtmc/analysis/legality/launch_merge_inl.hpp>
 #include <mtmc/analysis/legality/loop_legality_inl.hpp>
 #include <mtmc/analysis/legality/nest_legality_inl.hpp>

@@ -71,6 +71,23 @@ def make_tensors(torch, kernel, seed):
     return {buffer["name"]: make_tensor(torch, buffer, generator) for buffer in kernel["buffers"]}
 
 
+def main_buffers(task):
+    """The main size of a task read from its file, and its inputs there for `make_tensors`."""
+    size = dict(max(task["sizes"], key=lambda one: one.get("weight", 1)))
+    size.pop("weight", None)
+    buffers = []
+    for argument in task["arguments"]:
+        if argument["role"] != "input":
+            continue
+        buffer = dict(argument)
+        # Our own files: products and sums of symbols.
+        buffer["shape"] = [eval(extent, {}, dict(size)) for extent in argument["shape"]]
+        if "domain" in argument:
+            buffer["domain"] = [eval(str(bound), {}, dict(size)) for bound in argument["domain"]]
+        buffers.append(buffer)
+    return size, buffers
+
+
 def between_red_zones(torch, tensor):
     """The tensor where the judge has it: in an allocation of its own, behind a red zone and before another (a sixteenth
     of it, 4 to 64 KiB). Where buffers lie makes several percent of a short kernel's time."""

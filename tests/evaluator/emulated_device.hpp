@@ -10,6 +10,7 @@
 #include <mtmc/support/stopwatch.hpp>
 #include <mtmc/support/temporary_folder.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -262,6 +263,7 @@ struct EmulatedProgram {
 
   mtmc::SharedLibrary library;
   Run* run = nullptr;
+  std::vector<std::string> entries; // a plan may hold one launch of several, to be timed alone
 };
 
 class EmulatedDevice {
@@ -294,9 +296,12 @@ public:
                        "const emulated::Argument* arguments) {\n"
                        "  gridDim = {grid[0], grid[1], grid[2]};\n"
                        "  blockDim = {block[0], block[1], block[2]};\n";
-    for (std::size_t i = 0; i < options.plan.launches.size(); ++i)
+    std::vector<std::string> entries;
+    for (std::size_t i = 0; i < options.plan.launches.size(); ++i) {
+      entries.push_back(options.plan.launches[i].entry);
       text += "  if (which == " + std::to_string(i) + ") emulated::launch(" + options.plan.launches[i].entry +
               ", arguments, " + (barriers ? "true" : "false") + ");\n";
+    }
     text += "}\n";
     mtmc::write_file_atomic(folder.path() + "/kernel.cpp", text);
     mtmc::ProcessOptions process;
@@ -326,7 +331,7 @@ public:
     const std::array<std::string, 1> names{folder.path() + "/kernel.so"};
     auto library = mtmc::SharedLibrary::open(names);
     auto* const run = library.symbol<EmulatedProgram::Run>("run_launch");
-    result.program = std::make_shared<Program>(Program{std::move(library), run});
+    result.program = std::make_shared<Program>(Program{std::move(library), run, std::move(entries)});
     return result;
   }
 
@@ -341,8 +346,7 @@ public:
   }
 
   [[nodiscard]] mtmc::RunStatus run(Program& program, const mtmc::LaunchPlan& plan, mtmc::Deadline) {
-    for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-      const auto& launch = plan.launches[i];
+    for (const auto& launch : plan.launches) {
       std::vector<EmulatedProgram::Argument> arguments;
       for (const auto& argument : launch.arguments) {
         auto& value = arguments.emplace_back();
@@ -360,7 +364,10 @@ public:
         grid[axis] = static_cast<unsigned>(launch.grid[axis]);
         block[axis] = static_cast<unsigned>(launch.block[axis]);
       }
-      program.run(static_cast<int>(i), grid.data(), block.data(), arguments.data());
+      const auto entry = std::find(program.entries.begin(), program.entries.end(), launch.entry);
+      if (entry == program.entries.end()) throw std::out_of_range("no kernel " + launch.entry);
+      program.run(static_cast<int>(entry - program.entries.begin()), grid.data(), block.data(),
+                  arguments.data());
     }
     return {};
   }

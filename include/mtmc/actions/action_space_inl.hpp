@@ -111,6 +111,13 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
              });
 }
 
+/// Some function called is a square root.
+[[nodiscard]] inline bool takes_roots(const RegionFacts& facts) {
+  return std::any_of(facts.calls.begin(), facts.calls.end(), [](const std::string& name) {
+    return name == "sqrtf" || name == "sqrt" || name == "std::sqrt";
+  });
+}
+
 /// The innermost work of a loop nest, or all that a thread does where it has no loop.
 [[nodiscard]] inline bool is_innermost_work(const Region& region) {
   if (region.kind == RegionKind::thread_nest) return region.facts.loops.empty();
@@ -261,7 +268,8 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "the "
        "same value (identities, folded constants, reciprocals of what does not change), as exact as before.",
        [](const Region& region, const Structure&, const Device&) {
-         return !region.facts.opaque && region.facts.transcendental && is_innermost_work(region);
+         return !region.facts.opaque && is_innermost_work(region) &&
+                (region.facts.transcendental || (on_grid(region.facts) && takes_roots(region.facts)));
        },
        "Fold constants, use exp2 and log2 with scaled arguments, reciprocal roots, and identities that need "
        "one "

@@ -88,14 +88,13 @@ MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
   });
 }
 
-/// All accesses that all threads see are to neighbouring elements, or to one for all.
-[[nodiscard]] inline bool is_coalesced_throughout(const RegionFacts& facts) {
+/// All that threads write are neighbouring elements.
+[[nodiscard]] inline bool writes_neighbours(const RegionFacts& facts) {
   bool any = false;
   for (const AccessFacts& access : facts.accesses) {
-    if (!access.lanes || access.lanes->shared_memory) continue;
-    if (access.lanes->pattern != LanePattern::coalesced && access.lanes->pattern != LanePattern::broadcast)
-      return false;
-    any = any || access.lanes->pattern == LanePattern::coalesced;
+    if (!access.write || !is_global(access)) continue;
+    if (access.lanes->pattern != LanePattern::coalesced) return false;
+    any = true;
   }
   return any;
 }
@@ -171,6 +170,22 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
   });
 }
 
+/// Enough iterations for the threads of a warp, in the loop or in the one that is all it does.
+[[nodiscard]] inline bool is_long_enough(const RegionFacts& facts) {
+  return std::any_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+    return (loop.parallel || loop.reduction) && loop.trip_count.value_or(warp_threads) >= warp_threads - 1;
+  });
+}
+
+/// The same for all loops of a thread, of which there are several.
+[[nodiscard]] inline bool all_nests_regroupable(const Region& region, const Structure& structure) {
+  const auto loops = loops_in_turn(region, structure);
+  return region.facts.loops.size() >= 2 && loops.size() == region.facts.loops.size() &&
+         std::all_of(loops.begin(), loops.end(), [](const Region* loop) {
+           return regroupable(loop->facts) && is_long_enough(loop->facts) && !is_spread(loop->facts);
+         });
+}
+
 /// A thread runs through several loops, one after the other, and all of them may be shared by several
 /// threads.
 [[nodiscard]] inline bool all_loops_regroupable(const RegionFacts& facts) {
@@ -182,11 +197,22 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
          });
 }
 
+/// Threads numbered along one axis jump with every access, although each touches single elements: parts of
+/// the number may be in the wrong order.
+[[nodiscard]] inline bool number_could_change(const RegionFacts& facts) {
+  const auto is_coalesced = [](const AccessFacts& access) {
+    return is_global(access) && access.lanes->pattern == LanePattern::coalesced;
+  };
+  return facts.loops.empty() && facts.threads.size() == 1 && has_uncoalesced_access(facts) &&
+         !has_neighbouring_elements(facts) &&
+         std::none_of(facts.accesses.begin(), facts.accesses.end(), is_coalesced);
+}
+
 MTMC_INLINE bool grid_reordering_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return (facts.interchangeable && axes_could_change(facts)) ||
+    return (facts.interchangeable && axes_could_change(facts)) || number_could_change(facts) ||
            (all_loops_regroupable(facts) && lanes_could_follow_loop(facts));
   if (region.kind != RegionKind::loop) return false;
   return (facts.loops.size() >= 2 && facts.interchangeable) ||
@@ -204,12 +230,31 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
   return outer.innermost || outer.parallel || (facts.loops.size() > 1 && facts.tileable);
 }
 
+/// The threads of a row take the iterations of all these loops in turn, and go along memory together.
+[[nodiscard]] inline bool rows_could_be_vectors(const RegionFacts& facts) {
+  const bool shared =
+      !facts.loops.empty() && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+        return loop.innermost && (loop.parallel || loop.reduction) && loop.step % warp_threads == 0 &&
+               loop.lower.find("threadIdx.") != std::string::npos;
+      });
+  return shared && std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+           return is_global(access) && access.lanes->pattern == LanePattern::coalesced && moves(access);
+         });
+}
+
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
-  if (!threads_are_independent(facts) || facts.indirect) return false;
+  if (facts.opaque) return false;
+  if (!facts.indirect &&
+      ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
+       (region.kind == RegionKind::loop && facts.loops.size() == 1)) &&
+      rows_could_be_vectors(facts))
+    return true;
+  if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return has_neighbouring_elements(facts) || (facts.loops.empty() && is_coalesced_throughout(facts));
-  if (region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1) return false;
+    return has_neighbouring_elements(facts) || (facts.loops.empty() && writes_neighbours(facts));
+  if (facts.indirect || region.kind != RegionKind::loop || !facts.vectorizable || facts.loops.size() != 1)
+    return false;
   bool along = false;
   for (const AccessFacts& access : facts.accesses) {
     if (!is_global(access)) continue;
@@ -219,13 +264,36 @@ MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   return along;
 }
 
+/// Few blocks share the loop, iterations of which do not depend on each other: each could be a thread.
+[[nodiscard]] inline bool few_blocks_share(const RegionFacts& facts, const LoopFacts& loop) {
+  constexpr std::int64_t few_blocks = 64;
+  constexpr std::int64_t several = 4; // iterations of a thread
+  return loop.parallel && loop.lower.find("Idx.") != std::string::npos && facts.blocks() <= few_blocks &&
+         loop.trip_count.value_or(several) >= several;
+}
+
+/// Iterations of the outermost loop and of the parallel loops perfectly nested in it.
+[[nodiscard]] inline std::int64_t iterations_to_share(const RegionFacts& facts) {
+  std::int64_t product = 1;
+  for (const LoopFacts& loop : facts.loops) {
+    if (product > 1 && !loop.parallel && !loop.reduction) break;
+    product *= std::clamp<std::int64_t>(loop.trip_count.value_or(warp_threads), 1, std::int64_t{1} << 20);
+    if (!loop.perfect || product >= std::int64_t{1} << 30) break;
+  }
+  return product;
+}
+
 MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
-  if (region.kind == RegionKind::thread_nest) return all_loops_regroupable(facts);
-  return region.kind == RegionKind::loop && regroupable(facts) && !is_spread(facts) &&
-         facts.loops.front().trip_count.value_or(warp_threads) >= warp_threads &&
-         is_only_loop(region, structure);
+  if (region.kind == RegionKind::thread_nest)
+    return all_loops_regroupable(facts) || all_nests_regroupable(region, structure) ||
+           (facts.loops.size() >= 2 &&
+            std::all_of(facts.loops.begin(), facts.loops.end(),
+                        [&](const LoopFacts& loop) { return few_blocks_share(facts, loop); }));
+  if (region.kind != RegionKind::loop || !regroupable(facts) || !is_only_loop(region, structure))
+    return false;
+  return is_spread(facts) ? few_blocks_share(facts, facts.loops.front()) : is_long_enough(facts);
 }
 
 MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& structure) {
@@ -238,18 +306,38 @@ MTMC_INLINE bool grid_retention_applies(const Region& region, const Structure& s
 }
 
 MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& structure) {
-  return threads_are_independent(region.facts) && is_only_loop(region, structure) && !is_spread(region.facts);
+  const std::size_t slash = region.path.find('/');
+  if (!threads_are_independent(region.facts) || is_spread(region.facts) ||
+      region.path.find('/', slash + 1) != std::string::npos)
+    return false;
+  // Other loops of the thread are shared by the threads that scan.
+  return std::none_of(structure.regions.begin(), structure.regions.end(), [&](const Region& other) {
+    return other.kind == RegionKind::loop && other.path != region.path &&
+           other.path.compare(0, slash + 1, region.path, 0, slash + 1) == 0 &&
+           other.path.find('/', slash + 1) == std::string::npos && !regroupable(other.facts);
+  });
+}
+
+/// Neighbouring threads have neighbouring results, and read neighbouring elements for them.
+[[nodiscard]] inline bool results_lie_along_memory(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return is_global(access) && !access.write && moves(access) && !goes_along_memory(access) &&
+           access.lanes->pattern == LanePattern::coalesced;
+  });
 }
 
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t long_reduction = 256; // of one thread
   constexpr std::int64_t few_blocks = 2;       // to a multiprocessor
+  constexpr std::int64_t few_threads = 1024;   // to a multiprocessor
   if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
   const LoopFacts& loop = facts.loops.front();
-  if (!loop.reduction || loop.parallel || loop.trip_count.value_or(0) < long_reduction) return false;
+  if (!loop.reduction || loop.parallel || !loop.trip_count) return false;
+  if (iterations_to_share(facts) < long_reduction) return false;
   const std::int64_t results = facts.blocks() * (is_spread(facts) ? 1 : facts.threads_per_block());
-  return results < few_blocks * std::max(device.compute_units, 1);
+  const bool along = !is_spread(facts) && results_lie_along_memory(facts);
+  return results < (along ? few_threads : few_blocks) * std::max(device.compute_units, 1);
 }
 
 MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& device) {

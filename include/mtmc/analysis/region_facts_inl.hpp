@@ -87,7 +87,8 @@ MTMC_INLINE LoopFacts FunctionAtSize::loop_facts(const LoopInfo& loop) const {
   }
   result.trip_count = trips_[loop.index];
   result.parallel = loop_is_parallel(loop).legal;
-  result.reduction = !result.parallel && loop_is_reduction(loop).legal;
+  result.reduction =
+      !result.parallel && (loop_is_reduction(loop).legal || (grid_ && carried_scalars(loop).legality.legal));
   return result;
 }
 

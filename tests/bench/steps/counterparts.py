@@ -73,21 +73,6 @@ def operations(torch):
     return {function.__name__: function for function in functions}
 
 
-def buffers_of(task):
-    """The inputs of a task at its main size; the shapes are products and sums of its symbols."""
-    size = {symbol: value for symbol, value in task["sizes"][0].items() if symbol != "weight"}
-    buffers = []
-    for argument in task["arguments"]:
-        if argument["role"] != "input":
-            continue
-        buffer = dict(argument)
-        buffer["shape"] = [eval(extent, {}, dict(size)) for extent in argument["shape"]]  # our own files
-        if "domain" in argument:
-            buffer["domain"] = [eval(bound, {}, dict(size)) for bound in argument["domain"]]
-        buffers.append(buffer)
-    return size, buffers
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", help="file for the times")
@@ -101,7 +86,7 @@ def main():
     for name, function in operations(torch).items():
         if not name.startswith(arguments.only):
             continue
-        size, buffers = buffers_of(json.loads((FOLDER / f"{name}.json").read_text()))
+        size, buffers = cuda_kernels.main_buffers(json.loads((FOLDER / f"{name}.json").read_text()))
         tensors = cuda_kernels.make_tensors(torch, {"buffers": buffers}, 1)
         row = {"task": name, "size": size}
         # A loop of thousands of steps takes the compiler longer than anybody waits.

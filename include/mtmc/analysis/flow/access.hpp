@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// \file
@@ -15,9 +16,21 @@
 namespace mtmc::inline MTMC_ABI {
 
 /// How values are combined by an update `x = x op value` whose order does not matter (but for rounding).
-enum class ReductionOperation : std::uint8_t { none, sum, product, minimum, maximum };
+enum class ReductionOperation : std::uint8_t {
+  none,
+  sum,
+  product,
+  minimum,
+  maximum,
+  bits_or,
+  bits_and,
+  bits_xor,
+  any, ///< `a = a || condition`
+  all  ///< `a = a && condition`
+};
 
-/// The name of the operation as in an OpenMP reduction clause: `+`, `*`, `min`, `max`; empty for none.
+/// The name of the operation as in an OpenMP reduction clause: `+`, `*`, `min`, `max`, `|`, `&`,
+/// `^`, `||`, `&&`; empty for none.
 [[nodiscard]] constexpr std::string_view to_string(ReductionOperation operation) noexcept {
   switch (operation) {
   case ReductionOperation::none:
@@ -30,8 +43,27 @@ enum class ReductionOperation : std::uint8_t { none, sum, product, minimum, maxi
     return "min";
   case ReductionOperation::maximum:
     return "max";
+  case ReductionOperation::bits_or:
+    return "|";
+  case ReductionOperation::bits_and:
+    return "&";
+  case ReductionOperation::bits_xor:
+    return "^";
+  case ReductionOperation::any:
+    return "||";
+  case ReductionOperation::all:
+    return "&&";
   }
   return "";
+}
+
+/// The operation that an operator on bits or truth values stands for (`|`, `&&`); none for any other text.
+[[nodiscard]] constexpr ReductionOperation truth_operation(std::string_view symbol) noexcept {
+  for (const ReductionOperation operation :
+       {ReductionOperation::bits_or, ReductionOperation::bits_and, ReductionOperation::bits_xor,
+        ReductionOperation::any, ReductionOperation::all})
+    if (to_string(operation) == symbol) return operation;
+  return ReductionOperation::none;
 }
 
 /// A variable of a function: a parameter, a local, or a global it mentions.

@@ -129,6 +129,12 @@ template <std::size_t Size>
     return effect;
   }
   effect.mathematical = effect.floating = false;
+  if (name == "sincos" ||
+      name == "sincosf") { // the sine goes to the second argument, the cosine to the third
+    effect.transcendental = true;
+    effect.writes = {false, true, true};
+    return effect;
+  }
   if (is_one_of(name, block_barriers) || is_one_of(name, copy_waits)) {
     effect.synchronizes = Synchronization::block;
     return effect;
@@ -300,7 +306,10 @@ private:
 
   void declare(const SyntaxNode& declaration, Scan& scan) const {
     const TypeFacts base = type_facts(declaration.type);
-    if (base.persistent) scan.effect.known = false;
+    if (base.shared) // nobody but the threads of the block sees it, and only in this function
+      scan.effect.synchronizes = Synchronization::block;
+    else if (base.persistent)
+      scan.effect.known = false;
     for (const SyntaxNode& declarator : declaration.children) {
       const TypeFacts own = type_facts(declarator.type);
       const bool reference = own.reference || base.reference;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -342,6 +343,8 @@ protected:
       update = ReductionOperation::sum;
     } else if (node.text == "*=") {
       update = ReductionOperation::product;
+    } else if (scalar_target && (node.text == "|=" || node.text == "&=" || node.text == "^=")) {
+      update = truth_operation(std::string_view(node.text).substr(0, 1));
     }
     if (discarded_ != &node) update = ReductionOperation::none;
     ExpressionValue value = visit(source, want_source);

@@ -76,6 +76,15 @@ struct Update {
   return commutes ? find_operand(value.children[1], target, product) : nullptr;
 }
 
+/// `target` as an operand of a chain of one operator on bits or truth values.
+[[nodiscard]] inline const SyntaxNode* find_chained(const SyntaxNode& value, const SyntaxNode& target,
+                                                    std::string_view symbol) noexcept {
+  if (same_expression(value, target)) return &value;
+  if (value.kind != NodeKind::binary || value.text != symbol) return nullptr;
+  const SyntaxNode* const left = find_chained(value.children[0], target, symbol);
+  return left != nullptr ? left : find_chained(value.children[1], target, symbol);
+}
+
 /// Whether `condition ? a : b` selects the smaller or the larger of `a` and `b`.
 [[nodiscard]] inline ReductionOperation selection(const SyntaxNode& condition, const SyntaxNode& a,
                                                   const SyntaxNode& b) noexcept {
@@ -108,6 +117,10 @@ template <class MinMaxOf>
     if (value.text == "*")
       if (const SyntaxNode* read = find_operand(value, target, true); read != nullptr)
         return {ReductionOperation::product, read};
+    if (const ReductionOperation operation = truth_operation(value.text);
+        operation != ReductionOperation::none && target.kind == NodeKind::name)
+      if (const SyntaxNode* read = find_chained(value, target, value.text); read != nullptr)
+        return {operation, read};
   }
   if (value.kind == NodeKind::call && value.children.size() == 3) {
     const ReductionOperation operation = min_max_of(value);

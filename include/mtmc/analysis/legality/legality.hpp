@@ -11,5 +11,7 @@
 /// loops of their own; the answer is only "yes" if that is legal too.
 
 #include <mtmc/analysis/legality/fusion_legality.hpp>
+#include <mtmc/analysis/legality/joint_reductions.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/analysis/legality/nest_legality.hpp>
+#include <mtmc/analysis/legality/scans.hpp>

@@ -121,7 +121,9 @@ class ThreadGrid {
 public:
   ThreadGrid(const FunctionAnalysis& function, const LaunchGeometry& geometry, const Symbols& values)
       : geometry_(geometry) {
-    for (std::size_t axis = 0; axis < 3; ++axis) add_axis(function, axis, values);
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (geometry.grid[axis] * geometry.block[axis] > 1) add_axis(function, axis, values);
+    if (axes_.empty()) add_axis(function, 0, values); // one thread does everything
     shared_bytes_ = geometry.dynamic_shared_bytes;
     for (const Array& array : function.arrays) {
       if (array.place != ArrayPlace::block) continue;
@@ -132,7 +134,7 @@ public:
   }
 
   [[nodiscard]] const LaunchGeometry& geometry() const noexcept { return geometry_; }
-  /// Those with several threads or blocks, x first.
+  /// Those with several threads or blocks, x first; of a single thread that of x.
   [[nodiscard]] const std::vector<ThreadAxis>& axes() const noexcept { return axes_; }
   [[nodiscard]] std::int64_t shared_bytes() const noexcept { return shared_bytes_; }
   /// Threads that do work.
@@ -170,7 +172,6 @@ private:
     result.threads = geometry_.block[axis];
     result.constant = geometry_.constant[axis];
     result.trip_count = result.blocks * result.threads;
-    if (result.trip_count == 1) return;
     const auto named = [&function](std::string_view name) {
       return std::any_of(function.symbols.begin(), function.symbols.end(),
                          [name](const Symbol& symbol) { return symbol.name == name; });

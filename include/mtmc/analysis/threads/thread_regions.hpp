@@ -32,8 +32,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   for (auto axis = facts.threads.rbegin(); axis != facts.threads.rend(); ++axis)
     names += (names.empty() ? "" : ", ") + axis->variable;
   for (const ThreadAxis& axis : facts.threads) region.path += axis.axis;
-  region.label =
-      "the " + names + (facts.threads.size() > 1 ? " thread nest of " : " threads of ") + function.name;
+  region.label = "the " + (names.empty() ? "" : names + ' ') +
+                 (facts.threads.size() > 1 ? "thread nest of " : "threads of ") + function.name;
   const bool independent = !facts.opaque && facts.block_barriers == 0 && facts.warp_exchanges == 0;
   facts.interchangeable = independent && facts.threads.size() > 1;
   facts.tileable = independent;

@@ -192,6 +192,12 @@ struct UnrollingVariant {
   const bool real = single || reduction.type.find("double") != std::string::npos;
   if (reduction.operation == ReductionOperation::sum) return single ? "0.0f" : real ? "0.0" : "0";
   if (reduction.operation == ReductionOperation::product) return single ? "1.0f" : real ? "1.0" : "1";
+  const bool truth = has_word(reduction.type, "bool");
+  if (reduction.operation == ReductionOperation::bits_or || reduction.operation == ReductionOperation::any ||
+      reduction.operation == ReductionOperation::bits_xor)
+    return truth ? "false" : "0";
+  if (reduction.operation == ReductionOperation::all) return truth ? "true" : "1";
+  if (reduction.operation == ReductionOperation::bits_and) return truth ? "true" : "-1";
   return {};
 }
 
@@ -212,6 +218,14 @@ struct UnrollingVariant {
     return make_assignment(target, "+=", std::move(value));
   case ReductionOperation::product:
     return make_assignment(target, "*=", std::move(value));
+  case ReductionOperation::bits_or:
+  case ReductionOperation::bits_and:
+  case ReductionOperation::bits_xor:
+    return make_assignment(target, std::string(to_string(reduction.operation)) + '=', std::move(value));
+  case ReductionOperation::any:
+  case ReductionOperation::all:
+    return make_assignment(
+        target, "=", make_binary(std::string(to_string(reduction.operation)), target, std::move(value)));
   default:
     return make_assignment(
         target, "=", make_call(extremum_function(reduction, cuda), node_list(target, std::move(value))));

@@ -58,8 +58,10 @@ inline void replace_expression(SyntaxNode& node, const SyntaxNode& from, const S
 [[nodiscard]] inline std::string reduction_clauses(const LoopInfo& loop,
                                                    const std::vector<ElementReduction>& elements) {
   std::string clauses;
-  for (const ReductionOperation operation : {ReductionOperation::sum, ReductionOperation::product,
-                                             ReductionOperation::minimum, ReductionOperation::maximum}) {
+  for (const ReductionOperation operation :
+       {ReductionOperation::sum, ReductionOperation::product, ReductionOperation::minimum,
+        ReductionOperation::maximum, ReductionOperation::bits_or, ReductionOperation::bits_and,
+        ReductionOperation::bits_xor, ReductionOperation::any, ReductionOperation::all}) {
     std::vector<std::string> names;
     for (const Reduction& reduction : reductions_of(loop)) {
       if (reduction.operation != operation) continue;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -45,72 +46,121 @@ namespace mtmc::testing {
   return source_after(task, keys, h100());
 }
 
-/// What a kernel makes of inputs that depend on the size alone. Throws std::runtime_error with the compiler's
-/// words where it does not compile.
-[[nodiscard]] inline std::vector<double> grid_results(const Task& task, const std::string& source,
-                                                      const ProblemSize& size) {
-  mtmc_test::ExampleDevice device;
-  const Kernel kernel{task.kernel.language, source};
-  LaunchPlan plan = plan_launches(kernel, task, size, h100().compute_units);
-  CompileOptions options{.plan = plan};
-  const auto compiled = device.compile(kernel, options, {});
-  if (!compiled.program)
-    throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
-                                                          : compiled.diagnostics.front().message);
-  struct Memory {
-    std::string name;
-    DataType type = DataType::f32;
-    bool result = false;
-    std::vector<std::byte> content{};
-  };
-  std::vector<Memory> memory;
+/// A buffer of a kernel on the emulated GPU.
+struct GridMemory {
+  std::string name{};
+  DataType type = DataType::f32;
+  ArgumentRole role = ArgumentRole::input;
+  std::vector<std::byte> content{};
+
+  /// Writes one element, rounded to the buffer's type. Throws std::runtime_error for types that no task has.
+  void set(std::size_t at, double value) {
+    const auto write = [&](auto number) {
+      std::memcpy(content.data() + at * sizeof number, &number, sizeof number);
+    };
+    if (type == DataType::f32) return write(static_cast<float>(value));
+    if (type == DataType::f64) return write(value);
+    if (type == DataType::i32)
+      return write(static_cast<std::int32_t>(std::isnan(value) ? -1 : std::floor(value)));
+    if (type == DataType::i8)
+      return write(static_cast<std::int8_t>(std::isnan(value) ? -1 : std::floor(value)));
+    throw std::runtime_error("no values for " + name);
+  }
+  /// One element.
+  [[nodiscard]] double get(std::size_t at) const {
+    const auto read = [&](auto number) {
+      std::memcpy(&number, content.data() + at * sizeof number, sizeof number);
+      return static_cast<double>(number);
+    };
+    if (type == DataType::f64) return read(0.0);
+    if (type == DataType::i32) return read(std::int32_t{});
+    return type == DataType::i8 ? read(std::int8_t{}) : read(0.0F);
+  }
+  /// Number of elements.
+  [[nodiscard]] std::size_t count() const { return content.size() / size_of(type); }
+};
+
+/// The buffers of a task: inputs that depend on the size alone and lie in their domains, results that are
+/// nowhere what a kernel would write.
+[[nodiscard]] inline std::vector<GridMemory> grid_memory(const Task& task, const ProblemSize& size) {
   std::uint32_t state = 12345;
-  const auto next = [&state] {
+  const auto below_one = [&state] {
     state = state * 1664525U + 1013904223U;
-    return static_cast<double>(state >> 8) / 8388608.0 - 1.0;
+    return static_cast<double>(state >> 8) / 16777216.0;
   };
+  std::vector<GridMemory> memory;
   for (const Argument& argument : task.arguments) {
     if (argument.role == ArgumentRole::scalar) continue;
     std::size_t count = 1;
     for (const std::string& extent : argument.shape)
       count *= static_cast<std::size_t>(evaluate_expression(extent, size.symbols));
-    Memory one{argument.name, argument.type, argument.role != ArgumentRole::input};
+    GridMemory one{argument.name, argument.type, argument.role};
     one.content.resize(count * size_of(argument.type));
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool filled = argument.role != ArgumentRole::output;
-      const double value = filled ? next() : std::numeric_limits<double>::quiet_NaN();
-      if (argument.type == DataType::f32) {
-        const auto number = static_cast<float>(value);
-        std::memcpy(one.content.data() + i * 4, &number, 4);
-      } else if (argument.type == DataType::i8) {
-        one.content[i] = static_cast<std::byte>(static_cast<signed char>(filled ? 100 * value : 0));
-      } else {
-        throw std::runtime_error("no values for " + argument.name);
-      }
+    double low = is_floating(argument.type) ? -1 : -100, high = -low;
+    if (argument.domain) {
+      low = detail::evaluate_real(argument.domain->low, size.symbols, argument.name);
+      high = detail::evaluate_real(argument.domain->high, size.symbols, argument.name);
+      if (!is_floating(argument.type)) high += 1; // both ends included
     }
+    for (std::size_t i = 0; i < count; ++i)
+      one.set(i, argument.role == ArgumentRole::output ? std::numeric_limits<double>::quiet_NaN()
+                                                       : low + (high - low) * below_one());
     memory.push_back(std::move(one));
   }
-  for (const ScratchBuffer& scratch : plan.scratch) {
-    Memory one{scratch.name};
-    one.content.assign(static_cast<std::size_t>(scratch.bytes()), std::byte{0xff});
-    memory.push_back(std::move(one));
+  return memory;
+}
+
+/// The program of a kernel for the emulated GPU, compiled when it is first asked for. Throws
+/// std::runtime_error with the compiler's words where it does not compile.
+[[nodiscard]] inline std::shared_ptr<mtmc_test::EmulatedProgram> grid_program(const Kernel& kernel,
+                                                                              const LaunchPlan& plan) {
+  static std::map<std::string, std::shared_ptr<mtmc_test::EmulatedProgram>> programs;
+  auto& program = programs[kernel.source];
+  if (program == nullptr) {
+    CompileOptions options{.plan = plan};
+    const auto compiled = mtmc_test::ExampleDevice{}.compile(kernel, options, {});
+    if (!compiled.program)
+      throw std::runtime_error(compiled.diagnostics.empty() ? "it does not compile"
+                                                            : compiled.diagnostics.front().message);
+    program = compiled.program;
+  }
+  return program;
+}
+
+/// Runs a kernel once on the buffers of its task. Throws std::runtime_error with the compiler's words where
+/// it does not compile.
+inline void run_grid(const Task& task, const std::string& source, const ProblemSize& size,
+                     std::vector<GridMemory>& memory) {
+  mtmc_test::ExampleDevice device;
+  const Kernel kernel{task.kernel.language, source};
+  LaunchPlan plan = plan_launches(kernel, task, size, h100().compute_units);
+  const auto program = grid_program(kernel, plan);
+  std::vector<GridMemory> scratch;
+  for (const ScratchBuffer& buffer : plan.scratch) {
+    scratch.push_back({buffer.name});
+    scratch.back().content.assign(static_cast<std::size_t>(buffer.bytes()), std::byte{0xff});
   }
   for (Launch& launch : plan.launches)
     for (LaunchArgument& argument : launch.arguments)
-      for (Memory& one : memory)
-        if (argument.kind == LaunchArgument::Kind::buffer && one.name == argument.name) {
-          argument.bound.handle = reinterpret_cast<std::uint64_t>(one.content.data());
-          argument.bound.bytes = static_cast<std::int64_t>(one.content.size());
-        }
-  (void)device.run(*compiled.program, plan, Deadline{});
+      for (auto* buffers : {&memory, &scratch})
+        for (GridMemory& one : *buffers)
+          if (argument.kind == LaunchArgument::Kind::buffer && one.name == argument.name) {
+            argument.bound.handle = reinterpret_cast<std::uint64_t>(one.content.data());
+            argument.bound.bytes = static_cast<std::int64_t>(one.content.size());
+          }
+  (void)device.run(*program, plan, Deadline{});
+}
+
+/// What a kernel makes of inputs that depend on the size alone. Throws std::runtime_error with the compiler's
+/// words where it does not compile.
+[[nodiscard]] inline std::vector<double> grid_results(const Task& task, const std::string& source,
+                                                      const ProblemSize& size) {
+  std::vector<GridMemory> memory = grid_memory(task, size);
+  run_grid(task, source, size, memory);
   std::vector<double> results;
-  for (const Memory& one : memory)
-    if (one.result)
-      for (std::size_t at = 0; at < one.content.size(); at += 4) {
-        float number = 0;
-        std::memcpy(&number, one.content.data() + at, 4);
-        results.push_back(static_cast<double>(number));
-      }
+  for (const GridMemory& one : memory)
+    for (std::size_t i = 0; one.role != ArgumentRole::input && i < one.count(); ++i)
+      results.push_back(one.get(i));
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/result_axes.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
@@ -28,7 +29,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// with the columns, not with both.
 struct StagedOperand {
   SyntaxNode value{};
-  std::string type{};
+  std::string type{};  ///< of the value
+  SyntaxNode loaded{}; ///< what is loaded for it: the value, or the element that it converts
+  std::string loaded_type{};
   bool by_rows = false;
   bool along_sum = false; ///< neighbouring elements lie along the tiled loop
   std::string array{};    ///< name of what it reads, for names
@@ -250,11 +253,23 @@ private:
     walk(value, [&](const SyntaxNode& node) {
       if (operand.array.empty() && node.kind == NodeKind::subscript) operand.array = array_of(node);
     });
-    if (value.kind == NodeKind::subscript)
+    operand.loaded = converted(value);
+    operand.loaded_type = operand.type;
+    if (operand.loaded.kind == NodeKind::subscript)
       for (const Variable& variable : sum.function->variables)
-        if (variable.name == operand.array) operand.type = pointed_type(variable.type);
+        if (variable.name == operand.array) operand.loaded_type = pointed_type(variable.type);
+    if (value.kind == NodeKind::subscript) operand.type = operand.loaded_type;
+    if (operand.loaded.kind != NodeKind::subscript) operand.loaded = value;
     operand.value = std::move(value);
     operands.push_back(std::move(operand));
+  }
+  /// The expression inside of conversions, which wait for what is loaded and are carried out later therefore.
+  [[nodiscard]] static const SyntaxNode& converted(const SyntaxNode& value) {
+    if (value.kind == NodeKind::cast) return converted(operand(value));
+    if (value.children.size() == 2 &&
+        (is_call_of(value, "__half2float") || is_call_of(value, "__bfloat162float")))
+      return converted(value.children[1]);
+    return value;
   }
   [[nodiscard]] static std::string array_of(const SyntaxNode& subscript) {
     std::string name;

@@ -13,12 +13,14 @@
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
+#include <mtmc/support/expression.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +80,30 @@ struct GuardedBody {
   std::size_t first = 0; ///< statement of the function's body: the branch, or the first one behind it
 };
 
+/// Takes `__launch_bounds__(...)` out of a function's type.
+inline void forget_launch_bounds(std::string& type) {
+  const std::size_t at = type.find("__launch_bounds__");
+  if (at == std::string::npos) return;
+  const std::size_t end = type.find(')', at);
+  if (end == std::string::npos) return;
+  type.erase(at, end + 1 - at);
+  type = std::string(trim(std::string_view(type)));
+}
+
+/// `M` of `(M + 127) / 128`, where the block is 128; empty for other texts.
+[[nodiscard]] inline std::string rounded_up(const std::string& grid, const std::string& block) {
+  const SyntaxNode quotient = parse_expression(grid);
+  const auto extent = integer_literal(block);
+  if (!extent || quotient.kind != NodeKind::binary || quotient.text != "/" ||
+      integer_literal(right_operand(quotient).text) != extent)
+    return {};
+  const SyntaxNode& sum = left_operand(quotient);
+  if (sum.kind != NodeKind::binary || sum.text != "+" ||
+      integer_literal(right_operand(sum).text) != *extent - 1)
+    return {};
+  return print(left_operand(sum));
+}
+
 /// A function and its one launch.
 struct ThreadLaunch {
   const FunctionAnalysis* function = nullptr;
@@ -91,6 +117,7 @@ struct ThreadLaunch {
     if (axis >= line.block.size() || line.block[axis] == "1") return grid;
     const auto arguments = arguments_of_call(grid, "ceil_div");
     if (arguments.size() == 2 && arguments[1] == line.block[axis]) return arguments[0];
+    if (const std::string count = rounded_up(grid, line.block[axis]); !count.empty()) return count;
     const bool plain = grid.find_first_of("+-*/% ") == std::string::npos;
     return (plain ? grid : '(' + grid + ')') + " * " + line.block[axis];
   }
@@ -113,10 +140,14 @@ struct ThreadLaunch {
     });
     return expression;
   }
-
-  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const {
-    return function_body(*node_at(tree, function_at));
+  /// A name for a variable of the function.
+  [[nodiscard]] std::string fresh_local(const SyntaxNode& tree, std::string_view base) const {
+    SyntaxNode names = visible_names(tree, function_at);
+    names.children.back().leading_trivia.clear();
+    return fresh_name(names, base);
   }
+  [[nodiscard]] SyntaxNode& function_in(SyntaxNode& tree) const { return *node_at(tree, function_at); }
+  [[nodiscard]] SyntaxNode& body_in(SyntaxNode& tree) const { return function_body(function_in(tree)); }
   /// Another first value for the number of the thread, and a declaration behind it.
   void replace_index(SyntaxNode& tree, const ThreadIndex& index, SyntaxNode value, SyntaxNode behind) const {
     auto& body = body_in(tree).children;
@@ -138,7 +169,9 @@ struct ThreadLaunch {
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(first), body.end());
     for (SyntaxNode& statement : statements) body.push_back(std::move(statement));
   }
+  /// Other blocks. What was said about the old ones (`__launch_bounds__`) goes.
   void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
+    forget_launch_bounds(function_in(tree).type);
     line.grid = std::move(grid);
     line.block = {std::move(block)};
     tree.children[line_at].text = launch_line_text(line);
@@ -202,15 +235,17 @@ inline void require_one_axis(const ThreadLaunch& launch) {
                                               std::size_t axis) {
   const std::string member = '.' + std::string(axis_names[axis]);
   const auto is = [&member](const SyntaxNode& node, std::string_view object) {
-    const SyntaxNode& plain = node.kind == NodeKind::cast ? operand(node) : node;
-    return plain.kind == NodeKind::member && plain.text == member && is_name(operand(plain), object);
+    return node.kind == NodeKind::member && node.text == member && is_name(operand(node), object);
+  };
+  const auto bare = [](const SyntaxNode& node) { // `(size_t)blockIdx.x` counts as what it is
+    return node.kind == NodeKind::cast ? &operand(node) : &node;
   };
   if (expression.kind == NodeKind::cast) return is_number_of_thread(operand(expression), block, axis);
   if (expression.kind != NodeKind::binary || expression.text != "+") return false;
-  const SyntaxNode *first = &left_operand(expression), *second = &right_operand(expression);
+  const SyntaxNode *first = bare(left_operand(expression)), *second = bare(right_operand(expression));
   if (is(*first, "threadIdx")) std::swap(first, second);
   if (!is(*second, "threadIdx") || first->kind != NodeKind::binary || first->text != "*") return false;
-  const SyntaxNode *number = &left_operand(*first), *extent = &right_operand(*first);
+  const SyntaxNode *number = bare(left_operand(*first)), *extent = bare(right_operand(*first));
   if (!is(*number, "blockIdx")) std::swap(number, extent);
   return is(*number, "blockIdx") &&
          (is(*extent, "blockDim") || (extent->kind == NodeKind::literal && extent->text == block));
@@ -334,9 +369,10 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   if (size == nullptr) return std::nullopt;
   Symbols symbols = size->symbols;
   symbols["compute_units"] = std::max(request.device.compute_units, 1);
+  const Argument* const scalar = request.task.find_argument(text);
   try {
-    return evaluate_expression(text, symbols);
-  } catch (const Error&) {
+    return evaluate_expression(scalar != nullptr && !scalar->value.empty() ? scalar->value : text, symbols);
+  } catch (const std::runtime_error&) {
     return std::nullopt;
   }
 }

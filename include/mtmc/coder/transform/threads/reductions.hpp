@@ -15,6 +15,47 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+/// What the threads' values are combined to, as part of a name.
+[[nodiscard]] constexpr std::string_view name_of_operation(ReductionOperation operation) noexcept {
+  switch (operation) {
+  case ReductionOperation::none:
+    return "";
+  case ReductionOperation::sum:
+    return "sum";
+  case ReductionOperation::product:
+    return "product";
+  case ReductionOperation::minimum:
+    return "least";
+  case ReductionOperation::maximum:
+    return "largest";
+  case ReductionOperation::bits_or:
+    return "united_bits";
+  case ReductionOperation::bits_and:
+    return "common_bits";
+  case ReductionOperation::bits_xor:
+    return "odd_bits";
+  case ReductionOperation::any:
+    return "any";
+  case ReductionOperation::all:
+    return "all";
+  }
+  return "";
+}
+
+/// Two values of a type combined, as an expression.
+[[nodiscard]] inline std::string combined_values(ReductionOperation operation, const std::string& type,
+                                                 const std::string& a, const std::string& b) {
+  if (operation == ReductionOperation::sum) return a + " + " + b;
+  if (operation == ReductionOperation::product) return a + " * " + b;
+  if (operation != ReductionOperation::minimum && operation != ReductionOperation::maximum)
+    return b + ' ' + std::string(to_string(operation)) + ' ' + a; // all threads take part in `b`
+  const bool least = operation == ReductionOperation::minimum;
+  const std::string function = type == "float"    ? (least ? "fminf" : "fmaxf")
+                               : type == "double" ? (least ? "fmin" : "fmax")
+                                                  : (least ? "min" : "max");
+  return function + '(' + a + ", " + b + ')';
+}
+
 /// One such function. All threads that combine call it, and all get the same bits.
 struct ThreadReduction {
   ReductionOperation operation = ReductionOperation::sum;
@@ -29,21 +70,14 @@ struct ThreadReduction {
 
   /// `value` combined with another expression, as an expression.
   [[nodiscard]] std::string combined(const std::string& other) const {
-    if (operation == ReductionOperation::sum) return "value + " + other;
-    if (operation == ReductionOperation::product) return "value * " + other;
-    const bool least = operation == ReductionOperation::minimum;
-    const std::string function = type == "float"    ? (least ? "fminf" : "fmaxf")
-                                 : type == "double" ? (least ? "fmin" : "fmax")
-                                                    : (least ? "min" : "max");
-    return function + "(value, " + other + ")";
+    return combined_values(operation, type, "value", other);
   }
 
   /// The definition.
   [[nodiscard]] std::string text() const {
-    const std::string what = operation == ReductionOperation::sum       ? "Sum"
-                             : operation == ReductionOperation::product ? "Product"
-                             : operation == ReductionOperation::minimum ? "Least"
-                                                                        : "Largest";
+    std::string what(name_of_operation(operation));
+    what.front() = static_cast<char>(what.front() - 'a' + 'A');
+    std::replace(what.begin(), what.end(), '_', ' ');
     std::string code = "// " + what + " of the values of all threads of the " + (warp ? "warp" : "block") +
                        ", for each of them.\n__device__ " + type + ' ' + name + '(' + type + " value) {\n";
     if (!warp) code += "  __shared__ " + type + " parts[32];\n";
@@ -63,21 +97,23 @@ struct ThreadReduction {
 /// The function that a reduction takes, without its name; nothing for types that registers of a warp do not
 /// exchange as they are.
 [[nodiscard]] inline std::optional<ThreadReduction> thread_reduction(const Reduction& reduction, bool warp) {
-  constexpr std::array<std::string_view, 5> exchanged{"float", "double", "int", "unsigned int", "unsigned"};
+  constexpr std::array<std::string_view, 12> exchanged{
+      "float", "double",    "int",           "unsigned int", "unsigned",           "bool",
+      "long",  "long long", "unsigned long", "size_t",       "unsigned long long", "long long int"};
   if (reduction.operation == ReductionOperation::none) return std::nullopt;
   const std::string type(trim(std::string_view(reduction.type)));
   if (std::find(exchanged.begin(), exchanged.end(), type) == exchanged.end()) return std::nullopt;
+  const bool real = type == "float" || type == "double";
+  if (real && reduction.operation > ReductionOperation::maximum) return std::nullopt; // no bits
   return ThreadReduction{reduction.operation, type, warp};
 }
 
 /// Names the function: as one of the file that does the same, or as no other.
 inline void give_name(const SyntaxNode& tree, ThreadReduction& reduction) {
-  std::string base = reduction.operation == ReductionOperation::sum       ? "sum"
-                     : reduction.operation == ReductionOperation::product ? "product"
-                     : reduction.operation == ReductionOperation::minimum ? "least"
-                                                                          : "largest";
+  std::string base(name_of_operation(reduction.operation));
   base += reduction.warp ? "_of_warp" : "_of_block";
-  if (reduction.type != "float") base += '_' + reduction.type.substr(0, reduction.type.find(' '));
+  if (reduction.type != "float") base += '_' + reduction.type;
+  std::replace(base.begin(), base.end(), ' ', '_');
   reduction.name = base;
   if (const SyntaxNode* const there = find_function(tree, base)) {
     const SyntaxNode wanted = parse(reduction.text());

@@ -10,6 +10,9 @@
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
+#include <mtmc/coder/transform/threads/row_loops.hpp>
+#include <mtmc/coder/transform/threads/row_pairs.hpp>
+#include <mtmc/coder/transform/threads/row_scans.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 
@@ -58,8 +61,9 @@ row_shapes(std::optional<std::int64_t> iterations, std::optional<std::int64_t> r
 /// thread computes for itself; only one of them stores.
 class RowSpreader {
 public:
-  RowSpreader(SyntaxNode& tree, const FunctionAnalysis& function, const RowShape& shape, std::string lane)
-      : tree_(tree), function_(function), shape_(shape), lane_(std::move(lane)) {}
+  RowSpreader(SyntaxNode& tree, const FunctionAnalysis& function, const RowLoops& loops,
+              const RowShape& shape, std::string lane)
+      : tree_(tree), function_(function), loops_(loops), shape_(shape), lane_(std::move(lane)) {}
 
   /// The statements as the threads of a row execute them together. Throws `TransformDeclined`.
   [[nodiscard]] std::vector<SyntaxNode> spread(std::span<const SyntaxNode> body) {
@@ -67,6 +71,13 @@ public:
     for (const SyntaxNode& statement : body) add(statement, result);
     return result;
   }
+  /// The threads share this loop's recurrence, each of them `each` neighbouring iterations at a time.
+  void scan(const LoopInfo& loop, std::int64_t each) {
+    scanned_ = &loop;
+    each_ = each;
+  }
+  /// Functions of scans, in the order of their first use.
+  [[nodiscard]] const std::vector<ThreadScan>& scans() const noexcept { return scans_; }
   /// Whether any loop is shared.
   [[nodiscard]] bool any() const noexcept { return any_; }
   /// Functions that the statements call, in the order of their first use.
@@ -86,9 +97,16 @@ private:
       add_loop(statement, result);
       return;
     case NodeKind::expression_statement:
-    case NodeKind::if_statement:
-    case NodeKind::block:
       add_plain(statement, result);
+      return;
+    case NodeKind::if_statement:
+      add_branch(statement, result);
+      return;
+    case NodeKind::block:
+      add_block(statement, result);
+      return;
+    case NodeKind::return_statement: // all threads of the row are here
+      result.push_back(statement);
       return;
     default:
       throw TransformDeclined("line " + std::to_string(statement.range.first_line) +
@@ -96,15 +114,49 @@ private:
     }
   }
 
+  /// Whether the threads have more to do in a statement than to execute it, all of them or one.
+  [[nodiscard]] static bool is_divided(const SyntaxNode& statement) {
+    bool found = false;
+    walk(statement, [&](const SyntaxNode& node) {
+      found = found || is_loop(node.kind) || node.kind == NodeKind::return_statement;
+    });
+    return found;
+  }
+
+  void add_block(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    if (!is_divided(statement) && !stores_and_assigns(statement)) return add_plain(statement, result);
+    SyntaxNode block = statement;
+    block.children = spread(statement.children);
+    result.push_back(std::move(block));
+  }
+
+  /// A branch that all threads of the row take, or none: what decides is the same for all of them.
+  void add_branch(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    if (!is_divided(statement) && !stores_and_assigns(statement)) return add_plain(statement, result);
+    wait_for(if_condition(statement), nullptr, result);
+    SyntaxNode branch = statement;
+    const auto before = open_;
+    spread_branch(then_branch(branch), then_branch(statement));
+    auto after = std::exchange(open_, before);
+    if (else_branch(branch) != nullptr) spread_branch(*else_branch(branch), *else_branch(statement));
+    open_.insert(open_.end(), after.begin(), after.end());
+    result.push_back(std::move(branch));
+  }
+  void spread_branch(SyntaxNode& branch, const SyntaxNode& statement) {
+    auto inside = spread(statements(statement));
+    if (statement.kind == NodeKind::block)
+      branch.children = std::move(inside);
+    else
+      branch = inside.size() == 1 ? std::move(inside.front()) : make_block(std::move(inside));
+  }
+  [[nodiscard]] bool stores_and_assigns(const SyntaxNode& statement) const {
+    const auto accesses = accesses_in(statement);
+    return assigns_scalars(statement) &&
+           std::any_of(accesses.begin(), accesses.end(), [](const Access* access) { return access->write; });
+  }
+
   /// A statement without loops: all threads do it, or, where it stores, one.
   void add_plain(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
-    bool loops = false, leaves = false;
-    walk(statement, [&](const SyntaxNode& node) {
-      loops = loops || is_loop(node.kind);
-      leaves = leaves || node.kind == NodeKind::return_statement;
-    });
-    if (loops) throw TransformDeclined("a loop stands in a branch");
-    if (leaves) throw TransformDeclined("a branch of a row ends the thread");
     const auto accesses = accesses_in(statement);
     const bool stores =
         std::any_of(accesses.begin(), accesses.end(), [](const Access* access) { return access->write; });
@@ -129,50 +181,88 @@ private:
   void add_loop(const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
     const LoopInfo* const loop = function_.find_loop(statement);
     if (loop == nullptr) throw TransformDeclined("a loop was not analysed");
-    const Legality parallel = loop_is_parallel(*loop);
-    const Legality reduction = parallel ? Legality{} : loop_is_reduction(*loop);
-    if (!parallel && !reduction) throw TransformDeclined(reduction.reason);
-    if (thread_index_is_used(*loop)) throw TransformDeclined(loop_name(*loop) + " is shared already");
-    for (const ScalarFacts& scalar : classify_scalars(*loop))
-      if (scalar.role == ScalarRole::privatizable && scalar.live_out)
-        throw TransformDeclined("the last value of " + scalar.variable->name + " in " + loop_name(*loop) +
-                                " is used after it");
-    wait_for(statement, loop, result);
-    SyntaxNode shared = statement;
+    if (loop == scanned_) return add_scan(*loop, statement, result);
+    const SharedLoop shared = loops_.of(*loop);
+    if (!shared.carried.legality) throw TransformDeclined(shared.carried.legality.reason);
+    if (thread_index_is_used(*shared.loop))
+      throw TransformDeclined(loop_name(*shared.loop) + " is shared already");
+    wait_for(statement, shared.loop, result);
+    SyntaxNode outer = statement;
     std::vector<SyntaxNode> ends;
-    if (!parallel)
-      for (const Reduction& one : scalar_reductions(*loop)) share_reduction(*loop, one, shared, result, ends);
-    share_head(*loop, shared);
-    result.push_back(std::move(shared));
+    for (const Reduction& one : shared.carried.single) share_reduction(*loop, one, outer, result, ends);
+    const RowNames names = names_for(*loop);
+    for (const JointReduction& joint : shared.carried.joint)
+      JointSharing(*shared.loop, joint, names).share(loop_body(outer), result, ends);
+    share_head(*shared.loop, inner_loop(outer, statement, *shared.loop->node), lane_, shape_.threads);
+    result.push_back(std::move(outer));
     for (SyntaxNode& end : ends) result.push_back(std::move(end));
     any_ = true;
   }
 
-  /// `for (j = first + lane; j < bound; j += threads)`.
-  void share_head(const LoopInfo& loop, SyntaxNode& statement) const {
-    const CountingLoop head = head_of(loop);
-    SyntaxNode first =
-        literal_value(head.first) == 0
-            ? make_name(lane_)
-            : make_binary("+", head.first,
-                          head.step == 1 ? make_name(lane_)
-                                         : make_binary("*", make_integer(head.step), make_name(lane_)));
-    if (literal_value(head.first) == 0 && head.step != 1)
-      first = make_binary("*", make_integer(head.step), make_name(lane_));
-    SyntaxNode made = make_counting_loop(head.type, head.variable, std::move(first), head.bound,
-                                         make_integer(head.step * shape_.threads), loop_body(statement));
-    made.leading_trivia = statement.leading_trivia;
-    made.trailing_trivia = statement.trailing_trivia;
-    statement = std::move(made);
+  void add_scan(const LoopInfo& loop, const SyntaxNode& statement, std::vector<SyntaxNode>& result) {
+    const LoopScan scan = loop_scan(loop);
+    if (!scan.legality) throw TransformDeclined(scan.legality.reason);
+    if (thread_index_is_used(loop)) throw TransformDeclined(loop_name(loop) + " is shared already");
+    wait_for(statement, nullptr, result);
+    const RowNames names = names_for(loop);
+    const auto function = [this](ThreadScan kind) {
+      for (const ThreadScan& known : scans_)
+        if (known.same_as(kind)) return known.name;
+      give_name(tree_, kind);
+      scans_.push_back(kind);
+      return kind.name;
+    };
+    result.push_back(
+        ScanSharing(loop, scan, names, function, lane_, {shape_.threads, each_, shape_.is_warp()})
+            .share(statement));
+    any_ = true;
+  }
+
+  /// The copy of a loop in the copy of the one around it.
+  [[nodiscard]] static SyntaxNode& inner_loop(SyntaxNode& copy, const SyntaxNode& statement,
+                                              const SyntaxNode& loop) {
+    if (&statement == &loop) return copy;
+    // Statements may stand in front of it now, but it is the only loop there.
+    for (SyntaxNode& child : statements(loop_body(copy)))
+      if (child.kind == NodeKind::for_loop)
+        for (const SyntaxNode& original : statements(loop_body(statement)))
+          if (original.kind == NodeKind::for_loop) return inner_loop(child, original, loop);
+    throw TransformDeclined("a loop was not found again");
+  }
+
+  /// Names and functions for what is reduced by a loop.
+  [[nodiscard]] RowNames names_for(const LoopInfo& loop) {
+    RowNames names;
+    names.fresh = [this](const std::string& base) { return new_name(base); };
+    names.function = [this](ReductionOperation operation, const std::string& type) {
+      Reduction reduction;
+      reduction.operation = operation;
+      reduction.type = type;
+      return function_of(reduction);
+    };
+    names.starts_with = [this, &loop](const Variable& variable, std::string_view value) {
+      return starts_with_identity(variable, loop, std::string(value));
+    };
+    return names;
+  }
+  /// A name that neither the file nor the new statements have.
+  [[nodiscard]] std::string new_name(const std::string& base) {
+    std::string name = fresh_name(tree_, base);
+    for (int i = 2; names_.contains(name); ++i) name = fresh_name(tree_, base + '_' + std::to_string(i));
+    names_.insert(name);
+    return name;
+  }
+  [[nodiscard]] std::string function_of(const Reduction& reduction) {
+    const auto kind = thread_reduction(reduction, shape_.is_warp());
+    if (!kind) throw TransformDeclined("threads cannot combine values of the type " + reduction.type);
+    return function_for(*kind);
   }
 
   /// Each thread reduces for itself; then the parts of all are combined, and all have the result.
   void share_reduction(const LoopInfo& loop, const Reduction& reduction, SyntaxNode& statement,
                        std::vector<SyntaxNode>& before, std::vector<SyntaxNode>& after) {
     const std::string& name = reduction.scalar->name;
-    const auto kind = thread_reduction(reduction, shape_.is_warp());
-    if (!kind) throw TransformDeclined("threads cannot combine values of the type " + reduction.type);
-    const std::string function = function_for(*kind);
+    const std::string function = function_of(reduction);
     const auto all = [&](const std::string& value) {
       return make_call(function, node_list(make_name(value)));
     };
@@ -182,7 +272,7 @@ private:
       after.push_back(make_assignment(make_name(name), "=", all(name)));
       return;
     }
-    const std::string part = fresh_name(tree_, name + "_part");
+    const std::string part = new_name(name + "_part");
     before.push_back(make_declaration(reduction.type, part, make_literal(identity)));
     substitute(loop_body(statement), name, make_name(part));
     after.push_back(combine(reduction, make_name(name), all(part)));
@@ -267,6 +357,7 @@ private:
                                                const LoopInfo* loop) {
     if (loop == nullptr || earlier.loop == nullptr) return false;
     if (earlier.access->loop != earlier.loop || access.loop != loop) return false;
+    if (loop->parent != nullptr || earlier.loop->parent != nullptr || names_locals(access)) return false;
     if (!structurally_equal(*earlier.loop->start_expression, *loop->start_expression) ||
         earlier.loop->step != loop->step)
       return false;
@@ -275,12 +366,30 @@ private:
     return structurally_equal(renamed, *access.node);
   }
 
+  /// A variable of the body decides which element it is: one of that name may have another value elsewhere.
+  [[nodiscard]] static bool names_locals(const Access& access) {
+    const auto& variables = access.loop->function->variables;
+    return std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
+      if (&variable == access.loop->control || variable.array || !uses_name(*access.node, variable.name))
+        return false;
+      const auto& uses = access.loop->function->scalar_uses;
+      return variable.loop != nullptr ||
+             std::any_of(variable.uses.begin(), variable.uses.end(),
+                         [&](std::size_t at) { return uses[at].write && uses[at].loop != nullptr; });
+    });
+  }
+
   SyntaxNode& tree_;
   const FunctionAnalysis& function_;
+  const RowLoops& loops_;
   const RowShape shape_;
   const std::string lane_;
   std::vector<OpenAccess> open_{};
   std::vector<ThreadReduction> used_{};
+  std::vector<ThreadScan> scans_{};
+  std::set<std::string> names_{};
+  const LoopInfo* scanned_ = nullptr;
+  std::int64_t each_ = 1;
   bool any_ = false;
 };
 
@@ -297,8 +406,14 @@ inline void require_shareable(const FunctionAnalysis& function) {
   }
 }
 
-/// Gives a warp or a block to what one thread of a launch does now.
-[[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
+/// The shape of rows, and how many neighbouring iterations a thread takes at a time where they are scanned.
+struct RowPlan {
+  RowShape shape{};
+  std::int64_t each = 1;
+};
+
+/// Gives a warp or a block to what one thread of a launch does now. `scanned`: the loop that they scan.
+[[nodiscard]] inline SyntaxNode share_rows(const TransformRequest& request, const LoopInfo* scanned) {
   ThreadLaunch launch = thread_launch(request);
   require_one_axis(launch);
   const FunctionAnalysis& function = *launch.function;
@@ -306,18 +421,21 @@ inline void require_shareable(const FunctionAnalysis& function) {
   const ThreadIndex index = thread_index(launch);
   const GuardedBody body = guarded_body(launch, index);
 
-  std::optional<std::int64_t> longest;
-  for (const LoopInfo& loop : function.loops) {
-    if (loop.parent != nullptr || !loop.canonical) continue;
-    if (const auto trips = main_trips(request, loop)) longest = std::max(longest.value_or(0), *trips);
-  }
-  auto shapes = row_shapes(longest, value_at_main_size(request, launch.threads()), request.device);
+  const RowLoops loops(request, launch);
+  auto shapes =
+      row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  const RowShape shape = choose_variant(shapes, request.variant);
+  std::vector<RowPlan> plans;
+  for (const RowShape& shape : shapes)
+    for (const std::int64_t each : scanned == nullptr ? std::vector<std::int64_t>{1} : scan_widths())
+      plans.push_back({shape, each});
+  const RowPlan plan = choose_variant(plans, request.variant);
+  const RowShape shape = plan.shape;
 
   SyntaxNode tree = request.tree;
   const std::string lane = fresh_name(tree, "lane");
-  RowSpreader spreader(tree, function, shape, lane);
+  RowSpreader spreader(tree, function, loops, shape, lane);
+  if (scanned != nullptr) spreader.scan(*scanned, plan.each);
   auto statements = spreader.spread(body.statements);
   if (!spreader.any()) throw TransformDeclined("a thread has no loop that others could share");
 
@@ -330,7 +448,20 @@ inline void require_shareable(const FunctionAnalysis& function) {
   launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());
+  for (const ThreadScan& scan : spreader.scans())
+    if (!scan.is_there) launch.add_function(tree, scan.text());
   return tree;
+}
+
+/// Gives a warp or a block to what one thread of a launch does now.
+[[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
+  return share_rows(request, nullptr);
+}
+
+/// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to
+/// its other loops.
+[[nodiscard]] inline SyntaxNode scan_rows(const TransformRequest& request) {
+  return share_rows(request, find_loop(request).loop);
 }
 
 } // namespace mtmc::detail

@@ -8,7 +8,6 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
@@ -18,7 +17,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,8 +32,8 @@ inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>
   }
 }
 
-/// The parts of such a function. Its body is declarations and a branch around the work (or returns of threads
-/// without work in front of it); the work is declarations, one loop (or nest) that adds up in one variable,
+/// The parts of such a function. Its body is declarations and a branch around the work, if not all threads
+/// have work; the work is declarations, one loop (or nest) that adds up in one variable,
 /// and statements without loops.
 struct ThreadSum {
   ThreadLaunch launch;
@@ -89,19 +87,13 @@ private:
     const auto body = statements(function_body(*function->node));
     if (body.empty()) decline("the threads of " + launch.line.entry + " do nothing");
     for (const SyntaxNode& parameter : parameters(*function->node)) uniform.insert(parameter.text);
-    std::size_t begin = 0; // of the work
-    for (std::size_t i = 0; i < body.size(); ++i)
-      if (ends_thread(body[i])) begin = i + 1;
-    const bool nested =
-        begin == 0 && body.back().kind == NodeKind::if_statement && else_branch(body.back()) == nullptr;
-    if (nested) begin = body.size() - 1;
-    if (begin == 0)
+    const bool nested = body.back().kind == NodeKind::if_statement && else_branch(body.back()) == nullptr;
+    std::size_t begin = nested ? body.size() - 1 : 0; // of the work
+    if (!nested)
       while (begin < body.size() && !is_loop(body[begin].kind)) ++begin;
     for (std::size_t i = 0; i < begin; ++i) {
       if (body[i].kind == NodeKind::declaration)
         add_declaration(body[i], i);
-      else if (ends_thread(body[i]))
-        take_conditions(opposite_of(if_condition(body[i]), *function->node), conditions);
       else if (body[i].kind != NodeKind::comment && body[i].kind != NodeKind::empty)
         decline("what the threads of " + launch.line.entry + " do is not one branch");
     }
@@ -111,13 +103,6 @@ private:
   [[nodiscard]] bool is_index(std::size_t statement) const {
     return std::any_of(indices.begin(), indices.end(),
                        [&](const ThreadIndex& index) { return index.statement == statement; });
-  }
-  [[nodiscard]] static bool ends_thread(const SyntaxNode& statement) {
-    if (statement.kind != NodeKind::if_statement || else_branch(statement) != nullptr) return false;
-    const SyntaxNode& taken = then_branch(statement);
-    if (taken.kind == NodeKind::return_statement) return true;
-    const auto inside = statements(taken);
-    return inside.size() == 1 && inside.front().kind == NodeKind::return_statement;
   }
   void add_declaration(const SyntaxNode& declaration, std::size_t statement) {
     if (is_index(statement)) return;

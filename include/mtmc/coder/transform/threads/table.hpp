@@ -1,13 +1,23 @@
 #pragma once
 /// The transformations of the offline coder for launches of threads on a GPU: one row an optimisation type.
 
+#include <mtmc/coder/transform/reordering.hpp>
+#include <mtmc/coder/transform/threads/axis_order.hpp>
+#include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
+#include <mtmc/coder/transform/threads/element_vectors.hpp>
+#include <mtmc/coder/transform/threads/online.hpp>
+#include <mtmc/coder/transform/threads/retention.hpp>
+#include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
+#include <mtmc/coder/transform/threads/splitting.hpp>
+#include <mtmc/coder/transform/threads/spreading.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
+#include <mtmc/coder/transform/vectorization.hpp>
 #include <mtmc/core/kernel.hpp>
 
 #include <string>
@@ -23,12 +33,28 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// A block reads a tile in one order and writes it in another (`transpose_threads`), or makes a tile of
 /// results from tiles of the operands in shared memory (`ResultTiler`).
 [[nodiscard]] inline SyntaxNode tile_threads(const TransformRequest& request) {
-  return is_about_threads(request) ? with_branches(request, transpose_threads) : ResultTiler(request).write();
+  return with_branches(request, [](const TransformRequest& asked) {
+    return is_about_threads(asked) ? transpose_threads(asked) : ResultTiler(asked).write();
+  });
 }
 
 /// Threads are given several results each (`coarsen_threads`); loops of one thread are unrolled as anywhere.
 [[nodiscard]] inline SyntaxNode unroll_threads(const TransformRequest& request) {
-  return is_about_threads(request) ? coarsen_threads(request) : apply_unrolling(request);
+  return is_about_threads(request) ? with_branches(request, coarsen_threads) : apply_unrolling(request);
+}
+
+/// Several elements are loaded and stored at once: of a row that threads share (`vectorize_rows`), or of
+/// what each thread makes alone (`vectorize_elements`).
+[[nodiscard]] inline SyntaxNode vectorize_threads(const TransformRequest& request) {
+  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const FunctionAnalysis* const function = request.analysis.find_function(name);
+  const bool rows = !is_about_threads(request) || (function != nullptr && !function->loops.empty());
+  return rows ? vectorize_rows(request) : vectorize_elements(request);
+}
+
+/// Threads are numbered along another axis (`reorder_axes`); loops of one thread change places as anywhere.
+[[nodiscard]] inline SyntaxNode reorder_threads(const TransformRequest& request) {
+  return is_about_threads(request) ? reorder_axes(request) : apply_reordering(request);
 }
 
 /// The rows for CUDA C++, which come before those for every C-like language.
@@ -36,7 +62,14 @@ namespace mtmc::inline MTMC_ABI::detail {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", spread_rows, cuda}};
+          {"parallelization", parallelize_threads, cuda},
+          {"splitting", split_reduction, cuda},
+          {"retention", retain_rows, cuda},
+          {"vectorization", vectorize_threads, cuda},
+          {"reordering", reorder_threads, cuda},
+          {"strength_reduction", reduce_strength, cuda},
+          {"online", make_online, cuda},
+          {"scanning", scan_rows, cuda}};
 }
 
 } // namespace mtmc::detail

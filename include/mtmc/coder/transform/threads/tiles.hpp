@@ -61,6 +61,8 @@ public:
     if (!kept_.empty()) grid.push_back(launch.line.grid[2]);
     if (!folded_.empty()) grid[0] += " * " + parenthesized(total_in_launch(folded_));
     launch.set_grid(tree, std::move(grid), n(ResultTile::threads));
+    // Two blocks on a multiprocessor: with more registers a thread the largest tile takes 1.2 times as long.
+    launch.function_in(tree).type += " __launch_bounds__(" + n(ResultTile::threads) + ", 2)";
     return tree;
   }
 
@@ -134,8 +136,8 @@ private:
     code += type + ' ' + sums_ + '[' + n(tile_.thread_rows) + "][" + n(tile_.thread_columns) + "];\n";
     code += for_results(sums_ + '[' + r_ + "][" + c_ + "] = " + what_.sum.start + ';');
     for (std::size_t i = 0; i < what_.operands.size(); ++i)
-      code +=
-          what_.operands[i].type + ' ' + names_[i].next + '[' + n(loads_of(i)) + "];\n" + fixed_numbers(i);
+      code += what_.operands[i].loaded_type + ' ' + names_[i].next + '[' + n(loads_of(i)) + "];\n" +
+              fixed_numbers(i);
     code += what_.loops.size() == 1 ? along_one_loop() : along_steps();
     return code + results();
   }
@@ -255,8 +257,19 @@ private:
   [[nodiscard]] std::string store_all() const {
     std::string code;
     for (std::size_t i = 0; i < what_.operands.size(); ++i)
-      code += for_loads(i, place_in_tile(i) + " = " + names_[i].next + '[' + n_ + "];\n");
+      code += for_loads(i, place_in_tile(i) + " = " + print(brought(i)) + ";\n");
     return code + "__syncthreads();\n";
+  }
+  /// The value of an operand from what was loaded for it.
+  [[nodiscard]] SyntaxNode brought(std::size_t operand) const {
+    const StagedOperand& one = what_.operands[operand];
+    SyntaxNode value = one.value;
+    walk(value, [&](SyntaxNode& node) {
+      if (!structurally_equal(node, one.loaded)) return true;
+      node = make_subscript(make_name(names_[operand].next), make_name(n_));
+      return false;
+    });
+    return value;
   }
   /// Adds up what a tile gives.
   [[nodiscard]] std::string sums() const {
@@ -436,8 +449,8 @@ private:
                                         head.variable + " < " + bound_of(what_.tiled)};
     for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
       conditions.push_back(print(condition));
-    code += names_[operand].next + '[' + n_ + "] = " + joined(conditions, " && ") + " ? " + print(one.value) +
-            " : (" + one.type + ")0.0f;\n";
+    code += names_[operand].next + '[' + n_ + "] = " + joined(conditions, " && ") + " ? " +
+            print(one.loaded) + " : (" + one.loaded_type + ")0.0f;\n";
     return for_loads(operand, code);
   }
   /// Names of what belongs to an operand.
