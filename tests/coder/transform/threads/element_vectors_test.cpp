@@ -303,6 +303,24 @@ TEST_CASE(
   CHECK(has(source, "same_values[each] = 0.1f * same_values[each];"));
 }
 
+TEST_CASE("eight elements in half precision make 16 bytes") {
+  const Task task =
+      TaskBuilder{"half"}
+          .kernel(languages::cuda,
+                  "#include <cuda_fp16.h>\n"
+                  "//@ launch relu<<<ceil_div(N, 256), 256>>>(x, y, N)\n"
+                  "__global__ void relu(const __half* __restrict__ x, __half* y, int N) {\n" +
+                      number + "  if (i < N) y[i] = __float2half(fmaxf(__half2float(x[i]), 0.0f));\n}\n")
+          .shape("x", {"N"})
+          .shape("y", {"N"})
+          .size({{"N", 1 << 20}})
+          .build();
+  const std::string source = grid_source_after(task, {"vectorization|relu/threads:x"});
+  CHECK(has(source, "ceil_div(ceil_div(N, 8), 256)"));
+  CHECK(has(source, "__align__(16) __half x_values[8];"));
+  CHECK(has(source, "*reinterpret_cast<uint4*>(x_values) = *reinterpret_cast<const uint4*>(x + first_i);"));
+}
+
 TEST_CASE("fused launches get vectors, too") {
   const Task task = cuda_task("gemm_bias_gelu");
   const std::string source = grid_source_after(

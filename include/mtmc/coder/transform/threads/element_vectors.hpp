@@ -291,7 +291,8 @@ private:
     if (pointer == nullptr || !pointer->pointer || pointer->type.find("volatile") != std::string::npos ||
         !function_.is_uniform(subscript_base(*node)))
       return false;
-    const TypeFacts type = type_facts(access.array->element_type);
+    const std::string element = pointed_type(pointer->type);
+    const TypeFacts type = type_facts(element);
     const auto step = steps_.of(subscript_index(*node));
     constexpr std::int64_t widest = 4;
     if (!step || step->step < 1 || step->step > widest || type.size < 1 || type.size > 8 || type.pointer)
@@ -308,7 +309,7 @@ private:
     }
     VectorRun run;
     run.array = access.array;
-    run.type = pointed_type(pointer->type);
+    run.type = element;
     run.size = type.size;
     run.step = step->step;
     run.accesses.push_back(std::move(one));
@@ -459,6 +460,19 @@ private:
     before.push_back(std::move(first));
   }
 
+  /// Numbers of elements that nothing needs any more, since what they index is loaded already.
+  void drop_unused(std::vector<SyntaxNode>& elements) const {
+    for (std::size_t i = elements.size(); i-- > 0;) {
+      const SyntaxNode& one = elements[i];
+      if (one.kind != NodeKind::declaration || declarators(one).size() != 1) continue;
+      const std::string& name = declarators(one).front().text;
+      if (steps_.definition(name) == nullptr) continue;
+      const bool used = std::any_of(elements.begin() + static_cast<std::ptrdiff_t>(i) + 1, elements.end(),
+                                    [&](const SyntaxNode& later) { return uses_name(later, name); });
+      if (!used) elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
   [[nodiscard]] SyntaxNode vector_way(const SyntaxNode& tree) {
     std::vector<SyntaxNode> result, elements;
     for (const SyntaxNode* declaration : function_.own) add_element(*declaration, tree, result, elements);
@@ -475,6 +489,7 @@ private:
       SyntaxNode condition = of_vector(element_condition());
       elements.push_back(make_if(std::move(condition), make_block(std::move(work))));
     }
+    drop_unused(elements);
     const bool numbered = std::any_of(elements.begin(), elements.end(), [&](const SyntaxNode& statement) {
       return uses_name(statement, function_.index.name);
     });
