@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/row_loops.hpp>
 #include <mtmc/coder/transform/threads/row_pairs.hpp>
+#include <mtmc/coder/transform/threads/row_recurrences.hpp>
 #include <mtmc/coder/transform/threads/row_scans.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
@@ -370,7 +371,7 @@ private:
   [[nodiscard]] static bool names_locals(const Access& access) {
     const auto& variables = access.loop->function->variables;
     return std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
-      if (&variable == access.loop->control || variable.array || !uses_name(*access.node, variable.name))
+      if (variable.name == access.loop->variable || variable.array || !uses_name(*access.node, variable.name))
         return false;
       const auto& uses = access.loop->function->scalar_uses;
       return variable.loop != nullptr ||
@@ -461,7 +462,13 @@ struct RowPlan {
 /// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to
 /// its other loops.
 [[nodiscard]] inline SyntaxNode scan_rows(const TransformRequest& request) {
-  return share_rows(request, find_loop(request).loop);
+  const LoopTarget target = find_loop(request);
+  const auto carried = with_carried_element(request.tree, target);
+  if (!carried) return share_rows(request, target.loop);
+  const KernelAnalysis analysis{*carried, &request.task};
+  const TransformRequest inner{request.task, request.kernel, request.device, request.action,
+                               *carried,     analysis,       request.variant};
+  return share_rows(inner, find_loop(inner).loop);
 }
 
 } // namespace mtmc::detail
