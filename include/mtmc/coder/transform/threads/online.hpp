@@ -3,6 +3,7 @@
 /// distances to it.
 
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/legality/scalar_values.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>

@@ -408,7 +408,7 @@ inline void require_shareable(const FunctionAnalysis& function) {
 }
 
 /// The shape of rows, and how many neighbouring iterations a thread takes at a time where they are scanned.
-struct RowPlan {
+struct SharingPlan {
   RowShape shape{};
   std::int64_t each = 1;
 };
@@ -426,11 +426,11 @@ struct RowPlan {
   auto shapes =
       row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  std::vector<RowPlan> plans;
+  std::vector<SharingPlan> plans;
   for (const RowShape& shape : shapes)
     for (const std::int64_t each : scanned == nullptr ? std::vector<std::int64_t>{1} : scan_widths())
       plans.push_back({shape, each});
-  const RowPlan plan = choose_variant(plans, request.variant);
+  const SharingPlan plan = choose_variant(plans, request.variant);
   const RowShape shape = plan.shape;
 
   SyntaxNode tree = request.tree;
