@@ -129,6 +129,12 @@ private:
       result_.joint.push_back(std::move(joint));
     }
   }
+  /// One constant in all iterations that assign it.
+  [[nodiscard]] bool is_constant(const Variable& variable) const {
+    return std::any_of(result_.joint.begin(), result_.joint.end(), [&](const JointReduction& joint) {
+      return joint.kind == JointKind::constant && joint.leader == &variable;
+    });
+  }
   [[nodiscard]] static const SyntaxNode* assigned_literal(const ScalarUse& use) {
     if (use.statement == nullptr || use.statement->kind != NodeKind::expression_statement) return nullptr;
     const SyntaxNode& expression = operand(*use.statement);
@@ -276,6 +282,7 @@ private:
         continue;
       }
       State* const follower = state_of(one.target);
+      if (follower != nullptr && is_constant(*follower->variable)) continue; // whoever wins
       if (follower == nullptr || follower->claimed || !is_plain(*follower->variable) ||
           mentions_state(*one.value))
         return false;
@@ -576,10 +583,13 @@ private:
     if (!is_name(*counter, loop_.variable) || loop_.start.constant() != 0 || loop_.step != 1 ||
         values.nested() || values.conditional())
       return false;
+    int places = 0;
     walk(loop_body(*loop_.node), [&](const SyntaxNode& node) {
-      if (joint.counted == nullptr && same_expression(node, count)) joint.counted = &node;
+      if (!same_expression(node, count)) return;
+      joint.counted = &node;
+      ++places;
     });
-    return joint.counted != nullptr;
+    return places == 1; // elsewhere it might be the number of an element
   }
 
   const LoopInfo& loop_;

@@ -55,13 +55,15 @@ TEST_CASE("places are those of the serial loop, however it is written") {
     return before + "  for (" + head + ") { " + coarse + body + " }\n  z[i] = at + 0.125f * best;\n";
   };
   const std::string up = "int j = 0; j < N; ++j", down = "int j = N - 1; j >= 0; j--";
-  const std::string low = "  float best = -INFINITY; int at = -1;\n";
+  const std::string low = "  float best = -INFINITY; int at = -1, hit = 0;\n";
   const std::string high = "  float best = 3.402823466e+38f; long long at = 7;\n";
-  for (const std::string& body : {row(low, up, "if (v > best) { at = j; best = v; }"),
-                                  row(low, down, "if (best <= v) best = v, at = j;"),
-                                  row(high, up, "if (j % 3 == 1 && v <= best) { best = v; at = j; }"),
-                                  row(low, up, "at = v > best ? j : at; best = v > best ? v : best;"),
-                                  row(high, down, "if (v < best) at = j; best = fminf(best, v);")}) {
+  for (const std::string& body :
+       {row(low, up, "if (v > best) { at = j; best = v; }"),
+        row(low, down, "if (best <= v) best = v, at = j;"),
+        row(high, up, "if (j % 3 == 1 && v <= best) { best = v; at = j; }"),
+        row(low, up, "at = v > best ? j : at; best = v > best ? v : best;"),
+        row(low, up, "if (v > best) { best = v; at = j; hit = 2; }") + "  z[i] += hit;\n",
+        row(high, down, "if (v < best) at = j; best = fminf(best, v);")}) {
     CAPTURE(body);
     CHECK(difference_after(rows_by(body), "parallelization") == 0);
   }
@@ -289,14 +291,16 @@ TEST_CASE("what depends on the order in another way is declined") {
            body + " }\n  z[i] = best + at + s + n;\n";
   };
   // the second largest, a place that is read, a running value that is stored, sums without the right scale
-  for (const std::string& body :
-       {"if (v > best) { s = best; best = v; }", "if (v > best) { best = v; at = at + j; }",
-        "if (v > best) { best = v; at = j; } y[i * N + j] = at;",
-        "if (v > best) { best = v + 1.0f; at = j; }",
-        "if (j % 2 && v > best) at = j; if (v > best) best = v;",
-        "const float m = fmaxf(best, v); s = s * expf(best - m) + 1.0f; best = m;",
-        "const float m = fmaxf(best, v); s = s * expf(best - m) + expf(v - best); best = m;",
-        "++n; s += (v - s) / (n + 1);", "if (v > at) { at = v; n = j; }"}) {
+  for (
+      const std::string& body :
+      {"if (v > best) { s = best; best = v; }", "if (v > best) { best = v; at = at + j; }",
+       "if (v > best) { best = v; at = j; } y[i * N + j] = at;", "if (v > best) { best = v + 1.0f; at = j; }",
+       "if (j % 2 && v > best) at = j; if (v > best) best = v;",
+       "const float m = fmaxf(best, v); s = s * expf(best - m) + 1.0f; best = m;",
+       "const float m = fmaxf(best, v); s = s * expf(best - m) + expf(v - best); best = m;",
+       "++n; s += (v - s) / (n + 1);", "s += (y[j + 1] - s) / (j + 1);",
+       "const float m = fmaxf(best, v); s = s * expf(best - m) + expf(v - m); best = m; if (v > best) n = 1;",
+       "if (v > at) { at = v; n = j; }"}) {
     CAPTURE(body);
     CHECK(has(reason(loop(body)), "iterations of j depend on each other through "));
   }

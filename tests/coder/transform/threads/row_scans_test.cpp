@@ -95,6 +95,26 @@ TEST_CASE("other loops of the row are shared, and threads wait for what others s
   if (mtmc_test::can_emulate) CHECK(difference_after(task, "scanning") < 1e-5);
 }
 
+TEST_CASE("a recurrence through memory is scanned as one through a scalar") {
+  const Task task = rows_by("  y[i * N] = x[i * N];\n"
+                            "  for (int j = 1; j < N; ++j) {\n"
+                            "    y[i * N + j] = y[i * N + j - 1] + x[i * N + j];\n"
+                            "  }\n");
+  CHECK(offered(task, "scanning") == "scanning|f/j");
+  const std::string source = grid_source_after(task, {"scanning|f/j"});
+  CHECK(has(source, "  __syncthreads();\n  float y_before = 1 < N ? y[i * N] : 0;\n"));
+  CHECK(has(source, "      y_before_here = y_before_here + x[i * N + j];\n"
+                    "      y[i * N + j] = y_before_here;\n"));
+  const Task backwards =
+      rows_by("  for (int j = N - 2; j >= 0; --j) y[i * N + j] += 0.5f * y[i * N + (j + 1)];\n");
+  if (!mtmc_test::can_emulate) return;
+  for (const Task* one : {&task, &backwards}) {
+    const double difference = difference_after(*one, "scanning");
+    CHECK(difference >= 0);
+    CHECK(difference < 1e-5);
+  }
+}
+
 TEST_CASE("what is no scan is declined") {
   CHECK(has(reason(rows_by("  float s = 0.0f;\n  for (int j = 0; j < N; ++j) { s = sinf(s) + x[i * N + j]; "
                            "y[i * N + j] = s; }\n")),

@@ -3,17 +3,20 @@
 /// distances to it.
 
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/legality/scalar_values.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/operator_chains.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/row_pairs.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -162,7 +165,7 @@ private:
     const bool plain = literal_value(from) == 1 && literal_value(to) == 0 && first.step == 1;
     const bool shared = from.kind == NodeKind::binary && from.text == "+" &&
                         literal_value(left_operand(from)) == 1 &&
-                        structurally_equal(right_operand(from), to) && is_number_in_row(to);
+                        structurally_equal(right_operand(from), to) && is_number_in_row(to, first.step);
     SyntaxNode start = element_;
     substitute(start, second.variable, make_integer(0));
     const SyntaxNode* const value =
@@ -171,14 +174,17 @@ private:
         !structurally_equal(without_zeros(start), without_zeros(*value)))
       throw TransformDeclined("the two passes do not go over the same elements");
   }
-  /// The name of a number that the threads of a row have from zero on.
-  [[nodiscard]] bool is_number_in_row(const SyntaxNode& node) const {
-    for (const auto& function : request_.analysis.functions())
-      for (const Variable& variable : function->variables) {
-        if (!is_name(node, variable.name) || variable.declaration == nullptr) continue;
-        const SyntaxNode* const value = initial_value(*variable.declaration);
-        return value != nullptr && (print(*value) == "threadIdx.x" || print(*value) == "threadIdx.x % 32");
-      }
+  /// The name of a number that the threads of a row have, from zero to the step that they take together.
+  [[nodiscard]] bool is_number_in_row(const SyntaxNode& node, std::int64_t step) const {
+    const ThreadLaunch launch = thread_launch(request_);
+    for (const Variable& variable : launch.function->variables) {
+      if (!is_name(node, variable.name) || variable.declaration == nullptr) continue;
+      const SyntaxNode* const value = initial_value(*variable.declaration);
+      if (value == nullptr) return false;
+      if (print(*value) == "threadIdx.x % 32") return step == 32;
+      return print(*value) == "threadIdx.x" && launch.line.block.size() == 1 &&
+             launch.line.block.front() == std::to_string(step);
+    }
     return false;
   }
   /// `a + 0` as `a`.

@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/row_loops.hpp>
 #include <mtmc/coder/transform/threads/row_pairs.hpp>
+#include <mtmc/coder/transform/threads/row_recurrences.hpp>
 #include <mtmc/coder/transform/threads/row_scans.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
@@ -375,7 +376,7 @@ private:
   [[nodiscard]] static bool names_locals(const Access& access) {
     const auto& variables = access.loop->function->variables;
     return std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
-      if (&variable == access.loop->control || variable.array || !uses_name(*access.node, variable.name))
+      if (variable.name == access.loop->variable || variable.array || !uses_name(*access.node, variable.name))
         return false;
       const auto& uses = access.loop->function->scalar_uses;
       return variable.loop != nullptr ||
@@ -412,7 +413,7 @@ inline void require_shareable(const FunctionAnalysis& function) {
 }
 
 /// The shape of rows, and how many neighbouring iterations a thread takes at a time where they are scanned.
-struct RowPlan {
+struct SharingPlan {
   RowShape shape{};
   std::int64_t each = 1;
 };
@@ -430,11 +431,11 @@ struct RowPlan {
   auto shapes =
       row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  std::vector<RowPlan> plans;
+  std::vector<SharingPlan> plans;
   for (const RowShape& shape : shapes)
     for (const std::int64_t each : scanned == nullptr ? std::vector<std::int64_t>{1} : scan_widths())
       plans.push_back({shape, each});
-  const RowPlan plan = choose_variant(plans, request.variant);
+  const SharingPlan plan = choose_variant(plans, request.variant);
   const RowShape shape = plan.shape;
 
   SyntaxNode tree = request.tree;
@@ -466,7 +467,13 @@ struct RowPlan {
 /// Gives a warp or a block to a loop of a thread that hands a value on from iteration to iteration, and to
 /// its other loops.
 [[nodiscard]] inline SyntaxNode scan_rows(const TransformRequest& request) {
-  return share_rows(request, find_loop(request).loop);
+  const LoopTarget target = find_loop(request);
+  const auto carried = with_carried_element(request.tree, target);
+  if (!carried) return share_rows(request, target.loop);
+  const KernelAnalysis analysis{*carried, &request.task};
+  const TransformRequest inner{request.task, request.kernel, request.device, request.action,
+                               *carried,     analysis,       request.variant};
+  return share_rows(inner, find_loop(inner).loop);
 }
 
 } // namespace mtmc::detail
