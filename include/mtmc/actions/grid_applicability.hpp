@@ -40,6 +40,8 @@ inline constexpr std::int64_t warp_threads = 32;
 [[nodiscard]] bool has_bank_conflict(const RegionFacts& facts);
 
 /// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
+/// All loops have a constant number of iterations, and few: compilers write them out, whatever their order.
+[[nodiscard]] bool is_written_out(const RegionFacts& facts);
 /// one that is there may have the wrong shape.
 [[nodiscard]] bool grid_tiling_applies(const Region& region);
 

@@ -135,6 +135,23 @@ MTMC_INLINE bool has_bank_conflict(const RegionFacts& facts) {
                      [](const AccessFacts& access) { return access.lanes && access.lanes->bank_ways > 1; });
 }
 
+/// All loops have a constant number of iterations, and few: compilers write them out, whatever their order.
+MTMC_INLINE bool is_written_out(const RegionFacts& facts) {
+  constexpr std::int64_t few = 32;
+  return !facts.loops.empty() && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+    const bool constant = !loop.upper.empty() && loop.upper.find_first_not_of("0123456789") == std::string::npos;
+    return constant && loop.trip_count.value_or(few + 1) <= few;
+  });
+}
+
+/// Some reads move in the loop in a way that differs from thread to thread and is not understood, as where the
+/// number of a thread is taken apart by division.
+[[nodiscard]] inline bool has_irregular_reads(const RegionFacts& facts) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
+    return is_global(access) && !access.write && access.lanes->pattern == LanePattern::irregular && moves(access);
+  });
+}
+
 MTMC_INLINE bool grid_tiling_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (region.kind == RegionKind::thread_nest && !facts.opaque && has_bank_conflict(facts)) return true;
@@ -142,8 +159,8 @@ MTMC_INLINE bool grid_tiling_applies(const Region& region) {
   if (region.kind == RegionKind::thread_nest)
     return (facts.threads_per_block() > 1 && reads_a_neighbourhood(facts)) ||
            (facts.loops.empty() && has_uncoalesced_access(facts) && !has_neighbouring_elements(facts));
-  return region.kind == RegionKind::loop && regroupable(facts) &&
-         (lanes_could_follow_loop(facts) ||
+  return region.kind == RegionKind::loop && regroupable(facts) && !is_written_out(facts) &&
+         (lanes_could_follow_loop(facts) || has_irregular_reads(facts) ||
           std::any_of(facts.accesses.begin(), facts.accesses.end(),
                       [](const AccessFacts& access) { return is_shared_read(access) && moves(access); }));
 }
@@ -215,7 +232,7 @@ MTMC_INLINE bool grid_reordering_applies(const Region& region, const Structure& 
   if (region.kind == RegionKind::thread_nest)
     return (facts.interchangeable && axes_could_change(facts)) || number_could_change(facts) ||
            (all_loops_regroupable(facts) && lanes_could_follow_loop(facts));
-  if (region.kind != RegionKind::loop) return false;
+  if (region.kind != RegionKind::loop || is_written_out(facts)) return false;
   return (facts.loops.size() >= 2 && facts.interchangeable) ||
          (regroupable(facts) && facts.loops.size() == 1 && facts.loops.front().innermost &&
           lanes_could_follow_loop(facts) && is_only_loop(region, structure));
@@ -227,6 +244,7 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
   if (region.kind == RegionKind::thread_nest)
     return facts.warp_exchanges == 0 && (facts.block_barriers == 0 || has_staged_loop(region, structure));
   if (region.kind != RegionKind::loop || facts.loops.empty()) return false;
+  if (is_written_out(facts)) return false;
   const LoopFacts& outer = facts.loops.front();
   return outer.innermost || outer.parallel || (facts.loops.size() > 1 && facts.tileable);
 }

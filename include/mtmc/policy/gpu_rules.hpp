@@ -103,6 +103,12 @@ namespace detail {
          return r.kind == RegionKind::loop && reads_are_shared(r.facts);
        },
        0.92, "the threads of a block read the same elements, each by itself"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && has_shared_read(r.facts) && has_uncoalesced_access(r.facts) &&
+                !is_inner(r);
+       },
+       0.87, "threads of a block read some elements together and jump to others: a tile brings both in order"},
       {"tiling", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.90,
        "some access jumps however the threads are numbered, or they read each other's neighbours"},
       {"tiling",

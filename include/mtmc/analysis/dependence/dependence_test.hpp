@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mtmc/analysis/dependence/delinearize.hpp>
 #include <mtmc/analysis/dependence/iteration_system.hpp>
 #include <mtmc/analysis/flow/function_analysis.hpp>
 
@@ -133,8 +134,9 @@ private:
 
   /// Draws the conclusions of one equation; false: independent.
   [[nodiscard]] bool use(const Equation& equation) {
-    const LinearSide a = read_side(*equation.first, 0);
-    const LinearSide b = read_side(*equation.second, 1);
+    LinearSide a = read_side(*equation.first, 0);
+    LinearSide b = read_side(*equation.second, 1);
+    if (!a.linear || !b.linear) read_without_stride(equation, a, b);
     if (!a.linear || !b.linear) {
       hard_.push_back(equation);
       return true;
@@ -163,6 +165,33 @@ private:
     if (*constant % coefficient != 0) return false;
     if (bounds_vary(common_[position])) hard_.push_back(equation); // other loops follow from the value
     return fix(position, *constant / coefficient, equation);
+  }
+
+  /// `N*i + c = N*k + c` is `i = k` where N is at least 1: both sides without that factor, if there is one.
+  void read_without_stride(const Equation& equation, LinearSide& a, LinearSide& b) const {
+    std::optional<Polynomial::Term> stride;
+    Polynomial rest, parts[2];
+    for (const int side : {0, 1})
+      for (const auto& term : (side == 0 ? equation.first : equation.second)->terms()) {
+        const bool varies = std::any_of(term.factors.begin(), term.factors.begin() + term.degree,
+                                        [](const Symbol* symbol) { return symbol->loop != nullptr; });
+        if (!varies) {
+          rest += side == 0 ? polynomial_of_term(term) : -polynomial_of_term(term);
+          continue;
+        }
+        auto own = stride_of(term);
+        if (!own) return;
+        own->coefficient = 1;
+        if (stride && !stride->alike(*own)) return;
+        stride = own;
+        parts[side] += polynomial_of_term(*divide(term, *own));
+      }
+    if (!stride || !expanded(rest).is_zero()) return;
+    for (std::size_t i = 0; i < stride->degree; ++i)
+      if (!provably_nonnegative(Polynomial(stride->factors[i]) - Polynomial(1), nullptr, assumptions_, budget_))
+        return;
+    a = read_side(parts[0], 0);
+    b = read_side(parts[1], 1);
   }
 
   /// The bounds of a loop depend on loops around it, as those of a tile do.

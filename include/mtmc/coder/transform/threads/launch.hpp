@@ -176,10 +176,12 @@ struct ThreadLaunch {
     line.block = {std::move(block)};
     tree.children[line_at].text = launch_line_text(line);
   }
-  /// A function in front of this one. Moves all places behind it.
+  /// A function in front of all others, which may call it then. Moves all places behind it.
   void add_function(SyntaxNode& tree, const std::string& text) {
     SyntaxNode parsed = parse(text);
-    const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(function_at.front());
+    std::size_t first = 0;
+    while (first < function_at.front() && tree.children[first].kind != NodeKind::function) ++first;
+    const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(first);
     for (SyntaxNode& child : parsed.children)
       if (child.kind == NodeKind::function) {
         child.leading_trivia.insert(0, "\n");
@@ -187,9 +189,8 @@ struct ThreadLaunch {
         break;
       }
     ++function_at.front();
-    if (tree.children[function_at.front()].leading_trivia.empty() ||
-        tree.children[function_at.front()].leading_trivia.front() != '\n')
-      tree.children[function_at.front()].leading_trivia.insert(0, "\n");
+    std::string& before = tree.children[first + 1].leading_trivia;
+    if (before.empty() || before.front() != '\n') before.insert(0, "\n");
   }
 };
 

@@ -10,6 +10,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/block_trees.hpp>
+#include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/one_thread.hpp>
@@ -1051,9 +1052,23 @@ private:
   std::vector<std::string> scratch_{}, shared_{};
 };
 
-/// Splits the reduction of the action.
+/// Splits the reduction of the action; where more than a result follows it, threads above each other share
+/// all that a thread does.
 [[nodiscard]] inline SyntaxNode split_reduction(const TransformRequest& request) {
-  return ReductionSplitter(request).write();
+  try {
+    return ReductionSplitter(request).write();
+  } catch (const TransformDeclined& declined) {
+    const std::string reason = declined.what();
+    if (reason.starts_with("no further variant")) throw;
+    try {
+      ColumnSpreader columns(request);
+      if (columns.lies_along_memory())
+        return columns.write(choose_variant(columns.shapes(), request.variant));
+    } catch (const TransformDeclined& other) {
+      if (std::string_view(other.what()).starts_with("no further variant")) throw;
+    }
+    throw;
+  }
 }
 
 } // namespace mtmc::detail

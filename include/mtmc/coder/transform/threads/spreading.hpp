@@ -9,11 +9,14 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/one_thread.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
+#include <mtmc/coder/transform/threads/thread_rows.hpp>
+#include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -112,7 +115,7 @@ public:
     std::vector<SpreadShape> result;
     const auto& nest = nests_.front();
     const std::int64_t inner = nest.back().trips.value_or(1024);
-    const bool loops_inside = nests_.size() == 1 && !nest.back().loop->innermost();
+    const bool loops_inside = nests_.size() == 1 && !innermost_of(nest).innermost();
     std::vector<SpreadForm> forms{SpreadForm::numbered};
     if (nest.size() > 1) {
       forms.push_back(SpreadForm::rows);
@@ -235,37 +238,18 @@ private:
   [[nodiscard]] std::vector<const SyntaxNode*> read_row() {
     require_one_axis(launch_);
     const ThreadIndex index = thread_index(launch_);
-    const GuardedBody guarded = guarded_body(launch_, index);
-    const auto body = statements(function_body(*function_.node));
-    const LaunchWords words(request_.task, launch_);
-    const std::string rows = launch_.threads();
-    const std::string beyond = "it is not one branch that leaves out threads beyond the last row";
-    if (!guarded.guarded) decline(beyond);
-    const SyntaxNode& branch = body[guarded.nested ? guarded.first : guarded.first - 1];
-    const SyntaxNode condition =
-        guarded.nested ? if_condition(branch) : opposite_of(if_condition(branch), *function_.node);
-    if (condition.kind != NodeKind::binary || condition.text != "<" ||
-        !is_name(left_operand(condition), index.name))
-      decline(beyond);
-    const auto limit = words.of(right_operand(condition));
-    if (!limit || without_brackets(*limit) != without_brackets(rows)) decline(beyond);
-    for (const std::string& name : names_used(right_operand(condition)))
-      for (const SyntaxNode& statement : body)
-        if (statement.kind == NodeKind::declaration && declares(statement, name)) decline(beyond);
+    const ThreadRows rows = thread_rows(request_, launch_, index);
     SpreadLevel row;
-    row.head.type = body[index.statement].type;
-    if (row.head.type.starts_with("const ")) row.head.type.erase(0, 6);
+    row.head.type = rows.type;
     row.head.variable = index.name;
     row.head.first = make_integer(0);
-    row.head.bound = right_operand(condition);
-    row.trips = value_at_main_size(request_, rows);
-    row.launch_count = *limit;
+    row.head.bound = rows.limit;
+    row.trips = value_at_main_size(request_, launch_.threads());
+    row.launch_count = rows.launch_limit;
     row.at_least_one = true; // the grid has a block
     row_ = std::move(row);
-    std::vector<const SyntaxNode*> work;
-    for (std::size_t i = 0; i < guarded.first; ++i)
-      if (i != index.statement && body[i].kind == NodeKind::declaration) work.push_back(&body[i]);
-    for (const SyntaxNode& statement : guarded.statements) work.push_back(&statement);
+    std::vector<const SyntaxNode*> work = rows.before;
+    work.insert(work.end(), rows.work.begin(), rows.work.end());
     return work;
   }
   /// What is read outside of the loops is not written in them by other threads.
@@ -343,7 +327,8 @@ private:
     });
   }
 
-  /// The loops from the outermost one on that are parallel and perfectly nested.
+  /// The loops from the outermost one on that are parallel and perfectly nested; the one that goes along
+  /// memory comes last.
   [[nodiscard]] std::vector<SpreadLevel> levels_of(const SyntaxNode& node) const {
     const LoopInfo* const outermost = function_.find_loop(node);
     if (outermost == nullptr) decline("a loop was not analysed");
@@ -389,7 +374,27 @@ private:
       level.at_least_one = plain && is_extent(*bound);
       levels.push_back(std::move(level));
     }
+    const auto along = std::max_element(levels.begin(), levels.end(), [&](const auto& a, const auto& b) {
+      return accesses_along(a, *outermost) < accesses_along(b, *outermost);
+    });
+    if (accesses_along(*along, *outermost) > accesses_along(levels.back(), *outermost))
+      std::rotate(along, along + 1, levels.end());
     return levels;
+  }
+  /// Accesses of the nest that go from element to element with the level; writes count twice.
+  [[nodiscard]] std::size_t accesses_along(const SpreadLevel& level, const LoopInfo& nest) const {
+    std::size_t count = 0;
+    for (const Access& access : function_.accesses) {
+      if (access.loop == nullptr || !access.loop->inside(&nest) || access.subscripts.size() != 1 ||
+          !access.subscripts.front().defined())
+        continue;
+      const bool along =
+          level.loop == nullptr
+              ? is_neighbour_along(access, ThreadIndex{level.head.variable, 0, 0})
+              : expanded(access.subscripts.front()).coefficient_of(level.loop->symbol).constant() == 1;
+      if (along) count += access.write ? 2 : 1;
+    }
+    return count;
   }
   [[nodiscard]] bool bound_depends_on_row(const LoopInfo& loop) const {
     std::set<std::string> names{row_->head.variable};
@@ -410,6 +415,14 @@ private:
 
   // --- Text
 
+  /// The loop whose body is the work.
+  [[nodiscard]] static const LoopInfo& innermost_of(const std::vector<SpreadLevel>& nest) {
+    const LoopInfo* innermost = nullptr;
+    for (const SpreadLevel& level : nest)
+      if (level.loop != nullptr && (innermost == nullptr || level.loop->depth > innermost->depth))
+        innermost = level.loop;
+    return *innermost;
+  }
   /// What the body of the nest says of the number through all iterations, as kernels write it.
   [[nodiscard]] static std::optional<ProductSum> number_of(const std::vector<SpreadLevel>& nest) {
     SyntaxNode number = make_name(nest.front().head.variable);
@@ -451,7 +464,7 @@ private:
   /// What a thread does: the body of the innermost loop, and what it needs of the declarations that depend on
   /// the row.
   [[nodiscard]] SyntaxNode work_of(const std::vector<SpreadLevel>& nest) const {
-    SyntaxNode body = loop_body(*nest.back().loop->node);
+    SyntaxNode body = loop_body(*innermost_of(nest).node);
     const auto dependent = row_dependent();
     if (dependent.empty()) return body;
     SyntaxNode block = as_block(std::move(body));
@@ -738,59 +751,97 @@ private:
   return shared;
 }
 
-/// Gives more threads to what few do: iterations of parallel loops become threads of a grid, else a warp or a
-/// block does what one thread did.
+/// One way after the other until one has the wanted variant: each is asked for the variants that the ones
+/// before it have not.
+class VariantChain {
+public:
+  explicit VariantChain(const TransformRequest& request) : request_(request), left_(request.variant) {}
+
+  /// Asks a transformation of which it is known how many variants it has.
+  template <class Write> void add(std::size_t count, const Write& write) {
+    if (result_) return;
+    if (left_ < static_cast<int>(count))
+      result_ = write(left_);
+    else
+      left_ -= static_cast<int>(count);
+  }
+  /// Asks one of which it is not known, which declines when they are used up. `last`: none comes behind it.
+  void add(const Transformation& transformation, bool last) {
+    if (result_) return;
+    const auto variant = [&](int number) {
+      return transformation({request_.task, request_.kernel, request_.device, request_.action, request_.tree,
+                             request_.analysis, number});
+    };
+    try {
+      result_ = variant(left_);
+    } catch (const TransformDeclined&) {
+      if (last) throw;
+      constexpr int most = 8;
+      int count = 0;
+      for (; count < most && count < left_; ++count) try {
+          (void)variant(count);
+        } catch (const TransformDeclined&) {
+          break;
+        }
+      left_ -= count;
+    }
+  }
+  [[nodiscard]] SyntaxNode take() const {
+    if (!result_) throw TransformDeclined("no further variant");
+    return *result_;
+  }
+
+private:
+  const TransformRequest& request_;
+  int left_;
+  std::optional<SyntaxNode> result_{};
+};
+
+/// Gives more threads to what few do: iterations of parallel loops become threads of a grid; threads above
+/// each other share the columns of neighbours; a warp or a block does what one thread did.
 [[nodiscard]] inline SyntaxNode parallelize_threads(const TransformRequest& request) {
+  std::optional<IterationSpreader> iterations;
+  std::optional<ColumnSpreader> columns;
   std::string reason;
-  std::size_t ways = 0;
-  bool rows_first = false;
-  const auto spread = [&](int variant) {
-    IterationSpreader spreader(request);
-    return spreader.write(choose_variant(spreader.shapes(), variant));
-  };
   try {
-    const IterationSpreader spreader(request);
-    ways = spreader.shapes().size();
-    rows_first = spreader.has_many_rows();
+    iterations.emplace(request);
   } catch (const TransformDeclined& declined) {
     reason = declined.what();
   }
-  if (ways > 0 && !rows_first && request.variant < static_cast<int>(ways)) return spread(request.variant);
   const ThreadLaunch launch = thread_launch(request);
-  if (const OneThread only(launch); only.alone()) {
-    if (ways > 0) return spread(request.variant);
-    return spread_over_block(request, launch, only);
-  }
-  if (ways == 0) {
-    try {
-      return spread_rows(request);
-    } catch (const TransformDeclined& declined) {
-      const std::string other = declined.what();
-      const bool shares = other.find("speaks of threads") != std::string::npos;
-      throw TransformDeclined(shares && !reason.empty() ? reason : other);
-    }
-  }
-  // Rows come first where there are many of them, and last where there are few.
-  int rows = 0;
-  const auto rows_at = [&](int variant) {
-    const TransformRequest one{request.task, request.kernel,   request.device, request.action,
-                               request.tree, request.analysis, variant};
-    return spread_rows(one);
-  };
-  if (!rows_first) return rows_at(request.variant - static_cast<int>(ways));
+  const OneThread only(launch);
+  if (only.alone() && !iterations) return spread_over_block(request, launch, only);
   try {
-    return rows_at(request.variant);
+    columns.emplace(request);
+    if (columns->shapes().empty() || !columns->lies_along_memory()) columns.reset();
+    if (columns) (void)ColumnSpreader(request).write(columns->shapes().front());
   } catch (const TransformDeclined&) {
-    constexpr int most = 8;
-    for (; rows < most; ++rows) {
-      try {
-        (void)rows_at(rows);
-      } catch (const TransformDeclined&) {
-        break;
-      }
-    }
+    columns.reset();
   }
-  return spread(request.variant - rows);
+  VariantChain chain(request);
+  const auto spread = [&] {
+    if (!iterations) return;
+    const auto shapes = iterations->shapes();
+    chain.add(shapes.size(),
+              [&](int variant) { return iterations->write(shapes[static_cast<std::size_t>(variant)]); });
+  };
+  if (columns && !iterations) {
+    const auto shapes = columns->shapes();
+    chain.add(shapes.size(),
+              [&](int variant) { return columns->write(shapes[static_cast<std::size_t>(variant)]); });
+  }
+  // Rows come first where there are many of them.
+  if (iterations && !iterations->has_many_rows()) spread();
+  const bool last = !iterations || !iterations->has_many_rows();
+  try {
+    if (!only.alone()) chain.add(spread_rows, last);
+  } catch (const TransformDeclined& declined) {
+    const std::string other = declined.what();
+    const bool shares = other.find("speaks of threads") != std::string::npos;
+    throw TransformDeclined(shares && !reason.empty() ? reason : other);
+  }
+  if (!last) spread();
+  return chain.take();
 }
 
 } // namespace mtmc::detail

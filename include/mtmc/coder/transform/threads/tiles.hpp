@@ -62,7 +62,9 @@ public:
     if (!folded_.empty()) grid[0] += " * " + parenthesized(total_in_launch(folded_));
     launch.set_grid(tree, std::move(grid), n(ResultTile::threads));
     // Two blocks on a multiprocessor: with more registers a thread the largest tile takes 1.2 times as long.
-    launch.function_in(tree).type += " __launch_bounds__(" + n(ResultTile::threads) + ", 2)";
+    // Smaller tiles take as much longer with such a bound.
+    if (tile_.thread_rows * tile_.thread_columns >= 64)
+      launch.function_in(tree).type += " __launch_bounds__(" + n(ResultTile::threads) + ", 2)";
     return tree;
   }
 
