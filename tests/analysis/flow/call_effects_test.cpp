@@ -91,6 +91,14 @@ TEST_CASE("call effects: everything else may do anything") {
   CHECK_FALSE(effect_of("float f(float x) { return x; } double f(double x) { return x; }", "f").known);
 }
 
+TEST_CASE("call effects: memory of a block that a function has for itself makes it a barrier, not unknown") {
+  const auto effect = effect_of("float f(float x) {\n  __shared__ float parts[32];\n"
+                                "  parts[threadIdx.x / 32] = x;\n  __syncthreads();\n  return parts[0];\n}\n",
+                                "f");
+  CHECK(effect.known);
+  CHECK(effect.synchronizes == mtmc::Synchronization::block);
+}
+
 TEST_CASE("call effects: a chain of calls is followed some way, however long it is") {
   std::string text;
   constexpr int last = 20'000;

@@ -120,6 +120,16 @@ TEST_CASE("a loop alone is not changed where others rely on who has its elements
   CHECK(draft(both).kernel);
 }
 
+TEST_CASE("loops of a row are changed one after the other, and the rest of them is kept") {
+  Task task = cuda_task("softmax");
+  task.sizes.push_back({{{"M", 3}, {"N", 996}}, 0});
+  for (const char* const last : {"vectorization|softmax/j#3", "retention|softmax/threads:x"}) {
+    const std::string source =
+        grid_source_after(task, {"parallelization|softmax/threads:x", "vectorization|softmax/j", last});
+    if (mtmc_test::can_emulate) CHECK_MESSAGE(grid_difference(task, source) < 2e-5, source);
+  }
+}
+
 TEST_CASE("what vectors cannot move is declined with the reason") {
   CHECK(
       reason("  for (int j = lane; j < N; j += 128) y[i * N + j * 2 % N] = 1;\n").starts_with("iterations"));

@@ -11,10 +11,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -245,7 +244,8 @@ private:
     });
   }
   static void forget(const SyntaxNode& place, State& state) {
-    if (is_memory_place(place) && place.kind != NodeKind::unary) return;
+    const bool address = place.kind == NodeKind::unary && place.text == "&";
+    if (is_memory_place(place) && !address) return;
     if (const auto known = state.find(root_name(place)); known != state.end()) known->second = false;
   }
 
@@ -253,8 +253,20 @@ private:
 
   /// What an expression does to variables.
   void evaluate(const SyntaxNode& node, State& state) {
-    if (must_hold_ && different_ == nullptr && !uniform(node, state)) different_ = &node;
+    if (must_hold_ && different_ == nullptr && !uniform(node, state)) different_ = origin(node, state);
     apply(node, state);
+  }
+  /// The part of an expression because of which it differs.
+  [[nodiscard]] const SyntaxNode* origin(const SyntaxNode& node, const State& state) const {
+    const SyntaxNode* at = &node;
+    for (bool deeper = true; deeper;) {
+      const auto parts = at->kind == NodeKind::call ? arguments(*at) : std::span(at->children);
+      const auto part = std::find_if(parts.begin(), parts.end(),
+                                     [&](const SyntaxNode& child) { return !uniform(child, state); });
+      deeper = part != parts.end() && !(part->kind == NodeKind::name && is_launch_name(*part));
+      if (deeper) at = &*part;
+    }
+    return at;
   }
   void apply(const SyntaxNode& node, State& state) {
     if (node.kind == NodeKind::opaque)
