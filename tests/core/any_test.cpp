@@ -218,8 +218,15 @@ TEST_CASE("optional abilities are forwarded where the part has them, harmless wh
     [[nodiscard]] static bool writes(std::string_view optimization, const Language&) {
       return optimization == "tiling";
     }
+    [[nodiscard]] static std::vector<Action> feasible_actions(const CodingRequest&,
+                                                              std::vector<Action> actions) {
+      actions.erase(actions.begin());
+      return actions;
+    }
   };
-  const AnyCoder tiler{Tiler{}};
+  AnyCoder tiler{Tiler{}};
+  CHECK(tiler.feasible_actions({}, {Action::stop(), Action::stop()}).size() == 1);
+  CHECK(AnyCoder{SerialCoder{}}.feasible_actions({}, {Action::stop()}).size() == 1);
   CHECK(tiler.writes("tiling", languages::cpp));
   CHECK_FALSE(tiler.writes("fusion", languages::cpp));
   CHECK(AnyCoder{SerialCoder{}}.writes("fusion", languages::cpp));

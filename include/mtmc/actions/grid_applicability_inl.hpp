@@ -7,6 +7,7 @@
 #include <mtmc/core/structure.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -230,14 +231,14 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
   return outer.innermost || outer.parallel || (facts.loops.size() > 1 && facts.tileable);
 }
 
-/// The threads of a row take the iterations of all these loops in turn, and go along memory together.
-[[nodiscard]] inline bool rows_could_be_vectors(const RegionFacts& facts) {
-  const bool shared =
-      !facts.loops.empty() && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
-        return loop.innermost && (loop.parallel || loop.reduction) && loop.step % warp_threads == 0 &&
-               loop.lower.find("threadIdx.") != std::string::npos;
-      });
-  return shared && std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+/// The threads of a row take the iterations of these many of the loops in turn, and go along memory together.
+[[nodiscard]] inline bool rows_could_be_vectors(const RegionFacts& facts, std::ptrdiff_t loops) {
+  const auto shared = std::count_if(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+    return loop.innermost && (loop.parallel || loop.reduction) && loop.step % warp_threads == 0 &&
+           loop.lower.find("threadIdx.") != std::string::npos;
+  });
+  return shared >= loops &&
+         std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const auto& access) {
            return is_global(access) && access.lanes->pattern == LanePattern::coalesced && moves(access);
          });
 }
@@ -245,10 +246,9 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (facts.opaque) return false;
-  if (!facts.indirect &&
-      ((region.kind == RegionKind::thread_nest && facts.loops.size() >= 2) ||
-       (region.kind == RegionKind::loop && facts.loops.size() == 1)) &&
-      rows_could_be_vectors(facts))
+  if (!facts.indirect && region.kind == RegionKind::thread_nest && rows_could_be_vectors(facts, 2)) return true;
+  if (!facts.indirect && region.kind == RegionKind::loop && facts.loops.size() == 1 &&
+      rows_could_be_vectors(facts, 1))
     return true;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)

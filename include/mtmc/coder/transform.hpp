@@ -36,6 +36,10 @@ public:
   /// Whether its table has an entry for the type, and the language is of the C family.
   [[nodiscard]] bool writes(std::string_view optimization, const Language& language) const;
 
+  /// The actions whose first variant it does not decline on the kernel of `about.seen`, and `stop`.
+  [[nodiscard]] std::vector<Action> feasible_actions(const CodingRequest& about,
+                                                     std::vector<Action> actions) const;
+
   /// Names the coder and its table, for cache keys and reports.
   [[nodiscard]] std::string identity() const;
 
@@ -43,7 +47,8 @@ private:
   std::shared_ptr<const std::vector<TransformationEntry>> transformations_;
 };
 
-static_assert(check_coder<TransformCoder>() && KnowsWhatItWrites<TransformCoder>);
+static_assert(check_coder<TransformCoder>() && KnowsWhatItWrites<TransformCoder> &&
+              KnowsFeasibleActions<TransformCoder>);
 
 } // namespace mtmc
 

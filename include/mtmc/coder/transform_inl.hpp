@@ -32,6 +32,14 @@ find_transformation(const std::vector<TransformationEntry>& table, std::string_v
   return Draft::failed(DraftFailure::declined, reason);
 }
 
+/// The kernel's tree in the way of writing that transformations know.
+[[nodiscard]] inline SyntaxNode prepared_tree(const Kernel& kernel) {
+  SyntaxNode tree = parse(kernel.source);
+  declare_loop_variables(tree);
+  if (kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
+  return tree;
+}
+
 } // namespace detail
 
 MTMC_INLINE TransformCoder::TransformCoder() : TransformCoder(default_transformations()) {}
@@ -58,9 +66,7 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     return detail::declined_draft("it has no transformation for \"" + action.optimization + "\" in " +
                                   kernel.language.name);
   try {
-    SyntaxNode tree = parse(kernel.source);
-    declare_loop_variables(tree);
-    if (kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
+    const SyntaxNode tree = detail::prepared_tree(kernel);
     const KernelAnalysis analysis{tree, &request.seen.task};
     const SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});
@@ -78,6 +84,31 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     if (error.id() != error_id::launch_malformed) throw;
     return detail::declined_draft("the kernel's launch lines cannot be read: " + error.message());
   }
+}
+
+MTMC_INLINE std::vector<Action> TransformCoder::feasible_actions(const CodingRequest& about,
+                                                                 std::vector<Action> actions) const {
+  const Kernel& kernel = about.seen.kernel;
+  if (kernel.language.syntax != Syntax::c_family) return actions;
+  const SyntaxNode tree = detail::prepared_tree(kernel);
+  const KernelAnalysis analysis{tree, &about.seen.task};
+  std::erase_if(actions, [&](const Action& action) {
+    if (action.kind != Action::Kind::optimize) return action.kind != Action::Kind::stop;
+    const TransformationEntry* const entry =
+        detail::find_transformation(*transformations_, action.optimization, kernel.language);
+    if (entry == nullptr) return true;
+    try {
+      const SyntaxNode changed =
+          entry->apply({about.seen.task, kernel, about.seen.device, action, tree, analysis, 0});
+      return print(changed) == kernel.source;
+    } catch (const TransformDeclined&) {
+      return true;
+    } catch (const Error& error) {
+      if (error.id() != error_id::launch_malformed) throw;
+      return true;
+    }
+  });
+  return actions;
 }
 
 MTMC_INLINE bool TransformCoder::writes(std::string_view optimization, const Language& language) const {

@@ -97,6 +97,11 @@ public:
   [[nodiscard]] bool writes(std::string_view optimization, const Language& language) const {
     return table_->writes(held(), optimization, language);
   }
+  /// The actions that what it holds can carry out (`KnowsFeasibleActions`); all of them if it does not say.
+  [[nodiscard]] std::vector<Action> feasible_actions(const CodingRequest& about,
+                                                     std::vector<Action> actions) {
+    return table_->feasible_actions(held(), about, std::move(actions));
+  }
   /// Name and settings, for cache keys.
   [[nodiscard]] std::string identity() const { return table_->common->identity(held()); }
   /// Most calls that may run at once.
@@ -107,6 +112,7 @@ private:
     const detail::CommonTable* common;
     Draft (*implement)(void*, const CodingRequest&, std::stop_token);
     bool (*writes)(const void*, std::string_view, const Language&);
+    std::vector<Action> (*feasible_actions)(void*, const CodingRequest&, std::vector<Action>);
   };
   template <class T>
   static constexpr Table table{
@@ -118,6 +124,10 @@ private:
       .writes =
           [](const void* held, std::string_view optimization, const Language& language) {
             return writes_of(*static_cast<const T*>(held), optimization, language);
+          },
+      .feasible_actions =
+          [](void* held, const CodingRequest& about, std::vector<Action> actions) {
+            return feasible_actions_of(*static_cast<T*>(held), about, std::move(actions));
           }};
 
   [[nodiscard]] void* held() const { return detail::held_or_throw(held_, "AnyCoder"); }

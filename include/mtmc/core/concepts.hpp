@@ -58,6 +58,13 @@ concept KnowsWhatItWrites =
       { coder.writes(optimization, language) } -> std::same_as<bool>;
     };
 
+/// An optional ability of a coder: it knows beforehand which of the legal actions on a kernel it can carry
+/// out, because trying costs it nothing. The others are not offered to the policy.
+template <class C>
+concept KnowsFeasibleActions = requires(C& coder, const CodingRequest& about, std::vector<Action> actions) {
+  { coder.feasible_actions(about, std::move(actions)) } -> std::same_as<std::vector<Action>>;
+};
+
 /// Says where something could be done.
 template <class F>
 concept RegionFinder = requires(const F& finder, const Task& task, const Kernel& kernel) {
@@ -437,6 +444,18 @@ template <class C>
     return coder.writes(optimization, language);
   else
     return true;
+}
+
+/// The actions that a coder can carry out on the kernel of `about.seen`, in their order (the action and the
+/// sample of `about` mean nothing); all of them if it does not say. `stop` is always among them.
+template <class C>
+[[nodiscard]] std::vector<Action> feasible_actions_of([[maybe_unused]] C& coder,
+                                                      [[maybe_unused]] const CodingRequest& about,
+                                                      std::vector<Action> actions) {
+  if constexpr (KnowsFeasibleActions<C>)
+    return coder.feasible_actions(about, std::move(actions));
+  else
+    return actions;
 }
 
 /// The evaluator's limit for one call of a task's own kernel, in seconds; 0 if it does not say.

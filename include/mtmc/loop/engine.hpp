@@ -92,8 +92,13 @@ private:
   /// Finds out what can be done with a kernel.
   void look_at(SearchNode& node) {
     node.structure = calls_.structure(node.kernel, node.id);
-    node.legal = offered_actions(options_.action_space, node.structure, calls_.device(), parts_.coder,
-                                 node.kernel.language);
+    CodingRequest about;
+    about.seen.task = task_;
+    about.seen.device = calls_.device();
+    about.seen.kernel = node.kernel;
+    node.legal = feasible_actions_of(parts_.coder, about,
+                                     offered_actions(options_.action_space, node.structure, calls_.device(),
+                                                     parts_.coder, node.kernel.language));
   }
 
   // ---- the steps

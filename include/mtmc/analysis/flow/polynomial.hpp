@@ -362,6 +362,8 @@ template <class ValueOf>
   if (!a || !b) return std::nullopt;
   if (symbol.operation == "min") return std::min(*a, *b);
   if (symbol.operation == "max") return std::max(*a, *b);
+  if (*a >= 0 && *b >= 0 && symbol.operation == "&") return *a & *b;
+  if (*a >= 0 && *b >= 0 && *b < 63 && symbol.operation == ">>") return *a >> *b;
   if (*b == 0 || *b == -1) return std::nullopt;
   if (symbol.operation == "/") return *a / *b;
   if (symbol.operation == "%") return *a % *b;

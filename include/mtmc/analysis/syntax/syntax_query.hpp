@@ -63,6 +63,11 @@ template <class Use> void names_in_text(std::string_view text, const Use& use) {
   }
 }
 
+/// The expression without casts around it.
+[[nodiscard]] inline const SyntaxNode& without_casts(const SyntaxNode& expression) {
+  return expression.kind == NodeKind::cast ? without_casts(operand(expression)) : expression;
+}
+
 /// True if one of the declarators of a declaration declares `name`.
 [[nodiscard]] bool declares(const SyntaxNode& node, std::string_view name);
 

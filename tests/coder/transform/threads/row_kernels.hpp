@@ -11,8 +11,7 @@ namespace mtmc::testing {
 /// Sizes at which rows are checked: that fit and do not, that vectors divide and do not.
 [[nodiscard]] inline Task with_row_sizes(TaskBuilder builder) {
   builder.size({{"M", 4096}, {"N", 1024}});
-  for (const std::int64_t length : {1, 2, 3, 4, 77, 128, 996, 1024, 1026, 1032})
-    builder.check({{"M", 3}, {"N", length}});
+  for (const std::int64_t length : {1, 3, 4, 77, 996, 1024, 1032}) builder.check({{"M", 3}, {"N", length}});
   return builder.build();
 }
 
@@ -36,7 +35,7 @@ struct RowKernel {
 
 [[nodiscard]] inline std::vector<RowKernel> row_kernels() {
   const std::vector<std::string> spread{"parallelization|rows/threads:x"};
-  const std::vector<std::string> spread_to_warps{"parallelization|rows/threads:x@4"};
+  const std::vector<std::string> spread_to_warps{"parallelization|rows/threads:x@1"};
   return {
       {"log of softmax",
        R"(//@ launch rows<<<ceil_div(M, 128), 128>>>(x, y, M, N)

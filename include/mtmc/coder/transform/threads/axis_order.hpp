@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/threads/factors.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/pointwise.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -222,31 +223,6 @@ private:
   bool exchanges_ = false;
 };
 
-/// A product as its factors.
-[[nodiscard]] inline std::vector<SyntaxNode> factors_of(const SyntaxNode& expression) {
-  if (expression.kind != NodeKind::binary || expression.text != "*") return {expression};
-  auto all = factors_of(left_operand(expression));
-  for (SyntaxNode& one : factors_of(right_operand(expression))) all.push_back(std::move(one));
-  return all;
-}
-[[nodiscard]] inline SyntaxNode product_of(const std::vector<SyntaxNode>& factors) {
-  SyntaxNode product = factors.front();
-  for (std::size_t i = 1; i < factors.size(); ++i) product = make_binary("*", std::move(product), factors[i]);
-  return product;
-}
-/// The factors without those of a divisor; nothing where one is missing.
-[[nodiscard]] inline std::optional<std::vector<SyntaxNode>>
-quotient_of(std::vector<SyntaxNode> factors, const std::vector<SyntaxNode>& divisor) {
-  for (const SyntaxNode& one : divisor) {
-    const auto at = std::find_if(factors.begin(), factors.end(), [&](const SyntaxNode& factor) {
-      return structurally_equal(without_casts(factor), without_casts(one));
-    });
-    if (at == factors.end()) return std::nullopt;
-    factors.erase(at);
-  }
-  return factors;
-}
-
 /// A part of a thread's number: `number / unit % extent`.
 struct NumberDigit {
   std::string name{};                              ///< of the variable
@@ -322,7 +298,7 @@ private:
       return whole;
     }
     if (node.text != "/") return std::nullopt;
-    if (whole->extent) whole->extent = quotient_of(*whole->extent, factors);
+    if (whole->extent) whole->extent = without(*whole->extent, factors);
     if (!whole->extent && !is_open(left_operand(node))) return std::nullopt;
     whole->unit.insert(whole->unit.end(), factors.begin(), factors.end());
     return whole;
@@ -339,8 +315,7 @@ private:
       const SyntaxNode& extent = first ? right_operand(subtracted) : left_operand(subtracted);
       const auto digit = function_.is_uniform(extent) ? digit_of(quotient) : std::nullopt;
       const auto factors = factors_of(extent);
-      if (digit && !digit->extent && digit->unit.size() == factors.size() &&
-          quotient_of(digit->unit, factors))
+      if (digit && !digit->extent && digit->unit.size() == factors.size() && without(digit->unit, factors))
         return NumberDigit{{}, {}, factors};
     }
     return std::nullopt;
@@ -390,7 +365,7 @@ private:
     std::vector<SyntaxNode> unit;
     while (!digits_.empty()) {
       const auto next = std::find_if(digits_.begin(), digits_.end(), [&](const NumberDigit& digit) {
-        return digit.unit.size() == unit.size() && quotient_of(digit.unit, unit);
+        return digit.unit.size() == unit.size() && without(digit.unit, unit);
       });
       if (next == digits_.end() || (!next->extent && digits_.size() > 1)) decline_parts();
       ordered.push_back(std::move(*next));
@@ -401,8 +376,8 @@ private:
     digits_ = std::move(ordered);
     NumberDigit& last = digits_.back();
     const auto limit = factors_of(without_casts(*function_.limit));
-    if (auto rest = quotient_of(limit, unit); rest && !rest->empty()) {
-      if (last.extent && !(last.extent->size() == rest->size() && quotient_of(*rest, *last.extent)))
+    if (auto rest = without(limit, unit); rest && !rest->empty()) {
+      if (last.extent && !(last.extent->size() == rest->size() && without(*rest, *last.extent)))
         decline_parts();
       last.extent = std::move(rest);
     } else {

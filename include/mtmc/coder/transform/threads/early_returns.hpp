@@ -61,6 +61,16 @@ namespace mtmc::inline MTMC_ABI::detail {
   return make_unary("!", condition);
 }
 
+/// The parts of a condition that must all hold: those that `&&` joins.
+inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>& conditions) {
+  if (condition.kind == NodeKind::binary && condition.text == "&&") {
+    take_conditions(left_operand(condition), conditions);
+    take_conditions(right_operand(condition), conditions);
+  } else {
+    conditions.push_back(condition);
+  }
+}
+
 /// Whether a statement is `if (...) return;`.
 [[nodiscard]] inline bool is_early_return(const SyntaxNode& statement) {
   if (statement.kind != NodeKind::if_statement || else_branch(statement) != nullptr) return false;

@@ -45,7 +45,8 @@ private:
       const SyntaxNode& statement = body[i];
       if (is_number_declaration(statement)) continue;
       if (statement.kind == NodeKind::if_statement && else_branch(statement) == nullptr) {
-        if (is_early_return(statement) && selects(opposite(if_condition(statement), *launch_.function)))
+        if (is_early_return(statement) &&
+            selects(opposite_of(if_condition(statement), *launch_.function->node)))
           continue;
         if (selects(if_condition(statement)))
           return i + 1 == body.size() && read(statements(then_branch(statement)));

@@ -7,6 +7,8 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
+#include <mtmc/coder/transform/threads/factors.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
@@ -23,11 +25,6 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The expression without casts around it.
-[[nodiscard]] inline const SyntaxNode& without_casts(const SyntaxNode& expression) {
-  return expression.kind == NodeKind::cast ? without_casts(operand(expression)) : expression;
-}
-
 /// Whether an expression or statement reads or writes memory behind a pointer or in an array.
 [[nodiscard]] inline bool touches_memory(const SyntaxNode& part) {
   bool found = false;
@@ -37,30 +34,6 @@ namespace mtmc::inline MTMC_ABI::detail {
             (node.kind == NodeKind::member && node.text.starts_with("->"));
   });
   return found;
-}
-
-/// The opposite of a condition: `i < n` of `i >= n`.
-[[nodiscard]] inline SyntaxNode opposite(const SyntaxNode& condition) {
-  static constexpr std::pair<std::string_view, std::string_view> pairs[] = {
-      {"<", ">="}, {">=", "<"}, {">", "<="}, {"<=", ">"}, {"==", "!="}, {"!=", "=="}};
-  if (condition.kind == NodeKind::unary && condition.text == "!") return operand(condition);
-  if (condition.kind == NodeKind::binary)
-    for (const auto& [from, to] : pairs)
-      if (condition.text == from)
-        return make_binary(std::string(to), left_operand(condition), right_operand(condition));
-  return make_unary("!", condition);
-}
-
-/// What must all hold for a condition, or for its opposite, to hold.
-inline void add_conjuncts(const SyntaxNode& condition, bool negated, std::vector<SyntaxNode>& all) {
-  if (condition.kind == NodeKind::unary && condition.text == "!")
-    return add_conjuncts(operand(condition), !negated, all);
-  if (condition.kind == NodeKind::binary && condition.text == (negated ? "||" : "&&")) {
-    add_conjuncts(left_operand(condition), negated, all);
-    add_conjuncts(right_operand(condition), negated, all);
-    return;
-  }
-  all.push_back(negated ? opposite(condition) : condition);
 }
 
 /// Whether the statement only ends the thread: `return;`, perhaps in braces.
@@ -211,7 +184,7 @@ private:
 
   void read_guard(const SyntaxNode& condition, bool returns) {
     std::vector<SyntaxNode> all;
-    add_conjuncts(condition, returns, all);
+    take_conditions(returns ? opposite_of(condition, *function->node) : condition, all);
     for (SyntaxNode& one : all) {
       if (is_uniform(one)) {
         conditions.push_back(std::move(one));

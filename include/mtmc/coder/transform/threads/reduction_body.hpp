@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
@@ -50,39 +51,6 @@ struct ReductionStep {
   std::vector<const SyntaxNode*> result;
   for (const SyntaxNode& statement : statements) result.push_back(&statement);
   return result;
-}
-
-/// Whether the statement is `return;`, alone in its branch.
-[[nodiscard]] inline bool is_early_return(const SyntaxNode& statement) {
-  if (statement.kind != NodeKind::if_statement || else_branch(statement) != nullptr) return false;
-  const auto inside = statements(then_branch(statement));
-  return inside.size() == 1 && inside.front().kind == NodeKind::return_statement;
-}
-
-/// The condition for not leaving: `i < n` of `i >= n`. Comparisons that may be of numbers with a fraction
-/// stay as they are, since NaN is neither less nor not less.
-[[nodiscard]] inline SyntaxNode opposite(const SyntaxNode& condition, const FunctionAnalysis& function) {
-  static constexpr std::pair<std::string_view, std::string_view> pairs[] = {
-      {"<", ">="}, {">=", "<"}, {">", "<="}, {"<=", ">"}, {"==", "!="}, {"!=", "=="}};
-  if (condition.kind == NodeKind::unary && condition.text == "!") return operand(condition);
-  if (condition.kind != NodeKind::binary) return make_unary("!", condition);
-  if (condition.text == "||")
-    return make_binary("&&", opposite(left_operand(condition), function),
-                       opposite(right_operand(condition), function));
-  bool whole = true;
-  walk(condition, [&](const SyntaxNode& node) {
-    whole = whole && (node.kind == NodeKind::binary || node.kind == NodeKind::name ||
-                      node.kind == NodeKind::member || node.kind == NodeKind::literal);
-    whole = whole && !(node.kind == NodeKind::literal && !literal_value(node));
-    if (node.kind == NodeKind::name)
-      for (const Variable& variable : function.variables)
-        whole = whole && (variable.name != node.text || !variable.floating);
-  });
-  if (whole)
-    for (const auto& [one, other] : pairs)
-      if (condition.text == one)
-        return make_binary(std::string(other), left_operand(condition), right_operand(condition));
-  return make_unary("!", condition);
 }
 
 /// The parts of such a function.
@@ -138,7 +106,7 @@ private:
       if (statement.kind == NodeKind::declaration) {
         steps.push_back({&statement, {}});
       } else if (is_early_return(statement)) {
-        steps.push_back({nullptr, opposite(if_condition(statement), *function)});
+        steps.push_back({nullptr, opposite_of(if_condition(statement), *function->node)});
       } else if (statement.kind == NodeKind::if_statement && contains(statement, loop)) {
         if (else_branch(statement) != nullptr || i + 1 != body.size() ||
             !contains(then_branch(statement), loop))

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/threads/factors.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
@@ -19,34 +20,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// Factors of a product, `1` and conversions left out.
-using Factors = std::vector<SyntaxNode>;
-
-[[nodiscard]] inline Factors factors_of(const SyntaxNode& expression) {
-  if (expression.kind == NodeKind::cast) return factors_of(operand(expression));
-  if (expression.kind == NodeKind::literal && literal_value(expression) == 1) return {};
-  if (expression.kind != NodeKind::binary || expression.text != "*") return {expression};
-  Factors factors = factors_of(left_operand(expression));
-  for (SyntaxNode& factor : factors_of(right_operand(expression))) factors.push_back(std::move(factor));
-  return factors;
-}
-/// What is left of a product without some of its factors; nothing where it has not all of them.
-[[nodiscard]] inline std::optional<Factors> without(Factors product, const Factors& some) {
-  for (const SyntaxNode& factor : some) {
-    const auto at = std::find_if(product.begin(), product.end(),
-                                 [&](const SyntaxNode& other) { return structurally_equal(factor, other); });
-    if (at == product.end()) return std::nullopt;
-    product.erase(at);
-  }
-  return product;
-}
-[[nodiscard]] inline SyntaxNode product_of(const Factors& factors) {
-  if (factors.empty()) return make_integer(1);
-  SyntaxNode product = factors.front();
-  for (std::size_t i = 1; i < factors.size(); ++i) product = make_binary("*", product, factors[i]);
-  return product;
-}
 
 /// An axis along which a launch has results.
 struct ResultAxis {
@@ -117,9 +90,6 @@ private:
     }
     if (!source.limit) source.limit = limit_of_launch(source);
     sources_.push_back(std::move(source));
-  }
-  [[nodiscard]] static const SyntaxNode& without_casts(const SyntaxNode& expression) {
-    return expression.kind == NodeKind::cast ? without_casts(operand(expression)) : expression;
   }
   [[nodiscard]] bool is_from_parameters(const SyntaxNode& expression) const {
     const auto formal = parameters(*sum_.function->node);

@@ -211,14 +211,18 @@ struct RetentionShape {
                                                                   std::int64_t threads) {
   constexpr std::int64_t most = 32, usual = 8;
   std::vector<RetentionShape> shapes;
-  for (const bool values : {true, false})
-    for (const std::int64_t width : {4, 2, 1}) {
-      if (length && *length % width != 0) continue;
-      const std::int64_t in_turn = width * threads;
-      const std::int64_t groups =
-          length ? std::max<std::int64_t>((*length + in_turn - 1) / in_turn, 1) : usual / width;
-      if (groups * width <= most) shapes.push_back({{width, groups, false}, values});
-    }
+  const auto add = [&](std::int64_t width, bool values) {
+    const std::int64_t in_turn = width * threads;
+    const std::int64_t groups =
+        length ? std::max<std::int64_t>((*length + in_turn - 1) / in_turn, 1) : usual / width;
+    if (groups * width <= most) shapes.push_back({{width, groups, false}, values});
+  };
+  const std::int64_t divisible = length.value_or(4);
+  const std::int64_t widest = divisible % 4 == 0 ? 4 : divisible % 2 == 0 ? 2 : 1;
+  add(widest, true);
+  add(widest, false);
+  if (widest > 1) add(1, true);
+  if (widest > 2) add(2, true);
   return shapes;
 }
 
@@ -226,7 +230,7 @@ struct RetentionShape {
 [[nodiscard]] inline SyntaxNode retain_rows(const TransformRequest& request) {
   const RowWork work(request);
   const std::vector<SharedLoop> loops = work.loops_alike();
-  OwnershipChange(request.tree, work.function(), loops).require_legal();
+  work.require_ownership(loops);
   const auto length = work.length(request, loops.front());
 
   struct Plan {
@@ -257,7 +261,9 @@ struct RetentionShape {
   if (shapes.empty() || (again && plans.empty()))
     throw TransformDeclined("a row of " + std::to_string(length.value_or(0)) + " elements is too long for " +
                             std::to_string(loops.front().threads) + " threads to keep");
-  if (plans.empty()) throw TransformDeclined("no loop of a row reads what an earlier one had");
+  if (plans.empty())
+    throw TransformDeclined(work.left_out().empty() ? "no loop of a row reads what an earlier one had"
+                                                    : work.left_out());
   const Plan plan = choose_variant(plans, request.variant);
 
   const std::int64_t fits = plan.shape.groups.each() * loops.front().threads;

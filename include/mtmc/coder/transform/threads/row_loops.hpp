@@ -20,7 +20,7 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// A loop whose iterations are shared: one of a thread's loops, or the one in it.
-struct SharedLoop {
+struct LoopToShare {
   const LoopInfo* loop = nullptr;
   CarriedScalars carried{}; ///< by the outer one of them
 };
@@ -46,8 +46,8 @@ public:
   }
 
   /// The loop itself, or, where all iterations of both are independent, the one in it, if that is longer.
-  [[nodiscard]] SharedLoop of(const LoopInfo& loop) const {
-    SharedLoop shared{&loop, carried_scalars(loop)};
+  [[nodiscard]] LoopToShare of(const LoopInfo& loop) const {
+    LoopToShare shared{&loop, carried_scalars(loop)};
     if (!shared.carried.legality) return shared;
     const LoopNest nest = nest_of(loop);
     for (std::size_t level = 1; level < nest.size(); ++level) {

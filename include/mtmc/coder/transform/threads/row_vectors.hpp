@@ -60,7 +60,7 @@ vector_streams(const FunctionAnalysis& function, std::span<const RowStream> stre
   std::vector<SharedLoop> loops(work.loops().begin(), work.loops().end());
   if (request.action.region.find("/threads:") == std::string::npos)
     loops = {work.checked(*find_loop(request).loop)};
-  OwnershipChange(request.tree, work.function(), loops).require_legal();
+  work.require_ownership(loops);
 
   struct Plan {
     GroupShape shape{};
@@ -81,7 +81,7 @@ vector_streams(const FunctionAnalysis& function, std::span<const RowStream> stre
   const Plan plan = choose_variant(plans, request.variant);
   const RowPasses passes(request.tree, loops, plan.shape, plan.moved, {});
   return work.with_faster_way(request.tree, loops, passes, passes.conditions(work.function()),
-                              std::to_string(plan.shape.width) +
+                              std::string(plan.shape.width == 2 ? "Two" : "Four") +
                                   " neighbouring elements at once, where they are aligned.");
 }
 

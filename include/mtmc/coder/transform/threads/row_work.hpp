@@ -48,16 +48,17 @@ public:
     if (!function.opaque.empty())
       throw TransformDeclined("line " + std::to_string(function.opaque.front().line) + " contains " +
                               function.opaque.front().reason);
-    std::string reason = "the threads of " + launch_.line.entry + " share no loop";
     for (const LoopInfo& loop : function.loops) {
-      if (loop.parent != nullptr) continue;
+      if (!loop.innermost()) continue;
       try {
         loops_.push_back(checked(loop));
       } catch (const TransformDeclined& declined) {
-        if (reason.find("share no loop") != std::string::npos) reason = declined.what();
+        left_out_ = declined.what();
       }
     }
-    if (loops_.empty()) throw TransformDeclined(reason);
+    if (loops_.empty())
+      throw TransformDeclined(left_out_.empty() ? "the threads of " + launch_.line.entry + " share no loop"
+                                                : left_out_);
     const SyntaxNode* const block = block_of(*loops_.front().loop);
     std::erase_if(loops_, [&](const SharedLoop& shared) { return block_of(*shared.loop) != block; });
   }
@@ -66,6 +67,9 @@ public:
   [[nodiscard]] const ThreadLaunch& launch() const noexcept { return launch_; }
   /// All shared loops of the block, in order.
   [[nodiscard]] std::span<const SharedLoop> loops() const noexcept { return loops_; }
+
+  /// Why the last of the other loops is none of them; empty where there is no other.
+  [[nodiscard]] const std::string& left_out() const noexcept { return left_out_; }
 
   /// Those of the loops that go through the same elements as most of them.
   [[nodiscard]] std::vector<SharedLoop> loops_alike() const {
@@ -95,6 +99,16 @@ public:
       throw TransformDeclined("the threads of a block may have other bounds of " + loop_name(loop));
     if (block_of(loop) == nullptr) throw TransformDeclined(loop_name(loop) + " stands in no block");
     return shared;
+  }
+
+  /// Throws `TransformDeclined` where memory does not allow that other threads have the loops' iterations.
+  void require_ownership(std::span<const SharedLoop> loops) const {
+    try {
+      OwnershipChange(tree_, *launch_.function, loops).require_legal();
+    } catch (const TransformDeclined&) {
+      if (left_out_.empty() || loops.size() < loops_.size()) throw;
+      throw TransformDeclined(left_out_); // with that loop they might be allowed
+    }
   }
 
   /// Elements of a row at the task's main size, where they are known.
@@ -165,6 +179,7 @@ private:
   const SyntaxNode& tree_;
   CallEffects effects_;
   std::vector<SharedLoop> loops_{};
+  std::string left_out_{};
 };
 
 } // namespace mtmc::detail

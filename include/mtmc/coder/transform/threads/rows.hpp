@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -38,22 +39,26 @@ struct RowShape {
 };
 
 /// Ways to share rows, the one expected to be best first: as many threads as have eight elements each, but
-/// a warp only where there are rows enough to fill the device with warps.
+/// blocks of more than 512 only where there are too few rows to fill the device with others, since all
+/// threads of a block wait at its barriers. Warps, which have no barriers, come first where they fill the
+/// device, and second where enough of them have their loads on the way.
 [[nodiscard]] inline std::vector<RowShape>
 row_shapes(std::optional<std::int64_t> iterations, std::optional<std::int64_t> rows, const Device& device) {
   constexpr std::int64_t each = 8;
-  constexpr std::int64_t warps_to_fill = 32; // of a multiprocessor
+  constexpr std::int64_t warps_to_fill = 32, warps_to_load = 8, blocks_to_fill = 2; // of a multiprocessor
   const std::int64_t length = iterations.value_or(1024);
-  const RowShape warp{32, 4};
-  std::vector<RowShape> shapes;
+  const std::int64_t count = rows.value_or(0), units = std::max(device.compute_units, 1);
+  const std::int64_t most = count >= blocks_to_fill * units ? 512 : 1024;
   std::int64_t threads = 128;
-  while (threads < 1024 && threads * each < length) threads *= 2;
-  const bool warps_fill = rows.value_or(0) >= warps_to_fill * std::max(device.compute_units, 1);
-  if (length <= 1024 && warps_fill) shapes.push_back(warp);
-  shapes.push_back({threads, 1});
+  while (threads < most && threads * each < length) threads *= 2;
+  std::vector<RowShape> shapes{{threads, 1}};
   for (const std::int64_t other : {threads * 2, threads / 2, threads * 4})
     if (other >= 64 && other <= 1024) shapes.push_back({other, 1});
-  if (!(length <= 1024 && warps_fill)) shapes.push_back(warp);
+  const bool is_short = length <= 1024;
+  const std::ptrdiff_t place = is_short && count >= warps_to_fill * units   ? 0
+                               : is_short && count >= warps_to_load * units ? 1
+                                                                            : std::ssize(shapes);
+  shapes.insert(shapes.begin() + place, RowShape{32, 4});
   return shapes;
 }
 
@@ -182,7 +187,7 @@ private:
     const LoopInfo* const loop = function_.find_loop(statement);
     if (loop == nullptr) throw TransformDeclined("a loop was not analysed");
     if (loop == scanned_) return add_scan(*loop, statement, result);
-    const SharedLoop shared = loops_.of(*loop);
+    const LoopToShare shared = loops_.of(*loop);
     if (!shared.carried.legality) throw TransformDeclined(shared.carried.legality.reason);
     if (thread_index_is_used(*shared.loop))
       throw TransformDeclined(loop_name(*shared.loop) + " is shared already");

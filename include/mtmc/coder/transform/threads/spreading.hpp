@@ -243,7 +243,7 @@ private:
     if (!guarded.guarded) decline(beyond);
     const SyntaxNode& branch = body[guarded.nested ? guarded.first : guarded.first - 1];
     const SyntaxNode condition =
-        guarded.nested ? if_condition(branch) : opposite(if_condition(branch), function_);
+        guarded.nested ? if_condition(branch) : opposite_of(if_condition(branch), *function_.node);
     if (condition.kind != NodeKind::binary || condition.text != "<" ||
         !is_name(left_operand(condition), index.name))
       decline(beyond);

@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
@@ -21,16 +22,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// The parts of a condition that must all hold: those that `&&` joins.
-inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>& conditions) {
-  if (condition.kind == NodeKind::binary && condition.text == "&&") {
-    take_conditions(left_operand(condition), conditions);
-    take_conditions(right_operand(condition), conditions);
-  } else {
-    conditions.push_back(condition);
-  }
-}
 
 /// The parts of such a function. Its body is declarations and a branch around the work, if not all threads
 /// have work; the work is declarations, one loop (or nest) that adds up in one variable,
