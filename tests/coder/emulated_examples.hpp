@@ -48,10 +48,6 @@ static inline unsigned atomicAdd(unsigned* place, unsigned more) {
   *place += more;
   return before;
 }
-static inline long long min(long long a, long long b) { return a < b ? a : b; }
-static inline long long max(long long a, long long b) { return a > b ? a : b; }
-static inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
-static inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 #line 1 "kernel.cu"
 )cpp";
 
