@@ -109,17 +109,4 @@ inline void take_conditions(const SyntaxNode& condition, std::vector<SyntaxNode>
   return true;
 }
 
-/// What a transformation makes of a kernel in which the threads of the action's function do not return early
-/// but have a branch around their work.
-template <class Apply>
-[[nodiscard]] SyntaxNode with_branches(const TransformRequest& request, const Apply& apply) {
-  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
-  SyntaxNode tree = request.tree;
-  SyntaxNode* const function = find_function(tree, name);
-  if (function == nullptr || !nest_early_returns(*function)) return apply(request);
-  const KernelAnalysis analysis{tree, &request.task};
-  return apply(TransformRequest{request.task, request.kernel, request.device, request.action, tree, analysis,
-                                request.variant});
-}
-
 } // namespace mtmc::detail

@@ -108,9 +108,11 @@ private:
   /// The number of threads or blocks that are launched, in the function's words, where it has them.
   [[nodiscard]] std::optional<SyntaxNode> limit_of_launch(const AxisSource& source) const {
     const LaunchLine& line = sum_.launch.line;
-    SyntaxNode limit =
-        parse_expression(source.is_block ? line.grid[source.axis] : sum_.launch.threads(source.axis));
+    const std::string text = source.is_block ? line.grid[source.axis] : sum_.launch.threads(source.axis);
+    SyntaxNode limit = parse_expression(text);
     const auto formal = parameters(*sum_.function->node);
+    for (std::size_t i = 0; i < formal.size() && i < line.arguments.size(); ++i)
+      if (line.arguments[i] == text) return make_name(formal[i].text);
     bool known = true;
     walk(limit, [&](SyntaxNode& node) {
       known = known && node.kind != NodeKind::call;

@@ -3,6 +3,7 @@
 
 #include <mtmc/coder/transform/reordering.hpp>
 #include <mtmc/coder/transform/threads/axis_order.hpp>
+#include <mtmc/coder/transform/threads/block_numbers.hpp>
 #include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
@@ -30,17 +31,32 @@ namespace mtmc::inline MTMC_ABI::detail {
   return request.action.region.find("/threads:") != std::string::npos;
 }
 
+/// What a transformation makes of a kernel in which the threads of the action's function do not return early
+/// but have a branch around their work, and numbers of blocks have names.
+template <class Apply>
+[[nodiscard]] SyntaxNode in_plain_form(const TransformRequest& request, const Apply& apply) {
+  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  SyntaxNode tree = request.tree;
+  SyntaxNode* const function = find_function(tree, name);
+  if (function == nullptr) return apply(request);
+  const bool nested = nest_early_returns(*function);
+  if (!name_block_numbers(tree, *function) && !nested) return apply(request);
+  const KernelAnalysis analysis{tree, &request.task};
+  return apply(TransformRequest{request.task, request.kernel, request.device, request.action, tree, analysis,
+                                request.variant});
+}
+
 /// A block reads a tile in one order and writes it in another (`transpose_threads`), or makes a tile of
 /// results from tiles of the operands in shared memory (`ResultTiler`).
 [[nodiscard]] inline SyntaxNode tile_threads(const TransformRequest& request) {
-  return with_branches(request, [](const TransformRequest& asked) {
+  return in_plain_form(request, [](const TransformRequest& asked) {
     return is_about_threads(asked) ? transpose_threads(asked) : ResultTiler(asked).write();
   });
 }
 
 /// Threads are given several results each (`coarsen_threads`); loops of one thread are unrolled as anywhere.
 [[nodiscard]] inline SyntaxNode unroll_threads(const TransformRequest& request) {
-  return is_about_threads(request) ? with_branches(request, coarsen_threads) : apply_unrolling(request);
+  return is_about_threads(request) ? in_plain_form(request, coarsen_threads) : apply_unrolling(request);
 }
 
 /// Several elements are loaded and stored at once: of a row that threads share (`vectorize_rows`), or of

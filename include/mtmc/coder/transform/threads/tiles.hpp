@@ -176,9 +176,10 @@ private:
   /// The variable stands for itself and is no axis.
   [[nodiscard]] bool is_uniform(const std::string& name) const {
     if (what_.values.has(name)) return false;
-    for (const AxisSource& source : what_.sources)
-      if (source.name == name) return false;
-    return true;
+    return std::none_of(what_.sources.begin(), what_.sources.end(), [&](const AxisSource& source) {
+      return source.name == name || std::any_of(source.axes.begin(), source.axes.end(),
+                                                [&](const ResultAxis& axis) { return axis.name == name; });
+    });
   }
   /// Declares the numbers along axes from the number through all of them.
   [[nodiscard]] std::string number_of(const std::vector<ResultAxis>& axes, const std::string& name,
