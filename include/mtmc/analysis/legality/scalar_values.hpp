@@ -108,7 +108,8 @@ private:
     });
   }
 
-  /// The statements that speak of the scalars stand in one block: that of the loop, or deeper.
+  /// The statements that speak of the scalars stand in one block: that of the loop, or deeper. A branch is
+  /// not left out where the states of all iterations are asked for.
   [[nodiscard]] std::optional<std::span<const SyntaxNode>> statements_with_names() {
     std::span<const SyntaxNode> body = statements(loop_body(*loop_.node));
     for (;;) {
@@ -126,7 +127,7 @@ private:
           if (mentions_names(only->children[part])) return std::nullopt;
         result_.nested_ = true;
         body = statements(loop_body(*only));
-      } else if (only->kind == NodeKind::if_statement && else_branch(*only) == nullptr &&
+      } else if (!may_be_read_ && only->kind == NodeKind::if_statement && else_branch(*only) == nullptr &&
                  !mentions_names(if_condition(*only))) {
         result_.conditional_ = true;
         body = statements(then_branch(*only));
@@ -272,7 +273,8 @@ private:
 };
 
 /// What one iteration makes of the named scalars. Nothing where it is not understood, or where they decide
-/// about something else (which `may_be_read` allows, as long as no scalar is assigned there).
+/// about something else (which `may_be_read` allows, as long as no scalar is assigned there; the values are
+/// then those behind every iteration, so that none is `conditional`).
 [[nodiscard]] inline std::optional<ScalarValues> values_after_iteration(const LoopInfo& loop,
                                                                         const std::vector<std::string>& names,
                                                                         bool may_be_read = false) {

@@ -115,6 +115,15 @@ TEST_CASE("what a thread loads into variables in front of the sum, each of its r
   check_all(task, "unrolling|product/threads:xy");
 }
 
+TEST_CASE("numbers of results keep the type of the number of a thread") {
+  Task task = product("  if (i >= M || j >= N) return;\n" + sum);
+  std::string& text = task.kernel.source;
+  text.replace(text.find("int i ="), 3, "size_t");
+  CHECK(has(grid_source_after(task, {"unrolling|product/threads:xy"}),
+            "        const size_t i = first_i + each_i < M ? first_i + each_i : M - 1;\n"));
+  check_all(task, "unrolling|product/threads:xy");
+}
+
 TEST_CASE("a result may be made of what was there") {
   const Task task =
       product("  if (i < M && j < N) {\n  float sum = 0.0f;\n  for (int k = 0; k < K; ++k) sum += x[i * "

@@ -48,7 +48,7 @@ struct GeneratedLaunches {
   std::vector<KnownTruth> truths{};
 };
 
-namespace detail {
+namespace generated {
 
 using Words = std::map<std::string, std::string, std::less<>>;
 
@@ -1102,18 +1102,18 @@ struct ClosedRecipe {
   return made;
 }
 
-} // namespace detail
+} // namespace generated
 
 /// The kernel of a seed: rows, chains, sums over k, planes, and kernels whose threads must stay what they
 /// are.
 [[nodiscard]] inline GeneratedLaunches generated_launches(std::uint64_t seed) {
   Random random{seed};
   const int family = random.number(1, 100);
-  if (family <= 32) return detail::generated_rows(random);
-  if (family <= 56) return detail::generated_chain(random);
-  if (family <= 78) return detail::generated_sums(random);
-  if (family <= 90) return detail::generated_planes(random);
-  return detail::generated_closed(random);
+  if (family <= 32) return generated::generated_rows(random);
+  if (family <= 56) return generated::generated_chain(random);
+  if (family <= 78) return generated::generated_sums(random);
+  if (family <= 90) return generated::generated_planes(random);
+  return generated::generated_closed(random);
 }
 
 } // namespace mtmc::testing

@@ -253,6 +253,7 @@ TEST_CASE("what is illegal is not carried out, what is legal is found, and whate
     CAPTURE(seed);
     CAPTURE(judged.made.family);
     CHECK_MESSAGE(judged.trouble.empty(), judged.trouble, judged.made.task.kernel.source);
+    if (!judged.trouble.empty()) continue; // nothing is known of it
     for (const KnownTruth& truth : judged.made.truths) {
       Tally& tally = tallies[truth.kind];
       const int before = tally.illegal_carried_out;

@@ -48,7 +48,7 @@ struct BatchOutcome {
   }
 };
 
-namespace detail {
+namespace batch_text {
 
 /// Memory, comparison and the order of runs, in front of the kernels.
 inline constexpr std::string_view batch_support = R"cpp(
@@ -176,7 +176,7 @@ int main(int, char** arguments) {
 }
 )cpp";
 
-} // namespace detail
+} // namespace batch_text
 
 /// Kernels of one task, compiled together: the first is the task's own.
 class LaunchBatch {
@@ -281,7 +281,7 @@ private:
 
   [[nodiscard]] std::string text() const {
     std::string code{mtmc_test::emulated_device_support};
-    code += std::string(mtmc_test::ExampleDevice::more) + std::string(detail::batch_support);
+    code += std::string(mtmc_test::ExampleDevice::more) + std::string(batch_text::batch_support);
     std::string table;
     for (std::size_t k = 0; k < sources_.size(); ++k) {
       if (!outcomes_[k].compiles) {
@@ -301,7 +301,7 @@ private:
     code += "static const batch::Kernel all_kernels[] = {\n" + table +
             "};\nstatic const int kernels = " + std::to_string(sources_.size()) +
             ", sizes = " + std::to_string(sizes_.size()) + ";\n";
-    return code + std::string(detail::batch_main);
+    return code + std::string(batch_text::batch_main);
   }
 
   /// Places of the buffers in a run's list: the task's arguments, then the scratch buffers.

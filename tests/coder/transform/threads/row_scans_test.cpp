@@ -82,6 +82,25 @@ TEST_CASE("sums, products, extrema and first orders are scanned, forwards and ba
   }
 }
 
+TEST_CASE("a branch in which all of a recurrence stands decides in every pass") {
+  if (!mtmc_test::can_emulate) return;
+  for (const std::string& body :
+       {"  float acc = 0.0f;\n  for (int j = 0; j < N; ++j) { if (x[i * N + j] > 0.0f) { acc += x[i * N + "
+        "j]; "
+        "y[i * N + j] = acc; } }\n",
+        "  float acc = 1.0f;\n  for (int j = 0; j < N; ++j) { if (x[i * N + j] > 0.0f) acc = 0.5f * acc + "
+        "x[i * N + j]; }\n  y[i * N] = acc;\n",
+        "  int count = 0;\n  for (int j = 0; j < N; ++j) { if (x[i * N + j] > 0.0f) count += 1; }\n  y[i * "
+        "N] = "
+        "(float)count;\n"}) {
+    CAPTURE(body);
+    const Task task = rows_by(body);
+    const Draft draft = grid_draft(task, task.kernel, "scanning|f/j"); // whether it is offered or not
+    REQUIRE_MESSAGE(draft.kernel, draft.message);
+    CHECK(grid_difference(task, draft.kernel->source) < 1e-5);
+  }
+}
+
 TEST_CASE("other loops of the row are shared, and threads wait for what others stored") {
   const Task task = rows_by("  float total = 0.0f, acc = 0.0f;\n"
                             "  for (int j = 0; j < N; ++j) total += expf(x[i * N + j]);\n"

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
@@ -150,6 +151,13 @@ struct CoarseStep {
   return steps;
 }
 
+/// Whether a variable of that name is an `int`.
+[[nodiscard]] inline bool is_int_variable(const FunctionAnalysis& function, const std::string& name) {
+  return std::any_of(function.variables.begin(), function.variables.end(), [&](const Variable& variable) {
+    return variable.name == name && without_const(variable.type) == "int";
+  });
+}
+
 /// Each thread adds up several results. Loads beyond the last result are those of the last one.
 [[nodiscard]] inline SyntaxNode coarsen_threads(const TransformRequest& request) {
   ThreadSum sum(request);
@@ -173,9 +181,15 @@ struct CoarseStep {
     ends += "}\n";
     declared += '[' + count + ']';
     element += '[' + step.number + ']';
-    clamped += "const int " + name + " = min(" + step.first + " + " + step.number + ", " + step.axis->limit +
-               " - 1);\n";
-    exact += "const int " + name + " = " + step.first + " + " + step.number + ";\n";
+    const std::string type = without_const(step.axis->declaration->type);
+    const std::string number = step.first + " + " + step.number, last = step.axis->limit + " - 1";
+    clamped += "const " + type + ' ' + name + " = ";
+    // types that differ have no common minimum everywhere
+    if (type == "int" && is_int_variable(*sum.function, step.axis->limit))
+      clamped += "min(" + number + ", " + last + ");\n";
+    else
+      clamped += number + " < " + step.axis->limit + " ? " + number + " : " + last + ";\n";
+    exact += "const " + type + ' ' + name + " = " + number + ";\n";
     inside += (inside.empty() ? "" : " && ") + name + " < " + step.axis->limit;
   }
   const auto for_each = [&](const std::string& body) { return heads + body + ends; };
