@@ -148,7 +148,8 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        [](const Region& region, const Structure&, const Device&) {
          return (region.kind == RegionKind::loop_sequence || region.kind == RegionKind::launch_sequence) &&
                 region.facts.fusable && !region.facts.opaque &&
-                !(on_grid(region.facts) && region.kind == RegionKind::loop_sequence && is_written_out(region.facts));
+                !(on_grid(region.facts) && region.kind == RegionKind::loop_sequence &&
+                  is_written_out(region.facts));
        },
        "Do the work of the later launch where the earlier one makes its result: in the thread that makes the "
        "element, or, where whole rows are needed, in the block that holds the row, with a barrier between; "

@@ -138,17 +138,20 @@ MTMC_INLINE bool has_bank_conflict(const RegionFacts& facts) {
 /// All loops have a constant number of iterations, and few: compilers write them out, whatever their order.
 MTMC_INLINE bool is_written_out(const RegionFacts& facts) {
   constexpr std::int64_t few = 32;
-  return !facts.loops.empty() && std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
-    const bool constant = !loop.upper.empty() && loop.upper.find_first_not_of("0123456789") == std::string::npos;
-    return constant && loop.trip_count.value_or(few + 1) <= few;
-  });
+  return !facts.loops.empty() &&
+         std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
+           const bool constant =
+               !loop.upper.empty() && loop.upper.find_first_not_of("0123456789") == std::string::npos;
+           return constant && loop.trip_count.value_or(few + 1) <= few;
+         });
 }
 
-/// Some reads move in the loop in a way that differs from thread to thread and is not understood, as where the
-/// number of a thread is taken apart by division.
+/// Some reads move in the loop in a way that differs from thread to thread and is not understood, as where
+/// the number of a thread is taken apart by division.
 [[nodiscard]] inline bool has_irregular_reads(const RegionFacts& facts) {
   return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
-    return is_global(access) && !access.write && access.lanes->pattern == LanePattern::irregular && moves(access);
+    return is_global(access) && !access.write && access.lanes->pattern == LanePattern::irregular &&
+           moves(access);
   });
 }
 
@@ -264,7 +267,8 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (facts.opaque) return false;
-  if (!facts.indirect && region.kind == RegionKind::thread_nest && rows_could_be_vectors(facts, 2)) return true;
+  if (!facts.indirect && region.kind == RegionKind::thread_nest && rows_could_be_vectors(facts, 2))
+    return true;
   if (!facts.indirect && region.kind == RegionKind::loop && facts.loops.size() == 1 &&
       rows_could_be_vectors(facts, 1))
     return true;

@@ -7,7 +7,6 @@
 #include <mtmc/analysis/legality/joint_reductions.hpp>
 #include <mtmc/analysis/legality/scalar_values.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
-#include <mtmc/analysis/syntax/operator_chains.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/compiled.hpp>
 

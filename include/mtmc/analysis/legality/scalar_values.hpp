@@ -18,11 +18,6 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The expression below casts.
-[[nodiscard]] inline const SyntaxNode& without_casts(const SyntaxNode& node) {
-  return node.kind == NodeKind::cast ? without_casts(operand(node)) : node;
-}
-
 /// A number as text, its sign and what follows its digits aside: "1" of `1.0f`.
 [[nodiscard]] inline bool is_number(const SyntaxNode& node, char digit) {
   const SyntaxNode& value = without_casts(node);

@@ -6,7 +6,6 @@
 #include <mtmc/analysis/legality/scalar_values.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
-#include <mtmc/analysis/syntax/operator_chains.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>

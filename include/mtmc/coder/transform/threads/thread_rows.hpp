@@ -35,7 +35,7 @@ struct ThreadRows {
   if (!guarded.guarded) throw TransformDeclined(beyond);
   const SyntaxNode& branch = body[guarded.nested ? guarded.first : guarded.first - 1];
   const SyntaxNode condition =
-      guarded.nested ? if_condition(branch) : opposite(if_condition(branch), function);
+      guarded.nested ? if_condition(branch) : opposite_of(if_condition(branch), *function.node);
   if (condition.kind != NodeKind::binary || condition.text != "<" ||
       !is_name(left_operand(condition), index.name))
     throw TransformDeclined(beyond);
