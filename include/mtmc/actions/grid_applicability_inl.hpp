@@ -155,6 +155,19 @@ MTMC_INLINE bool is_written_out(const RegionFacts& facts) {
   });
 }
 
+MTMC_INLINE bool has_broadcast_operand(const RegionFacts& facts) {
+  const auto has = [&](LanePattern pattern) {
+    return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+      return is_global(access) && !access.write && access.lanes->pattern == pattern && moves(access);
+    });
+  };
+  return has(LanePattern::broadcast) && has(LanePattern::coalesced);
+}
+
+MTMC_INLINE bool shares_iterations(const RegionFacts& facts) {
+  return !facts.loops.empty() && facts.loops.front().lower.find("threadIdx.") != std::string::npos;
+}
+
 MTMC_INLINE bool grid_tiling_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (region.kind == RegionKind::thread_nest && !facts.opaque && has_bank_conflict(facts)) return true;
@@ -163,7 +176,7 @@ MTMC_INLINE bool grid_tiling_applies(const Region& region) {
     return (facts.threads_per_block() > 1 && reads_a_neighbourhood(facts)) ||
            (facts.loops.empty() && has_uncoalesced_access(facts) && !has_neighbouring_elements(facts));
   return region.kind == RegionKind::loop && regroupable(facts) && !is_written_out(facts) &&
-         (lanes_could_follow_loop(facts) || has_irregular_reads(facts) ||
+         (lanes_could_follow_loop(facts) || has_irregular_reads(facts) || has_broadcast_operand(facts) ||
           std::any_of(facts.accesses.begin(), facts.accesses.end(),
                       [](const AccessFacts& access) { return is_shared_read(access) && moves(access); }));
 }

@@ -54,12 +54,14 @@ namespace detail {
 [[nodiscard]] inline const std::vector<Rule>& default_gpu_rules() {
   using detail::crowded_by;
   using detail::has_bank_conflict;
+  using detail::has_broadcast_operand;
   using detail::has_neighbouring_elements;
   using detail::has_shared_read;
   using detail::has_uncoalesced_access;
   using detail::is_inner;
   using detail::leaves_units_idle;
   using detail::reads_are_shared;
+  using detail::shares_iterations;
   static const std::vector<Rule> rules = detail::behind_rewriting({
       // what is never written need not be read
       {"fusion",
@@ -109,6 +111,12 @@ namespace detail {
                 !is_inner(r);
        },
        0.87, "threads of a block read some elements together and jump to others: a tile brings both in order"},
+      {"tiling",
+       [](const Region& r, const Situation&) {
+         return r.kind == RegionKind::loop && has_broadcast_operand(r.facts) &&
+                !has_uncoalesced_access(r.facts) && !is_inner(r);
+       },
+       0.85, "each warp reads one element together in every iteration; other warps of a block read the same"},
       {"tiling", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; }, 0.90,
        "some access jumps however the threads are numbered, or they read each other's neighbours"},
       {"tiling",
@@ -243,6 +251,8 @@ namespace detail {
        0.08, "memory is not the limit"},
       {"vectorization", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; },
        0.55, "wider accesses move the same bytes with fewer requests"},
+      {"vectorization", [](const Region& r, const Situation&) { return shares_iterations(r.facts); }, 0.65,
+       "threads that share a loop could fetch 16 bytes each at once"},
       {"vectorization", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); },
        0.40, "a thread that goes along memory alone could fetch 16 bytes at once"},
       {"vectorization", [](const Region&, const Situation&) { return true; }, 0.15,
