@@ -75,7 +75,7 @@ __global__ void gemm(const float* A, const float* B, float* C, int M, int N, int
 }
 )"};
   CHECK(message(draft_of(cuda, "vectorization|gemm/j")) ==
-        "directives of OpenMP change nothing in a kernel for a GPU");
+        "neighbouring threads do not take neighbouring iterations of the j loop");
   CHECK(message(draft_of(cuda, "parallelization|gemm/j")) == "line 4 speaks of threads or blocks");
 
   CodingRequest request = request_for(task, "tiling", "gemm/i");

@@ -59,6 +59,9 @@ struct SharedLoop {
 
 /// The loop as the threads of a row share it. Throws `TransformDeclined` where it is another one.
 [[nodiscard]] inline SharedLoop shared_loop(const ThreadLaunch& launch, const LoopInfo& loop) {
+  if (!loop.canonical)
+    throw TransformDeclined("the loop in line " + std::to_string(loop.first_line) +
+                            " is not a counting loop");
   const CountingLoop head = head_of(loop);
   if (!loop.innermost()) throw TransformDeclined("another loop stands in " + loop_name(loop));
   if (!loop.understood) throw TransformDeclined(loop_name(loop) + " contains something not understood");
