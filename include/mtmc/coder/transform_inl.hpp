@@ -4,11 +4,14 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/threads/opencl_words.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
+#include <mtmc/coder/transform/threads/opencl_text.hpp>
 #include <mtmc/compiled.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,10 +61,15 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
                                   kernel.language.name);
   try {
     SyntaxNode tree = parse(kernel.source);
+    std::optional<detail::OpenClWords> words;
+    if (kernel.language.name == languages::opencl.name) words.emplace(tree);
+    if (words && !entry->language.empty() && !words->hidden_word().empty())
+      return detail::declined_draft("a macro hides the word " + words->hidden_word());
     declare_loop_variables(tree);
     const KernelAnalysis analysis{tree, &request.seen.task};
-    const SyntaxNode changed = entry->apply(
+    SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});
+    if (words) changed = detail::OpenClWriter(std::move(changed), *words, request.seen.task).write();
     Kernel result{kernel.language, print(changed)};
     if (result.id() == kernel.id())
       return Draft::failed(DraftFailure::unchanged, action.text() + " changes nothing");

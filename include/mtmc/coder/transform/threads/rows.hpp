@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -30,6 +32,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 struct RowShape {
   std::int64_t threads = 256; ///< of a row: 32, or all of a block
   std::int64_t rows = 1;      ///< of a block
+  bool shuffles = true;       ///< threads of a warp exchange registers
 
   [[nodiscard]] bool is_warp() const noexcept { return threads == 32; }
 };
@@ -170,8 +173,10 @@ private:
   void share_reduction(const LoopInfo& loop, const Reduction& reduction, SyntaxNode& statement,
                        std::vector<SyntaxNode>& before, std::vector<SyntaxNode>& after) {
     const std::string& name = reduction.scalar->name;
-    const auto kind = thread_reduction(reduction, shape_.is_warp());
+    auto kind = thread_reduction(reduction, shape_.is_warp());
     if (!kind) throw TransformDeclined("threads cannot combine values of the type " + reduction.type);
+    kind->shuffles = shape_.shuffles;
+    kind->threads = shape_.threads;
     const std::string function = function_for(*kind);
     const auto all = [&](const std::string& value) {
       return make_call(function, node_list(make_name(value)));
@@ -297,6 +302,38 @@ inline void require_shareable(const FunctionAnalysis& function) {
   }
 }
 
+/// Whether there are just as many threads as the guard around the work lets through: `i < M` where the launch
+/// line gives `M` threads and `M` as argument.
+[[nodiscard]] inline bool guard_holds_always(const ThreadLaunch& launch, const ThreadIndex& index,
+                                             const GuardedBody& work) {
+  if (!work.guarded) return false;
+  const auto body = statements(function_body(*launch.function->node));
+  const SyntaxNode& condition = if_condition(body[work.nested ? work.first : work.first - 1]);
+  if (condition.kind != NodeKind::binary || condition.text != (work.nested ? "<" : ">=") ||
+      !is_name(left_operand(condition), index.name) || right_operand(condition).kind != NodeKind::name)
+    return false;
+  const std::string& bound = right_operand(condition).text;
+  const auto formal = parameters(*launch.function->node);
+  for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
+    if (formal[i].text == bound)
+      return launch.line.arguments[i] == launch.threads() &&
+             std::none_of(launch.function->scalar_uses.begin(), launch.function->scalar_uses.end(),
+                          [&](const ScalarUse& use) { return use.write && use.variable->name == bound; });
+  return false;
+}
+
+/// Takes the guard away from work that was replaced.
+inline void remove_guard(SyntaxNode& body, const GuardedBody& work) {
+  const auto branch = body.children.begin() + static_cast<std::ptrdiff_t>(work.first + (work.nested ? 1 : 0));
+  if (!work.nested) {
+    body.children.erase(branch);
+    return;
+  }
+  std::vector<SyntaxNode> inside = std::move(then_branch(*branch).children);
+  const auto at = body.children.erase(branch);
+  body.children.insert(at, std::make_move_iterator(inside.begin()), std::make_move_iterator(inside.end()));
+}
+
 /// Gives a warp or a block to what one thread of a launch does now.
 [[nodiscard]] inline SyntaxNode spread_rows(const TransformRequest& request) {
   ThreadLaunch launch = thread_launch(request);
@@ -313,7 +350,9 @@ inline void require_shareable(const FunctionAnalysis& function) {
   }
   auto shapes = row_shapes(longest, value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  const RowShape shape = choose_variant(shapes, request.variant);
+  if (!has_warps(request.kernel.language)) std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });
+  RowShape shape = choose_variant(shapes, request.variant);
+  shape.shuffles = has_warps(request.kernel.language);
 
   SyntaxNode tree = request.tree;
   const std::string lane = fresh_name(tree, "lane");
@@ -327,6 +366,9 @@ inline void require_shareable(const FunctionAnalysis& function) {
       shape.is_warp() ? parse_expression("threadIdx.x % 32") : parse_expression("threadIdx.x");
   launch.replace_index(tree, index, std::move(row), make_declaration("const int", lane, std::move(within)));
   launch.replace_body(tree, body, std::move(statements));
+  // Where threads have no warps, compilers are also poor at barriers in branches.
+  if (!shape.shuffles && shape.rows == 1 && guard_holds_always(launch, index, body))
+    remove_guard(launch.body_in(tree), body);
   launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());
