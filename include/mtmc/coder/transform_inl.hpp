@@ -9,6 +9,7 @@
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
 #include <mtmc/coder/transform/threads/opencl_text.hpp>
+#include <mtmc/coder/transform/threads/thread_numbers.hpp>
 #include <mtmc/compiled.hpp>
 
 #include <optional>
@@ -66,6 +67,8 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     if (words && !entry->language.empty() && !words->hidden_word().empty())
       return detail::declined_draft("a macro hides the word " + words->hidden_word());
     declare_loop_variables(tree);
+    if (!entry->language.empty())
+      detail::separate_thread_numbers(tree, action.region.substr(0, action.region.find('/')));
     const KernelAnalysis analysis{tree, &request.seen.task};
     SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});

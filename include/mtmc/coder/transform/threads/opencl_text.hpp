@@ -40,12 +40,16 @@ public:
 
   /// Throws `TransformDeclined` where a declaration cannot be moved.
   void run() {
-    // A function that is called may itself call others: from the last one up.
-    auto all = functions(tree_);
-    for (auto function = all.rbegin(); function != all.rend(); ++function)
-      if (!is_entry(**function)) give_parameters(**function);
+    // Functions stand behind those they call, and hand on what those need.
     for (SyntaxNode* function : functions(tree_))
-      if (is_entry(*function)) move_to_front(*function);
+      if (!is_entry(*function)) give_parameters(*function);
+    for (SyntaxNode* function : functions(tree_))
+      if (is_entry(*function))
+        move_to_front(*function);
+      else
+        walk(function_body(*function), [&](const SyntaxNode& node) {
+          if (is_shared(node)) decline(function->text + " is called before it is defined");
+        });
   }
 
 private:
@@ -60,9 +64,9 @@ private:
   /// one.
   static void take(SyntaxNode& node, bool outermost, std::vector<SyntaxNode>& taken) {
     for (std::size_t i = 0; i < node.children.size();) {
+      if (is_shared(node.children[i]) && has_any_word(node.children[i].type, "extern", "extern"))
+        throw TransformDeclined("OpenCL C has no shared memory whose size the launch line gives");
       if (!outermost && is_shared(node.children[i])) {
-        if (has_any_word(node.children[i].type, "extern", "extern"))
-          throw TransformDeclined("OpenCL C has dynamic shared memory only as a parameter");
         taken.push_back(std::move(node.children[i]));
         node.children.erase(node.children.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
@@ -116,7 +120,7 @@ private:
       if (sizes.empty())
         array.children.front().children = {make_node(NodeKind::extent, {}, node_list(make_integer(1)))};
       auto& body = function_body(*caller).children;
-      body.insert(body.begin(), std::move(array));
+      body.insert(std::find_if_not(body.begin(), body.end(), is_shared), std::move(array));
     }
   }
   [[nodiscard]] static bool calls(const SyntaxNode& function, const std::string& name) {
@@ -177,6 +181,7 @@ private:
     if (!barrier) return "CLK_LOCAL_MEM_FENCE";
     const KernelAnalysis analysis{tree_, &task};
     for (const auto& function : analysis.functions()) {
+      if (!is_entry(*function->node)) continue;
       if (!function->opaque.empty()) return "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE";
       std::set<const Array*> read, written;
       for (const Access& access : function->accesses) {
