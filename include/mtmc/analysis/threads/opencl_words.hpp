@@ -118,7 +118,8 @@ private:
 
   [[nodiscard]] static bool is_thread_word(std::string_view word) {
     static constexpr std::array<std::string_view, 8> words{
-        "barrier", "work_group_barrier", "__local", "__kernel", "__global", "__constant", "mem_fence", "kernel"};
+        "barrier",  "work_group_barrier", "__local",   "__kernel",
+        "__global", "__constant",         "mem_fence", "kernel"};
     return word.starts_with("get_") || word.starts_with("sub_group_") || word.starts_with("work_group_") ||
            std::find(words.begin(), words.end(), word) != words.end();
   }
@@ -137,7 +138,8 @@ private:
     case NodeKind::declaration:
       set_type(node, plain_type(node.type, std::all_of(node.children.begin(), node.children.end(),
                                                        [](const SyntaxNode& declarator) {
-                                                         return declarator.type.find('*') != std::string::npos;
+                                                         return declarator.type.find('*') !=
+                                                                std::string::npos;
                                                        })));
       break;
     case NodeKind::call:

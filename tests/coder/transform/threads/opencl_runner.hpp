@@ -42,7 +42,8 @@ public:
     opencl::Code code = 0;
     const char* text = source.c_str();
     const Owned program{cl_.program(context_.get(), 1, &text, nullptr, &code), cl_.release_program};
-    if (cl_.build(program.get(), 1, &id_, "-cl-std=CL1.2 -Werror -cl-kernel-arg-info", nullptr, nullptr) != 0) {
+    if (cl_.build(program.get(), 1, &id_, "-cl-std=CL1.2 -Werror -cl-kernel-arg-info", nullptr, nullptr) !=
+        0) {
       std::string log(1 << 16, '\0');
       (void)cl_.build_info(program.get(), id_, opencl::build_log, log.size(), log.data(), nullptr);
       throw std::runtime_error(log.c_str());
@@ -54,7 +55,8 @@ public:
     for (const Memory& one : memory) {
       if (!one.result) continue;
       std::vector<float> content(one.count);
-      demand(cl_.read(queue.get(), one.handle.get(), 1, 0, one.count * 4, content.data(), 0, nullptr, nullptr));
+      demand(
+          cl_.read(queue.get(), one.handle.get(), 1, 0, one.count * 4, content.data(), 0, nullptr, nullptr));
       results.insert(results.end(), content.begin(), content.end());
     }
     return results;
@@ -104,9 +106,9 @@ private:
       }
       opencl::Code code = 0;
       constexpr std::uint64_t copied = 1 | 32; // read, written, made of what is given
-      memory.push_back({name, count, result,
-                        Owned{cl_.memory(context_.get(), copied, count * 4, content.data(), &code),
-                              cl_.release_memory}});
+      memory.push_back(
+          {name, count, result,
+           Owned{cl_.memory(context_.get(), copied, count * 4, content.data(), &code), cl_.release_memory}});
       demand(code);
     };
     for (const Argument& argument : task.arguments) {

@@ -122,9 +122,10 @@ TEST_CASE("a work-group shares the row of a work-item, and adds up through local
 
 TEST_CASE("tiles of a product lie in local memory") {
   const std::string source = after(product(), "tiling|product/k");
-  CHECK(has(source, "__kernel void product(__global const float* A, __global const float* B, __global float* C, "
-                    "int M, int N, int K) {\n"
-                    "  __local __attribute__((aligned(16))) float A_tile[32][36];\n"));
+  CHECK(has(source,
+            "__kernel void product(__global const float* A, __global const float* B, __global float* C, "
+            "int M, int N, int K) {\n"
+            "  __local __attribute__((aligned(16))) float A_tile[32][36];\n"));
   CHECK(has(source, "  const int first_i = get_group_id(1) * 32;\n"));
   CHECK(has(source, "    barrier(CLK_LOCAL_MEM_FENCE);\n")); // nothing goes through global memory
   check_all_variants(product(), "tiling|product/k", 3);
@@ -138,23 +139,23 @@ TEST_CASE("work-items make several results each") {
 }
 
 TEST_CASE("an array is turned through local memory, in the spelling of the text") {
-  const Task task =
-      TaskBuilder{"transpose"}
-          .kernel(languages::opencl, R"(
+  const Task task = TaskBuilder{"transpose"}
+                        .kernel(languages::opencl, R"(
 //@ launch transpose<<<(ceil_div(N, 16), ceil_div(M, 16)), (16, 16)>>>(x, y, M, N)
 kernel void transpose(global const float* restrict x, global float* restrict y, int M, int N) {
   int j = get_group_id(0) * get_local_size(0) + get_local_id(0), i = get_global_id(1);
   if (i < M && j < N) y[j * M + i] = x[i * N + j];
 }
 )")
-          .shape("x", {"M", "N"})
-          .shape("y", {"N", "M"})
-          .size({{"M", 1024}, {"N", 1024}})
-          .check({{"M", 45}, {"N", 70}})
-          .check({{"M", 1}, {"N", 1}})
-          .build();
+                        .shape("x", {"M", "N"})
+                        .shape("y", {"N", "M"})
+                        .size({{"M", 1024}, {"N", 1024}})
+                        .check({{"M", 45}, {"N", 70}})
+                        .check({{"M", 1}, {"N", 1}})
+                        .build();
   const std::string source = after(task, "tiling|transpose/threads:xy");
-  CHECK(has(source, "kernel void transpose(global const float* restrict x, global float* restrict y, int M, int N)"));
+  CHECK(has(source,
+            "kernel void transpose(global const float* restrict x, global float* restrict y, int M, int N)"));
   CHECK(has(source, "  local float y_tile[32][33];\n"));
   CHECK(has(source, "for (int at = get_local_id(0); at < 1024; at += 256) {"));
   check_all_variants(task, "tiling|transpose/threads:xy", 3);
@@ -206,27 +207,25 @@ TEST_CASE("a step on a loop of one work-item leaves the rest as it was") {
 }
 
 // --------------------------------------------------------------------------------------------------
-// The way back from CUDA's words, whoever wrote them: a step of the test's own puts statements in the place of
-// a kernel's body, and functions in front of it.
+// The way back from CUDA's words, whoever wrote them: a step of the test's own puts statements in the place
+// of a kernel's body, and functions in front of it.
 
 namespace {
 
-Draft written(const std::string& statements, const std::string& before = "",
-              const std::string& source = R"(
+Draft written(const std::string& statements, const std::string& before = "", const std::string& source = R"(
 //@ launch f<<<N, 64>>>(x, y, N)
 __kernel void f(__global const float* x, __global float* y, int N) {
   y[get_global_id(0)] = x[get_global_id(0)];
 }
 )") {
-  const TransformationEntry entry{"tiling", [&](const TransformRequest& request) {
-                                    SyntaxNode tree = request.tree;
-                                    SyntaxNode first = parse(before);
-                                    function_body(*find_function(tree, "f")).children =
-                                        parse_statements(statements);
-                                    tree.children.insert(tree.children.begin() + 1, first.children.begin(),
-                                                         first.children.end());
-                                    return tree;
-                                  }};
+  const TransformationEntry entry{
+      "tiling", [&](const TransformRequest& request) {
+        SyntaxNode tree = request.tree;
+        SyntaxNode first = parse(before);
+        function_body(*find_function(tree, "f")).children = parse_statements(statements);
+        tree.children.insert(tree.children.begin() + 1, first.children.begin(), first.children.end());
+        return tree;
+      }};
   CodingRequest request;
   request.seen.task.kernel = request.seen.kernel = {languages::opencl, source, {}};
   request.action.kind = Action::Kind::optimize;
@@ -256,28 +255,32 @@ std::string text_of(const std::string& statements, const std::string& before = "
 } // namespace
 
 TEST_CASE("pointers get the address space of what they point into") {
-  CHECK(has(text_of("const float* row = x + 4 * N;\ny[0] = *row;"), "  __global const float* row = x + 4 * N;\n"));
+  CHECK(has(text_of("const float* row = x + 4 * N;\ny[0] = *row;"),
+            "  __global const float* row = x + 4 * N;\n"));
   CHECK(has(text_of("__shared__ float tile[64];\nfloat* half_of_it = tile + 32;\ny[0] = half_of_it[0];"),
             "  __local float tile[64];\n  __local float* half_of_it = tile + 32;\n"));
   CHECK(has(text_of("float own[4];\nfloat* p = &own[1];\ny[0] = *p;"), "  float* p = &own[1];\n"));
   CHECK(text_of("float* p;\np = y;\n*p = x[0];") == "declined: it is not known what memory p points into");
-  CHECK(has(text_of("y[0] = first(x, N);", "__device__ float first(const float* row, int n) { return row[n - 1]; }"),
+  CHECK(has(text_of("y[0] = first(x, N);",
+                    "__device__ float first(const float* row, int n) { return row[n - 1]; }"),
             "float first(__global const float* row, int n)"));
 }
 
 TEST_CASE("vectors, casts and functions are those of OpenCL C") {
-  CHECK(has(text_of("const float4 four = reinterpret_cast<const float4*>(x)[threadIdx.x];\n"
-                    "*reinterpret_cast<float4*>(&y[4 * threadIdx.x]) = make_float4(four.x, four.y, 0.0f, 1.0f);"),
-            "  const float4 four = ((__global const float4*)x)[get_local_id(0)];\n"
-            "  *(__global float4*)&y[4 * get_local_id(0)] = (float4)(four.x, four.y, 0.0f, 1.0f);\n"));
+  CHECK(has(
+      text_of("const float4 four = reinterpret_cast<const float4*>(x)[threadIdx.x];\n"
+              "*reinterpret_cast<float4*>(&y[4 * threadIdx.x]) = make_float4(four.x, four.y, 0.0f, 1.0f);"),
+      "  const float4 four = ((__global const float4*)x)[get_local_id(0)];\n"
+      "  *(__global float4*)&y[4 * get_local_id(0)] = (float4)(four.x, four.y, 0.0f, 1.0f);\n"));
   CHECK(has(text_of("if (reinterpret_cast<unsigned long long>(x) % 16 == 0) y[0] = static_cast<float>(N);"),
             "if ((unsigned long)x % 16 == 0)\n    y[0] = (float)N;\n"));
   CHECK(has(text_of("y[0] = fmaxf(expf(__ldg(&x[0])), rsqrtf(x[1])) + __expf(x[2]);"),
             "y[0] = fmax(exp(x[0]), rsqrt(x[1])) + native_exp(x[2]);"));
-  CHECK(has(text_of("for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < N; i += gridDim.x * blockDim.x)\n"
-                    "  y[i] = std::max<float>(x[i], 0.0f);"),
-            "for (int i = get_global_id(0); i < N; i += get_num_groups(0) * get_local_size(0))\n"
-            "    y[i] = max(x[i], 0.0f);\n"));
+  CHECK(
+      has(text_of("for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < N; i += gridDim.x * blockDim.x)\n"
+                  "  y[i] = std::max<float>(x[i], 0.0f);"),
+          "for (int i = get_global_id(0); i < N; i += get_num_groups(0) * get_local_size(0))\n"
+          "    y[i] = max(x[i], 0.0f);\n"));
   CHECK(has(text_of("float sums[4] = {};\ny[0] = sums[0];"), "float sums[4] = {0};"));
 }
 
@@ -319,8 +322,9 @@ TEST_CASE("what OpenCL C lacks is declined with the reason") {
   CHECK(text_of("extern __shared__ float tile[];\ny[0] = tile[0];") ==
         "declined: OpenCL C has no shared memory whose size the launch line gives");
   CHECK(text_of("y[0] = other;") == "declined: OpenCL C has no other");
-  CHECK(text_of("y[0] = f2(x[0]);", "__device__ float f2(float v) {\n  __shared__ float t[2][2];\n  t[0][0] = v;\n"
-                                    "  return t[0][0];\n}\n") ==
+  CHECK(text_of("y[0] = f2(x[0]);",
+                "__device__ float f2(float v) {\n  __shared__ float t[2][2];\n  t[0][0] = v;\n"
+                "  return t[0][0];\n}\n") ==
         "declined: OpenCL C has shared memory only in the outermost block of a kernel: t of f2 has two axes");
   const Task warp = rows("  if (i >= M) return;\n  y[i] = x[i];\n");
   CHECK(reason(warp, "parallelization|rows/threads:x") == "a thread has no loop that others could share");

@@ -26,7 +26,7 @@ namespace mtmc::inline MTMC_ABI::detail {
        {"__fmaf_rn", "fma"},
        {"__frcp_rn", "native_recip"}}};
   static constexpr std::array<std::string_view, 17> own{
-      "min",    "max",     "fmin",         "fmax",        "clamp",        "mad",
+      "min",    "max",     "fmin",         "fmax",         "clamp",         "mad",
       "select", "barrier", "get_local_id", "get_group_id", "get_global_id", "get_local_size",
       "sizeof", "sign",    "mix",          "dot",          "get_num_groups"};
   static constexpr std::array<std::string_view, 5> missing{"exp10f", "sincospi", "lrint", "lround", "labs"};
@@ -73,9 +73,8 @@ namespace mtmc::inline MTMC_ABI::detail {
        {"::", ""},
        {"\"C\"", ""}}};
   static constexpr std::array<std::string_view, 20> own{
-      "const",    "volatile", "restrict", "void",   "bool",   "char",     "short",
-      "int",      "long",     "float",    "double", "signed", "unsigned", "size_t",
-      "ptrdiff_t", "uchar",   "ushort",   "uint",   "ulong",  "*"};
+      "const",  "volatile", "restrict", "void",   "bool",      "char",  "short",  "int",  "long",  "float",
+      "double", "signed",   "unsigned", "size_t", "ptrdiff_t", "uchar", "ushort", "uint", "ulong", "*"};
   for (const auto& [cuda, opencl] : others)
     if (word == cuda) return std::string(opencl);
   if (std::find(own.begin(), own.end(), word) != own.end()) return std::string(word);

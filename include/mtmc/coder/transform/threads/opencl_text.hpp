@@ -95,7 +95,8 @@ private:
     std::vector<SyntaxNode> taken;
     take(function_body(function), false, taken);
     for (const SyntaxNode& declaration : taken)
-      for (const SyntaxNode& declarator : declarators(declaration)) give_parameter(function, declaration, declarator);
+      for (const SyntaxNode& declarator : declarators(declaration))
+        give_parameter(function, declaration, declarator);
   }
   void give_parameter(SyntaxNode& function, const SyntaxNode& declaration, const SyntaxNode& declarator) {
     const auto sizes = extents(declarator);
@@ -170,9 +171,7 @@ private:
     throw TransformDeclined("OpenCL C has no " + what);
   }
   /// "kernel" as the text spells it: perhaps "__kernel".
-  [[nodiscard]] std::string spelt(const std::string& word) const {
-    return plain_words_ ? word : "__" + word;
-  }
+  [[nodiscard]] std::string spelt(const std::string& word) const { return plain_words_ ? word : "__" + word; }
 
   /// What barriers order: global memory only where threads of some function may exchange through it.
   [[nodiscard]] std::string spelt_fence(const Task& task) const {
@@ -482,12 +481,19 @@ private:
     if (words_.knows(node) && node.kind != NodeKind::name) return;
     if (node.kind == NodeKind::opaque) lacks("such text: " + node.text.substr(0, 40));
     if (node.kind == NodeKind::preprocessor) lacks("use for " + node.text);
-    if (node.kind == NodeKind::declarator && classify_word(node.text) != Word::plain && !known_.contains(node.text))
+    if (node.kind == NodeKind::declarator && classify_word(node.text) != Word::plain &&
+        !known_.contains(node.text))
       throw TransformDeclined(node.text + " is a word of OpenCL C");
     if (node.kind != NodeKind::name || known_.contains(node.text) || declared_.contains(node.text)) return;
-    static const std::set<std::string, std::less<>> constants{
-        "INFINITY", "NAN", "MAXFLOAT", "FLT_MAX", "INT_MAX", "INT_MIN", "UINT_MAX",
-        "CLK_LOCAL_MEM_FENCE", "CLK_GLOBAL_MEM_FENCE"};
+    static const std::set<std::string, std::less<>> constants{"INFINITY",
+                                                              "NAN",
+                                                              "MAXFLOAT",
+                                                              "FLT_MAX",
+                                                              "INT_MAX",
+                                                              "INT_MIN",
+                                                              "UINT_MAX",
+                                                              "CLK_LOCAL_MEM_FENCE",
+                                                              "CLK_GLOBAL_MEM_FENCE"};
     if (!constants.contains(node.text) && !opencl_function(node.text)) lacks(node.text);
   }
 

@@ -20,11 +20,11 @@ namespace mtmc::inline MTMC_ABI::detail {
 struct ThreadReduction {
   ReductionOperation operation = ReductionOperation::sum;
   std::string type{};
-  bool warp = false;     ///< combines a warp's values; else a block's, whose size is a multiple of 32
-  bool shuffles = true;  ///< threads of a warp exchange registers; else all goes through shared memory
+  bool warp = false;        ///< combines a warp's values; else a block's, whose size is a multiple of 32
+  bool shuffles = true;     ///< threads of a warp exchange registers; else all goes through shared memory
   std::int64_t threads = 0; ///< of the block, a power of two, where they do not
-  std::string name{};    ///< of the function
-  bool is_there = false; ///< the file has it already
+  std::string name{};       ///< of the function
+  bool is_there = false;    ///< the file has it already
 
   [[nodiscard]] bool same_as(const ThreadReduction& other) const noexcept {
     return operation == other.operation && type == other.type && warp == other.warp;
@@ -47,7 +47,10 @@ struct ThreadReduction {
                              : operation == ReductionOperation::product ? "Product"
                              : operation == ReductionOperation::minimum ? "Least"
                                                                         : "Largest";
-    std::string code = "// " + what + " of the values of all threads of the " + (!shuffles ? "work-group" : warp ? "warp" : "block") +
+    std::string code = "// " + what + " of the values of all threads of the " +
+                       (!shuffles ? "work-group"
+                        : warp    ? "warp"
+                                  : "block") +
                        ", for each of them.\n__device__ " + type + ' ' + name + '(' + type + " value) {\n";
     if (!shuffles) return code + in_shared_memory();
     if (!warp) code += "  __shared__ " + type + " parts[32];\n";

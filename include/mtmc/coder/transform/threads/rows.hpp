@@ -350,7 +350,8 @@ inline void remove_guard(SyntaxNode& body, const GuardedBody& work) {
   }
   auto shapes = row_shapes(longest, value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
-  if (!has_warps(request.kernel.language)) std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });
+  if (!has_warps(request.kernel.language))
+    std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });
   RowShape shape = choose_variant(shapes, request.variant);
   shape.shuffles = has_warps(request.kernel.language);
 

@@ -39,8 +39,8 @@ inline void separate_thread_numbers(SyntaxNode& tree, std::string_view function_
       continue;
     auto parts = separated(std::move(body[i]));
     body[i] = std::move(parts.front());
-    body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                std::make_move_iterator(parts.begin() + 1), std::make_move_iterator(parts.end()));
+    body.insert(body.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::make_move_iterator(parts.begin() + 1),
+                std::make_move_iterator(parts.end()));
   }
 }
 
