@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/device_presets.hpp>
 #include <mtmc/support/expression.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 #include <mtmc/task/launch_lines.hpp>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,10 +26,23 @@
 
 namespace mtmc::testing {
 
+/// The sanitizers see neither the memory nor the threads of a driver that was built without them.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool can_run_drivers = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+inline constexpr bool can_run_drivers = false;
+#else
+inline constexpr bool can_run_drivers = true;
+#endif
+#else
+inline constexpr bool can_run_drivers = true;
+#endif
+
 /// A device for OpenCL C in this process.
 class OpenClDevice {
 public:
-  /// The first one; null where no platform has one.
+  /// The first one; null where no platform has one, or its driver cannot run here.
   [[nodiscard]] static const OpenClDevice* first() {
     static const std::unique_ptr<const OpenClDevice> device = open();
     return device.get();
@@ -83,6 +97,9 @@ private:
     demand(code);
   }
   [[nodiscard]] static std::unique_ptr<const OpenClDevice> open() {
+    if (!can_run_drivers) return nullptr;
+    static const TemporaryFolder cache; // else PoCL keeps kernels in the home
+    (void)::setenv("POCL_CACHE_DIR", cache.path().c_str(), 1);
     try {
       return std::unique_ptr<const OpenClDevice>(new OpenClDevice);
     } catch (const std::exception&) {

@@ -30,15 +30,12 @@ namespace mtmc::inline MTMC_ABI::detail {
   return is_about_threads(request) ? coarsen_threads(request) : apply_unrolling(request);
 }
 
-/// The rows for CUDA C++ and OpenCL C, which come before those for every C-like language.
+/// The rows for CUDA C++, which come before those for every C-like language.
 [[nodiscard]] inline std::vector<TransformationEntry> thread_transformations() {
-  std::vector<TransformationEntry> rows;
-  for (const Language& language : {languages::cuda, languages::opencl}) {
-    rows.push_back({"tiling", tile_threads, language.name});
-    rows.push_back({"unrolling", unroll_threads, language.name});
-    rows.push_back({"parallelization", spread_rows, language.name});
-  }
-  return rows;
+  const std::string cuda{languages::cuda.name};
+  return {{"tiling", tile_threads, cuda},
+          {"unrolling", unroll_threads, cuda},
+          {"parallelization", spread_rows, cuda}};
 }
 
 } // namespace mtmc::detail
