@@ -4,6 +4,8 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/threads/opencl_shared.hpp>
+#include <mtmc/analysis/threads/opencl_types.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,30 +25,6 @@
 /// back.
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// Calls `replacement(word)` for each word of a type's text; an empty answer takes the word out.
-template <class Replacement>
-[[nodiscard]] std::string with_words(std::string_view type, const Replacement& replacement) {
-  std::string result;
-  std::size_t done = 0;
-  bool glued = true; // nothing that a blank should follow stands before
-  for (const Token& token : words_of(type)) {
-    if (!glued) result += type.substr(done, token.begin - done);
-    done = token.end;
-    const std::string word = replacement(std::string(token.text(type)));
-    result += word;
-    glued = word.empty() && (glued || result.empty() || result.back() == ' ');
-  }
-  while (!result.empty() && result.back() == ' ') result.pop_back();
-  return result;
-}
-
-/// Whether a type's text has one of the words.
-[[nodiscard]] inline bool has_any_word(std::string_view type, std::string_view one, std::string_view other) {
-  for (const Token& token : words_of(type))
-    if (token.text(type) == one || token.text(type) == other) return true;
-  return false;
-}
 
 /// `threadIdx.y` and the like.
 [[nodiscard]] inline SyntaxNode launch_name(const std::string& object, std::size_t axis) {
@@ -71,6 +49,7 @@ public:
           if (is_thread_word(word) && hidden_.empty()) hidden_ = word;
         });
     });
+    SharedParameters(tree).declare_inside();
     put(tree);
   }
 
@@ -127,9 +106,13 @@ private:
   void put(SyntaxNode& node) {
     switch (node.kind) {
     case NodeKind::function:
-      set_type(node, with_words(node.type, [](std::string word) {
-                 return word == "__kernel" || word == "kernel" ? std::string("__global__") : word;
-               }));
+      set_type(node, is_entry(node) ? with_words(node.type,
+                                                 [](std::string word) {
+                                                   return word == "__kernel" || word == "kernel"
+                                                              ? std::string("__global__")
+                                                              : word;
+                                                 })
+                                    : "__device__ " + node.type);
       break;
     case NodeKind::parameter:
     case NodeKind::cast:

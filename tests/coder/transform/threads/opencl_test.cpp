@@ -79,7 +79,7 @@ const std::string softmax_body = R"(  if (i >= M) return;
 void check_all_variants(const Task& task, const std::string& key, int at_least) {
   CAPTURE(key);
   int variants = 0;
-  for (int sample = 0; sample < 8; ++sample) {
+  for (int sample = 0; sample < 4; ++sample) {
     CAPTURE(sample);
     const Draft draft = opencl_draft(task, task.kernel, key, sample);
     if (!draft.kernel) continue;
@@ -198,6 +198,47 @@ __kernel void shift(__global const float *t, __global float *y, const uint n) {
                     "  const uint i = get_global_id(0);\n"));
   CHECK(has(source, "y[i_2] = T_value + 1.0f;"));
   check_all_variants(task, "fusion|launch:scale+launch:shift", 1);
+}
+
+TEST_CASE("functions that add up are found again by the next step, and stay as they are") {
+  const std::string kernel = R"(
+__kernel void $(__global const float* x, __global float* y, int M, int N) {
+  int i = get_global_id(0);
+  if (i < M) {
+    float total = 0.0f;
+    for (int j = 0; j < N; ++j) total += x[i * N + j];
+    for (int j = 0; j < N; ++j) y[i * N + j] = x[i * N + j] / total;
+  }
+}
+)";
+  const auto named = [&](const std::string& name) {
+    std::string text = kernel;
+    return text.replace(text.find('$'), 1, name);
+  };
+  const Task task =
+      TaskBuilder{"twice"}
+          .kernel(languages::opencl, "//@ scratch T: f32[M, N]\n"
+                                     "//@ launch first<<<ceil_div(M, 64), 64>>>(x, T, M, N)\n"
+                                     "//@ launch second<<<ceil_div(M, 64), 64>>>(T, y, M, N)\n" +
+                                         named("first") + named("second"))
+          .shape("x", {"M", "N"})
+          .shape("y", {"M", "N"})
+          .role("x", ArgumentRole::input)
+          .role("y", ArgumentRole::output)
+          .size({{"M", 4096}, {"N", 1024}})
+          .check({{"M", 5}, {"N", 77}})
+          .check({{"M", 1}, {"N", 1}})
+          .build();
+  const Kernel once{languages::opencl, after(task, "parallelization|first/threads:x"), {}};
+  const Draft twice = opencl_draft(task, once, "parallelization|second/threads:x");
+  REQUIRE(twice.kernel);
+  CAPTURE(twice.kernel->source);
+  const std::size_t begin = once.source.find("// Sum of the values"),
+                    end = once.source.find("__kernel void second");
+  CHECK(has(twice.kernel->source, once.source.substr(begin, end - begin)));
+  CHECK(has(twice.kernel->source.substr(twice.kernel->source.find("void second")),
+            "total = sum_of_block(total, sum_of_block_parts);"));
+  if (OpenClDevice::first() != nullptr) CHECK(opencl_difference(task, twice.kernel->source) < 1e-5);
 }
 
 TEST_CASE("a step on a loop of one work-item leaves the rest as it was") {

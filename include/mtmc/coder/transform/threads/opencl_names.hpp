@@ -3,7 +3,7 @@
 
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
-#include <mtmc/analysis/threads/opencl_words.hpp>
+#include <mtmc/analysis/threads/opencl_types.hpp>
 
 #include <map>
 #include <optional>
@@ -11,23 +11,6 @@
 #include <string_view>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// The address space that a type's text names: "global", "local", "constant", "private"; empty if none.
-[[nodiscard]] inline std::string address_space(std::string_view type) {
-  for (const std::string_view space : {"global", "local", "constant", "private"})
-    if (has_any_word(type, "__" + std::string(space), space)) return std::string(space);
-  return has_any_word(type, "__shared__", "__shared__") ? "local" : "";
-}
-
-/// A type's text without qualifiers and pointers: "float" of "__global const float*".
-[[nodiscard]] inline std::string value_type(std::string_view type) {
-  return with_words(type, [](std::string word) -> std::string {
-    const bool dropped = word == "const" || word == "volatile" || word == "*" || word == "restrict" ||
-                         word == "__restrict__" || word == "__restrict" || word == "__shared__" ||
-                         !address_space(word).empty();
-    return dropped ? std::string{} : word;
-  });
-}
 
 /// Of the names that a function declares. A name that is declared twice with different types has none.
 class OpenClNames {

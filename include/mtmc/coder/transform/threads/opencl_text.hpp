@@ -6,6 +6,8 @@
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/threads/opencl_shared.hpp>
+#include <mtmc/analysis/threads/opencl_types.hpp>
 #include <mtmc/analysis/threads/opencl_words.hpp>
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
@@ -25,12 +27,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// Whether a function is one that launches call.
-[[nodiscard]] inline bool is_entry(const SyntaxNode& function) {
-  return has_any_word(function.type, "__kernel", "kernel") ||
-         has_any_word(function.type, "__global__", "__global__");
-}
 
 /// OpenCL C has shared memory only in the outermost block of a kernel. Moves the declarations of `__shared__`
 /// memory there, and hands functions that have some a pointer to it.
@@ -107,27 +103,25 @@ private:
       (void)substitute(function_body(function), declarator.text,
                        make_subscript(make_name(declarator.text), make_integer(0)));
     function.children.insert(function.children.end() - 1,
-                             make_parameter("__local " + element + '*', declarator.text));
+                             make_parameter("__shared__ " + element + '*', declarator.text));
+    const std::string name = fresh_name(tree_, shared_array_name(function, declarator.text));
     for (SyntaxNode* caller : functions(tree_)) {
-      if (!calls(*caller, function.text)) continue;
-      const std::string name = fresh_name(tree_, function.text + '_' + declarator.text);
-      walk(function_body(*caller), [&](SyntaxNode& node) {
-        if (is_call_of(node, function.text)) node.children.push_back(make_name(name));
-      });
+      const auto calls = calls_of(function_body(*caller), function.text);
+      if (calls.empty()) continue;
+      for (SyntaxNode* call : calls) call->children.push_back(make_name(name));
       SyntaxNode array = declaration;
       array.leading_trivia.clear();
+      array.trailing_trivia.clear();
       array.children = {declarator};
       array.children.front().text = name;
       if (sizes.empty())
         array.children.front().children = {make_node(NodeKind::extent, {}, node_list(make_integer(1)))};
       auto& body = function_body(*caller).children;
-      body.insert(std::find_if_not(body.begin(), body.end(), is_shared), std::move(array));
+      const auto place = std::find_if_not(body.begin(), body.end(), [](const SyntaxNode& node) {
+        return node.kind == NodeKind::declaration && address_space(node.type) == "local";
+      });
+      body.insert(place, std::move(array));
     }
-  }
-  [[nodiscard]] static bool calls(const SyntaxNode& function, const std::string& name) {
-    bool found = false;
-    walk(function_body(function), [&](const SyntaxNode& node) { found = found || is_call_of(node, name); });
-    return found;
   }
 
   SyntaxNode& tree_;
