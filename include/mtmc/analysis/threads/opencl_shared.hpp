@@ -88,7 +88,7 @@ private:
       ++handed;
     }
     walk(function_body(caller), [&](const SyntaxNode& node) {
-      named += is_name(node, array) || (node.kind == NodeKind::opaque && uses_name(node, array)) ? 1 : 0;
+      if (is_name(node, array) || (node.kind == NodeKind::opaque && uses_name(node, array))) ++named;
     });
     if (named != handed) return nullptr;
     for (const SyntaxNode& statement : function_body(caller).children) {

@@ -1,6 +1,7 @@
 #pragma once
 /// What the names of a function in OpenCL C stand for: types of values, address spaces of pointers.
 
+#include <mtmc/analysis/flow/updates.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/analysis/threads/opencl_types.hpp>

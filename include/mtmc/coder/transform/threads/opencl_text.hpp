@@ -2,6 +2,7 @@
 /// A kernel that a transformation wrote in CUDA's words becomes OpenCL C again. What stands as it was keeps
 /// its text.
 
+#include <mtmc/analysis/flow/updates.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
