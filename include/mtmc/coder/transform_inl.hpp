@@ -64,7 +64,7 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     SyntaxNode tree = parse(kernel.source);
     std::optional<detail::OpenClWords> words;
     if (kernel.language.name == languages::opencl.name) words.emplace(tree);
-    if (words && !entry->language.empty() && !words->hidden_word().empty())
+    if (words && !words->hidden_word().empty())
       return detail::declined_draft("a macro hides the word " + words->hidden_word());
     declare_loop_variables(tree);
     if (!entry->language.empty())
