@@ -1,12 +1,12 @@
 // A backend of your own: OpenCL, on the first device of the first platform that has one. `OpenClBackend` is a
-// plain struct that models `mtmc::Backend`; the trust protocol and the conformance suite come with it. The
-// library is opened at run time, so this builds without any OpenCL header; where library or device are
-// missing, the program says what to install and ends with code 3.
+// plain struct that models `mtmc::Backend`; the trust protocol, the conformance suite and the whole loop come
+// with it. The library is opened at run time, so this builds without any OpenCL header; where library or
+// device are missing, the program says what to install and ends with code 3.
 
-#include <mtmc/core/concepts.hpp>
-#include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/backend_conformance.hpp>
 #include <mtmc/evaluator/kernel_evaluator.hpp>
+#include <mtmc/mtmc.hpp>
+#include <mtmc/policy/gpu_rules.hpp>
 
 #include <algorithm>
 #include <array>
@@ -447,35 +447,14 @@ const mtmc::Kernel naive{mtmc::languages::opencl,
 //@ launch product<<<(ceil_div(N, 8), ceil_div(N, 8)), (8, 8)>>>(A, B, C, N)
 __kernel void product(__global const float* A, __global const float* B, __global float* C, int N) {
   int j = get_global_id(0), i = get_global_id(1);
-  if (i >= N || j >= N) return;
-  float sum = 0;
-  for (int k = 0; k < N; ++k) sum += A[i * N + k] * B[k * N + j];
-  C[i * N + j] = sum;
-}
-)",
-                         {}};
-
-/// The same, sixteen neighbours of a row for each work-item.
-const mtmc::Kernel wide{mtmc::languages::opencl,
-                        R"(
-//@ launch product<<<(ceil_div(N, 64), ceil_div(N, 4)), (4, 4)>>>(A, B, C, N)
-__kernel void product(__global const float* A, __global const float* B, __global float* C, int N) {
-  int j = 16 * get_global_id(0), i = get_global_id(1);
-  if (i >= N || j >= N) return;
-  if (j + 16 <= N) {
-    float16 sum = 0;
-    for (int k = 0; k < N; ++k) sum += A[i * N + k] * vload16(0, B + k * N + j);
-    vstore16(sum, 0, C + i * N + j);
-    return;
-  }
-  for (; j < N; ++j) {
+  if (i < N && j < N) {
     float sum = 0;
     for (int k = 0; k < N; ++k) sum += A[i * N + k] * B[k * N + j];
     C[i * N + j] = sum;
   }
 }
 )",
-                        {}};
+                         {}};
 
 } // namespace
 
@@ -498,22 +477,19 @@ int main() try {
                     {.name = "N", .role = ArgumentRole::scalar, .type = mtmc::DataType::i32}},
       .sizes = {{.symbols = {{"N", 512}}}, {.symbols = {{"N", 61}}, .weight = 0}},
       .flops = "2*N*N*N"};
-  mtmc::KernelEvaluator<OpenClBackend> evaluator(std::move(backend));
-  const auto answer = evaluator.evaluate({.task = task, .candidate = wide, .incumbent = naive}, {});
-  std::printf("product of matrices, sixteen elements for each work-item: %s",
-              std::string(to_string(answer.verdict)).c_str());
-  if (answer.speed_up)
-    std::printf(", %s by %.2fx [%.2f, %.2f], %.3g ms instead of %.3g ms",
-                std::string(to_string(answer.comparison)).c_str(), answer.speed_up->value,
-                answer.speed_up->low, answer.speed_up->high, answer.seconds * 1e3,
-                answer.sizes.front().incumbent_seconds * 1e3);
-  std::printf("\n");
-  for (const auto& diagnostic : answer.diagnostics)
-    std::printf("  line %d: %s. %s\n", diagnostic.line, diagnostic.message.c_str(),
-                diagnostic.remedy.c_str());
+  // What to do is chosen by the rules for GPUs, whatever the device is: work-items are their threads.
+  mtmc::TerminalReport steps{stdout};
+  mtmc::Loop loop{mtmc::RulesPolicy{{}, mtmc::default_gpu_rules()},
+                  mtmc::TransformCoder{},
+                  mtmc::AstRegionFinder{},
+                  mtmc::KernelEvaluator<OpenClBackend>(std::move(backend)),
+                  {.max_steps = 3, .repairs = 0, .observer = steps.observer()}};
+  const mtmc::Result result = loop.optimize(task);
+  std::printf("%s\nproduct of matrices: speed-up %s over an element for each work-item\n",
+              result.best.source.c_str(), mtmc::speed_up_text(result.speed_up).c_str());
   // Gaps are expected: two kernels were left out.
   const bool conforms = report.result() != mtmc::test::ConformanceResult::failed;
-  return conforms && answer.correct() ? 0 : 1;
+  return conforms && !result.error ? 0 : 1;
 } catch (const mtmc::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 3;

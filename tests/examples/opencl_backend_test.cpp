@@ -32,7 +32,7 @@ TEST_CASE("04_opencl_backend: without a platform it says what to install, and en
   CHECK(done.output.empty());
 }
 
-TEST_CASE("04_opencl_backend: conforms, and a wider kernel is judged") {
+TEST_CASE("04_opencl_backend: conforms, and a naive kernel is made a tiled one") {
   const mtmc::TemporaryFolder folder;
   const auto done = run_example(folder, {});
   if (done.code == 3) {
@@ -44,5 +44,9 @@ TEST_CASE("04_opencl_backend: conforms, and a wider kernel is judged") {
   CHECK(done.code == 0);
   CHECK(shown(done.output) == Contains(" 0 failed, "));
   CHECK(shown(done.output) == Contains("passed   evaluator.faster"));
-  CHECK(shown(done.output) == Contains("for each work-item: correct"));
+  CHECK(shown(done.output) == Contains("  1  tiling the k loop of product"));
+  CHECK(shown(done.output) == Contains("  right at  2 sizes: N=512; N=61"));
+  CHECK(shown(done.output) == Contains("product of matrices: speed-up "));
+  for (const std::string failed : {"wrong result", "compile error", "crashed", "timeout"})
+    CHECK(done.output.find(failed) == std::string::npos);
 }

@@ -20,7 +20,7 @@ public:
   [[nodiscard]] Structure find(const Task& task, const Kernel& kernel) const;
 
   /// Names the finder and its version, for cache keys.
-  [[nodiscard]] std::string identity() const { return "ast 2"; }
+  [[nodiscard]] std::string identity() const { return "ast 3"; }
 };
 
 static_assert(check_region_finder<AstRegionFinder>());

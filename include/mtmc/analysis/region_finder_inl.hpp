@@ -4,6 +4,7 @@
 #include <mtmc/analysis/region_finder.hpp>
 #include <mtmc/analysis/structure_builder.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/threads/opencl_words.hpp>
 #include <mtmc/compiled.hpp>
 
 #include <utility>
@@ -24,7 +25,8 @@ MTMC_INLINE Structure AstRegionFinder::find(const Task& task, const Kernel& kern
   }
   ParserOptions options;
   options.cuda_launches = kernel.language.name == "cuda";
-  const SyntaxNode tree = parse(kernel.source, options);
+  SyntaxNode tree = parse(kernel.source, options);
+  if (kernel.language.name == languages::opencl.name) (void)detail::OpenClWords(tree);
   return detail::StructureBuilder(task, kernel, tree).run();
 }
 

@@ -8,6 +8,7 @@
 #include <mtmc/analysis/region_facts.hpp>
 #include <mtmc/analysis/structure_builder.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/analysis/threads/thread_regions.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
@@ -79,7 +80,7 @@ MTMC_INLINE std::optional<std::int64_t> StructureBuilder::value_of_argument(cons
 }
 
 MTMC_INLINE std::optional<LaunchGeometry> StructureBuilder::geometry(const LaunchText& launch) const {
-  if (kernel_.language.name != languages::cuda.name) return std::nullopt;
+  if (!has_thread_grid(kernel_.language)) return std::nullopt;
   return geometry_of(launch, [this](const std::string& text) { return evaluate(text); });
 }
 

@@ -4,12 +4,15 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/threads/opencl_words.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
 #include <mtmc/coder/transform/threads/number_names.hpp>
+#include <mtmc/coder/transform/threads/opencl_text.hpp>
 #include <mtmc/compiled.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,13 +35,20 @@ find_transformation(const std::vector<TransformationEntry>& table, std::string_v
   return Draft::failed(DraftFailure::declined, reason);
 }
 
-/// The kernel's tree in the way of writing that transformations know.
-[[nodiscard]] inline SyntaxNode prepared_tree(const Kernel& kernel) {
-  SyntaxNode tree = parse(kernel.source);
-  declare_loop_variables(tree);
-  if (kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
-  return tree;
-}
+/// A kernel's tree in the way of writing that transformations know.
+struct PreparedKernel {
+  SyntaxNode tree{};
+  std::optional<OpenClWords> words{}; ///< those of OpenCL C, which the tree says in the words of CUDA
+
+  explicit PreparedKernel(const Kernel& kernel) : tree(parse(kernel.source)) {
+    const bool opencl = kernel.language.name == languages::opencl.name;
+    if (opencl) words.emplace(tree);
+    declare_loop_variables(tree);
+    if (opencl || kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
+  }
+  /// A word about threads that a macro hides, for which nothing can be done; empty: none.
+  [[nodiscard]] std::string hidden_word() const { return words ? words->hidden_word() : std::string{}; }
+};
 
 } // namespace detail
 
@@ -66,10 +76,15 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
     return detail::declined_draft("it has no transformation for \"" + action.optimization + "\" in " +
                                   kernel.language.name);
   try {
-    const SyntaxNode tree = detail::prepared_tree(kernel);
+    const detail::PreparedKernel prepared(kernel);
+    if (const std::string word = prepared.hidden_word(); !word.empty())
+      return detail::declined_draft("a macro hides the word " + word);
+    const SyntaxNode& tree = prepared.tree;
     const KernelAnalysis analysis{tree, &request.seen.task};
-    const SyntaxNode changed = entry->apply(
+    SyntaxNode changed = entry->apply(
         {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});
+    if (prepared.words)
+      changed = detail::OpenClWriter(std::move(changed), *prepared.words, request.seen.task).write();
     Kernel result{kernel.language, print(changed)};
     if (result.id() == kernel.id())
       return Draft::failed(DraftFailure::unchanged, action.text() + " changes nothing");
@@ -90,7 +105,9 @@ MTMC_INLINE std::vector<Action> TransformCoder::feasible_actions(const CodingReq
                                                                  std::vector<Action> actions) const {
   const Kernel& kernel = about.seen.kernel;
   if (kernel.language.syntax != Syntax::c_family) return actions;
-  const SyntaxNode tree = detail::prepared_tree(kernel);
+  const detail::PreparedKernel prepared(kernel);
+  if (!prepared.hidden_word().empty()) return {Action::stop()};
+  const SyntaxNode& tree = prepared.tree;
   const KernelAnalysis analysis{tree, &about.seen.task};
   std::erase_if(actions, [&](const Action& action) {
     if (action.kind != Action::Kind::optimize) return action.kind != Action::Kind::stop;
@@ -98,8 +115,10 @@ MTMC_INLINE std::vector<Action> TransformCoder::feasible_actions(const CodingReq
         detail::find_transformation(*transformations_, action.optimization, kernel.language);
     if (entry == nullptr) return true;
     try {
-      const SyntaxNode changed =
+      SyntaxNode changed =
           entry->apply({about.seen.task, kernel, about.seen.device, action, tree, analysis, 0});
+      if (prepared.words)
+        changed = detail::OpenClWriter(std::move(changed), *prepared.words, about.seen.task).write();
       return print(changed) == kernel.source;
     } catch (const TransformDeclined&) {
       return true;

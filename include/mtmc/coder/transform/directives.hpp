@@ -1,6 +1,7 @@
 #pragma once
 /// What happens to `#pragma` lines when their loop is taken apart.
 
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/support/text.hpp>
 
@@ -15,7 +16,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 /// Throws `TransformDeclined` where directives of OpenMP change nothing: in the kernels of a GPU.
 inline void require_openmp(const TransformRequest& request) {
-  if (request.kernel.language.name == languages::cuda.name)
+  if (has_thread_grid(request.kernel.language))
     throw TransformDeclined("directives of OpenMP change nothing in a kernel for a GPU");
 }
 

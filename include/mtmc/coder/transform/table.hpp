@@ -9,7 +9,9 @@
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 #include <mtmc/coder/transform/vectorization.hpp>
+#include <mtmc/core/kernel.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
@@ -18,6 +20,11 @@ namespace mtmc::inline MTMC_ABI {
 /// first row of an optimisation counts that is for the kernel's language, or for all.
 [[nodiscard]] inline std::vector<TransformationEntry> default_transformations() {
   auto table = detail::thread_transformations();
+  // OpenCL C is put into CUDA's words for a step (`OpenClWords`).
+  for (TransformationEntry row : detail::thread_transformations()) {
+    row.language = languages::opencl.name;
+    table.push_back(std::move(row));
+  }
   const std::vector<TransformationEntry> loops{{"fusion", apply_fusion},
                                                {"reordering", apply_reordering},
                                                {"tiling", apply_tiling},

@@ -209,7 +209,8 @@ private:
       return std::nullopt;
     const SyntaxNode* const there = find_function(request_.tree, callee(call).text);
     for (const bool warp : {false, true}) {
-      ThreadReduction wanted{operation, largest_->type, warp, callee(call).text};
+      ThreadReduction wanted{operation, largest_->type, warp};
+      wanted.name = callee(call).text;
       const SyntaxNode parsed = parse(wanted.text());
       const SyntaxNode* const function = find_function(parsed, wanted.name);
       if (there != nullptr && function != nullptr && structurally_equal(*there, *function))

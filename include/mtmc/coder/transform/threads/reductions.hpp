@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,9 +61,11 @@ namespace mtmc::inline MTMC_ABI::detail {
 struct ThreadReduction {
   ReductionOperation operation = ReductionOperation::sum;
   std::string type{};
-  bool warp = false;     ///< combines a warp's values; else a block's, whose size is a multiple of 32
-  std::string name{};    ///< of the function
-  bool is_there = false; ///< the file has it already
+  bool warp = false;        ///< combines a warp's values; else a block's, whose size is a multiple of 32
+  bool shuffles = true;     ///< threads of a warp exchange registers; else all goes through shared memory
+  std::int64_t threads = 0; ///< of the block, a power of two, where they do not
+  std::string name{};       ///< of the function
+  bool is_there = false;    ///< the file has it already
 
   [[nodiscard]] bool same_as(const ThreadReduction& other) const noexcept {
     return operation == other.operation && type == other.type && warp == other.warp;
@@ -78,8 +81,12 @@ struct ThreadReduction {
     std::string what(name_of_operation(operation));
     what.front() = static_cast<char>(what.front() - 'a' + 'A');
     std::replace(what.begin(), what.end(), '_', ' ');
-    std::string code = "// " + what + " of the values of all threads of the " + (warp ? "warp" : "block") +
+    std::string code = "// " + what + " of the values of all threads of the " +
+                       (!shuffles ? "work-group"
+                        : warp    ? "warp"
+                                  : "block") +
                        ", for each of them.\n__device__ " + type + ' ' + name + '(' + type + " value) {\n";
+    if (!shuffles) return code + in_shared_memory();
     if (!warp) code += "  __shared__ " + type + " parts[32];\n";
     code += "  for (int distance = 16; distance > 0; distance /= 2) {\n    value = " +
             combined("__shfl_xor_sync(0xffffffffu, value, distance)") + ";\n  }\n";
@@ -91,6 +98,30 @@ struct ThreadReduction {
               "  for (int part = 1; part < blockDim.x / 32; ++part) {\n    value = " +
               combined("parts[part]") + ";\n  }\n";
     return code + "  return value;\n}\n";
+  }
+
+private:
+  /// The body where registers are not exchanged: halves of the block are added to each other.
+  [[nodiscard]] std::string in_shared_memory() const {
+    return "  __shared__ " + type + " parts[" + std::to_string(threads) +
+           "];\n"
+           "  const int thread = threadIdx.x;\n"
+           "  parts[thread] = value;\n"
+           "  for (int distance = " +
+           std::to_string(threads / 2) +
+           "; distance > 0; distance /= 2) {\n"
+           "    __syncthreads();\n"
+           "    if (thread < distance) {\n"
+           "      value = " +
+           combined("parts[thread + distance]") +
+           ";\n"
+           "      parts[thread] = value;\n"
+           "    }\n"
+           "  }\n"
+           "  __syncthreads();\n"
+           "  value = parts[0];\n"
+           "  __syncthreads();\n"
+           "  return value;\n}\n";
   }
 };
 

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
@@ -35,6 +36,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 struct RowShape {
   std::int64_t threads = 256; ///< of a row: 32, or all of a block
   std::int64_t rows = 1;      ///< of a block
+  bool shuffles = true;       ///< threads of a warp exchange registers
 
   [[nodiscard]] bool is_warp() const noexcept { return threads == 32; }
 };
@@ -259,8 +261,10 @@ private:
     return name;
   }
   [[nodiscard]] std::string function_of(const Reduction& reduction) {
-    const auto kind = thread_reduction(reduction, shape_.is_warp());
+    auto kind = thread_reduction(reduction, shape_.is_warp());
     if (!kind) throw TransformDeclined("threads cannot combine values of the type " + reduction.type);
+    kind->shuffles = shape_.shuffles;
+    kind->threads = shape_.threads;
     return function_for(*kind);
   }
 
@@ -412,6 +416,38 @@ inline void require_shareable(const FunctionAnalysis& function) {
   }
 }
 
+/// Whether there are just as many threads as the guard around the work lets through: `i < M` where the launch
+/// line gives `M` threads and `M` as argument.
+[[nodiscard]] inline bool guard_holds_always(const ThreadLaunch& launch, const ThreadIndex& index,
+                                             const GuardedBody& work) {
+  if (!work.guarded) return false;
+  const auto body = statements(function_body(*launch.function->node));
+  const SyntaxNode& condition = if_condition(body[work.nested ? work.first : work.first - 1]);
+  if (condition.kind != NodeKind::binary || condition.text != (work.nested ? "<" : ">=") ||
+      !is_name(left_operand(condition), index.name) || right_operand(condition).kind != NodeKind::name)
+    return false;
+  const std::string& bound = right_operand(condition).text;
+  const auto formal = parameters(*launch.function->node);
+  for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
+    if (formal[i].text == bound)
+      return launch.line.arguments[i] == launch.threads() &&
+             std::none_of(launch.function->scalar_uses.begin(), launch.function->scalar_uses.end(),
+                          [&](const ScalarUse& use) { return use.write && use.variable->name == bound; });
+  return false;
+}
+
+/// Takes the guard away from work that was replaced.
+inline void remove_guard(SyntaxNode& body, const GuardedBody& work) {
+  const auto branch = body.children.begin() + static_cast<std::ptrdiff_t>(work.first + (work.nested ? 1 : 0));
+  if (!work.nested) {
+    body.children.erase(branch);
+    return;
+  }
+  std::vector<SyntaxNode> inside = std::move(then_branch(*branch).children);
+  const auto at = body.children.erase(branch);
+  body.children.insert(at, std::make_move_iterator(inside.begin()), std::make_move_iterator(inside.end()));
+}
+
 /// The shape of rows, and how many neighbouring iterations a thread takes at a time where they are scanned.
 struct SharingPlan {
   RowShape shape{};
@@ -431,12 +467,15 @@ struct SharingPlan {
   auto shapes =
       row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
+  if (!has_warps(request.kernel.language))
+    std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });
   std::vector<SharingPlan> plans;
   for (const RowShape& shape : shapes)
     for (const std::int64_t each : scanned == nullptr ? std::vector<std::int64_t>{1} : scan_widths())
       plans.push_back({shape, each});
   const SharingPlan plan = choose_variant(plans, request.variant);
-  const RowShape shape = plan.shape;
+  RowShape shape = plan.shape;
+  shape.shuffles = has_warps(request.kernel.language);
 
   SyntaxNode tree = request.tree;
   const std::string lane = fresh_name(tree, "lane");
@@ -451,6 +490,9 @@ struct SharingPlan {
       shape.is_warp() ? parse_expression("threadIdx.x % 32") : parse_expression("threadIdx.x");
   launch.replace_index(tree, index, std::move(row), make_declaration("const int", lane, std::move(within)));
   launch.replace_body(tree, body, std::move(statements));
+  // Where threads have no warps, compilers are also poor at barriers in branches.
+  if (!shape.shuffles && shape.rows == 1 && guard_holds_always(launch, index, body))
+    remove_guard(launch.body_in(tree), body);
   launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());
