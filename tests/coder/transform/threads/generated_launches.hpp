@@ -7,10 +7,12 @@
 #include <mtmc/core/task.hpp>
 #include <mtmc/support/text.hpp>
 
+#include <algorithm>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -561,9 +563,9 @@ struct HandOver {
   std::vector<std::string> names;
   std::vector<Truth> between; // a launch and the next one
   std::vector<bool> branches; // a launch stores in two places
-  bool places = false, in_place_anywhere = false, read_afterwards = random.chance(20);
+  bool places = false;
+  const bool read_afterwards = random.chance(20);
   std::string way_names;
-  const std::string form = std::to_string(random.number(0, 99));
   const bool in_place = launches > 1 && random.chance(18); // the second changes the buffer it reads
   const bool changes_source =
       !in_place && launches > 1 && random.chance(14); // the second writes the first's input
@@ -627,7 +629,6 @@ struct HandOver {
                                                         : changes_source && launch == 1 ? "into the source"
                                                                                         : how.name);
     }
-    in_place_anywhere = in_place_anywhere || own_in_place;
     names.push_back(name);
     buffers.push_back(to);
   }
