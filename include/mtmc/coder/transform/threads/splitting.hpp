@@ -410,6 +410,9 @@ private:
     bool known = true;
     for (const SyntaxNode* condition : conditions()) {
       if (!uses_varying(*condition)) continue;
+      if (std::none_of(indices_.begin(), indices_.end(),
+                       [&](const ThreadIndex& one) { return uses_name(*condition, one.name); }))
+        return std::nullopt; // of something made of a number, which no clamp stands for
       if (!uses_name(*condition, index.name)) continue;
       const bool less = condition->kind == NodeKind::binary && condition->text == "<" &&
                         is_name(left_operand(*condition), index.name) && clamp.limit.empty();
