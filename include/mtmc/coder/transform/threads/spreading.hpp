@@ -840,7 +840,9 @@ private:
     if (!only.alone()) chain.add(spread_rows, last);
   } catch (const TransformDeclined& declined) {
     const std::string other = declined.what();
-    const bool shares = other.find("speaks of threads") != std::string::npos;
+    // Few blocks are what loops are spread over a grid for.
+    const bool shares =
+        other.find("speaks of threads") != std::string::npos && integer_literal(launch.line.grid.front());
     throw TransformDeclined(shares && !reason.empty() ? reason : other);
   }
   if (!last) spread();
