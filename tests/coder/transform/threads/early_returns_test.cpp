@@ -124,6 +124,15 @@ TEST_CASE("numbers of results keep the type of the number of a thread") {
   check_all(task, "unrolling|product/threads:xy");
 }
 
+TEST_CASE("an axis along which blocks have one thread is numbered like the others") {
+  Task task = product("  if (i >= M || j >= N) return;\n" + sum);
+  std::string& text = task.kernel.source;
+  text.replace(text.find("<<<"), text.find(">>>") - text.find("<<<"),
+               "<<<(ceil_div(N, 128), ceil_div(M, 1)), (128, 1)");
+  check_all(task, "tiling|product/k");
+  check_all(task, "unrolling|product/threads:xy");
+}
+
 TEST_CASE("a result may be made of what was there") {
   const Task task =
       product("  if (i < M && j < N) {\n  float sum = 0.0f;\n  for (int k = 0; k < K; ++k) sum += x[i * "

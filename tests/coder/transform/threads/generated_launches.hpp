@@ -391,7 +391,7 @@ struct RowRecipe {
        "float $s = 0.0f;\nfloat error = 0.0f;\n$J {\nfloat $v = $X - error;\nfloat next = $s + $v;\nerror = "
        "(next - $s) "
        "- $v;\n$s = next;\n}\n$y[$i] = $s - error;\n"},
-      {"mean as it goes", Truth::illegal,
+      {"mean as it goes", Truth::legal,
        "float mean = 0.0f;\n$J {\nmean += ($X - mean) / (float)($j + 1);\n}\n$y[$i] = mean;\n"},
       {"sum of neighbours in place", Truth::illegal,
        "for (int $j = 1; $j + 1 < $N; ++$j) {\n$X = ($Xbefore + $Xnext) * 0.5f;\n}\n$y[$i] = 1.0f;\n", true},
@@ -560,6 +560,7 @@ struct HandOver {
   std::string lines, functions;
   std::vector<std::string> names;
   std::vector<Truth> between; // a launch and the next one
+  std::vector<bool> branches; // a launch stores in two places
   bool places = false, in_place_anywhere = false, read_afterwards = random.chance(20);
   std::string way_names;
   const std::string form = std::to_string(random.number(0, 99));
@@ -613,6 +614,7 @@ struct HandOver {
     if (!how.condition.empty())
       work = author.text("if (" + std::string(how.condition) + ") {\n") + work + "} else {\n" + target +
              " = 0.0f;\n}\n";
+    branches.push_back(!how.condition.empty());
     functions +=
         function_text(name, parameters,
                       author.declared("f", author.number('x', block)) + author.guarded({{"$f", "$n"}}, work));
@@ -662,9 +664,10 @@ struct HandOver {
   Truth all = Truth::legal;
   std::string sequence = "launch:" + names.front();
   for (std::size_t b = 0; b < between.size(); ++b) {
-    const bool in_place_here = in_place && b == 0;
+    const bool in_place_here = in_place || (changes_source && b == 0);
     const std::string kind = between[b] == Truth::illegal ? "launches that read other elements fused"
                              : in_place_here              ? "launches in place fused"
+                             : branches[b]                ? "launches that store in two places fused"
                                                           : "launches over elements fused";
     made.truths.push_back({kind, "fusion", "launch:" + names[b] + "+launch:" + names[b + 1], between[b]});
     if (between[b] == Truth::illegal) all = Truth::illegal;
@@ -672,8 +675,9 @@ struct HandOver {
   }
   if (between.size() > 1)
     made.truths.push_back({all == Truth::illegal ? "three launches with one that reads other elements fused"
-                           : in_place            ? "launches in place fused"
-                                                 : "three launches over elements fused",
+                           : in_place || changes_source ? "launches in place fused"
+                           : branches[0] || branches[1] ? "launches that store in two places fused"
+                                                        : "three launches over elements fused",
                            "fusion", sequence, all});
   for (std::size_t launch = 0; launch < names.size(); ++launch) {
     const bool own = launch == 0 ? !first_looks_around : between[launch - 1] == Truth::legal;

@@ -30,6 +30,17 @@ namespace mtmc::inline MTMC_ABI::detail {
   return value != nullptr && is_block_number(*value, axis);
 }
 
+/// Whether the number of a thread within its block is named along an axis: threads are numbered there as
+/// elsewhere, however few a block has.
+[[nodiscard]] inline bool names_thread_along(const SyntaxNode& body, std::size_t axis) {
+  bool found = false;
+  walk(body, [&](const SyntaxNode& node) {
+    found = found || (node.kind == NodeKind::member && is_name(operand(node), "threadIdx") &&
+                      node.text == '.' + std::string(axis_names[axis]));
+  });
+  return found;
+}
+
 /// Gives the number of a block along an axis a name where the function uses it in the midst of expressions.
 /// False where there is nothing to do.
 inline bool name_block_number(SyntaxNode& tree, SyntaxNode& function, std::size_t axis) {
@@ -38,7 +49,7 @@ inline bool name_block_number(SyntaxNode& tree, SyntaxNode& function, std::size_
   walk(body, [&](const SyntaxNode& node) { uses += is_block_number(node, axis) ? 1 : 0; });
   for (const SyntaxNode& statement : body.children)
     if (declares_block_number(statement, axis)) return false;
-  if (uses == 0) return false;
+  if (uses == 0 || names_thread_along(body, axis)) return false;
   const std::string name = fresh_name(tree, "block_" + std::string(axis_names[axis]));
   SyntaxNode number;
   walk(body, [&](SyntaxNode& node) {
