@@ -62,7 +62,7 @@ TEST_CASE("what it cannot do it declines with the reason") {
     CHECK(draft.failure == DraftFailure::declined);
     return draft.message;
   };
-  CHECK(message(draft_of(task, "prayer|gemm/i")) == "it has no transformation for \"prayer\"");
+  CHECK(message(draft_of(task, "prayer|gemm/i")) == "it has no transformation for \"prayer\" in cpp");
   CHECK(message(draft_of(task, "tiling|gemm/z")) == "the kernel has no region \"gemm/z\"");
   CHECK(message(draft_of(task, "tiling|gemm")) == "\"gemm\" names no loop");
   CHECK(message(draft_of(task, "fusion|gemm/i")) == "fusion needs two loops");

@@ -40,8 +40,8 @@ inline constexpr std::int64_t warp_threads = 32;
 [[nodiscard]] bool has_bank_conflict(const RegionFacts& facts);
 
 /// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
-/// In each iteration the threads of a warp read one element together and neighbouring ones of another array, as
-/// in a product whose results are numbered along one axis.
+/// In each iteration the threads of a warp read one element together and neighbouring ones of another array,
+/// as in a product whose results are numbered along one axis.
 [[nodiscard]] bool has_broadcast_operand(const RegionFacts& facts);
 /// The threads of a block take the iterations in turn.
 [[nodiscard]] bool shares_iterations(const RegionFacts& facts);

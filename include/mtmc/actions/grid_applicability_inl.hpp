@@ -318,11 +318,24 @@ MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
   return product;
 }
 
+/// Blocks of few threads, of part of a warp, or of so many that few blocks fit, and the threads of which
+/// could as well be in others.
+[[nodiscard]] inline bool has_odd_blocks(const RegionFacts& facts) {
+  constexpr std::int64_t few_threads = 64;
+  constexpr std::int64_t many_threads = 1024;
+  const std::int64_t threads = facts.threads_per_block();
+  return facts.loops.empty() && facts.blocks() > 1 && facts.shared_bytes == 0 &&
+         (threads < few_threads || threads % warp_threads != 0 || threads >= many_threads) &&
+         std::all_of(facts.threads.begin(), facts.threads.end(),
+                     [](const ThreadAxis& axis) { return axis.constant && !axis.upper.empty(); });
+}
+
 MTMC_INLINE bool grid_parallelization_applies(const Region& region, const Structure& structure) {
   const RegionFacts& facts = region.facts;
   if (!threads_are_independent(facts)) return false;
   if (region.kind == RegionKind::thread_nest)
-    return all_loops_regroupable(facts) || all_nests_regroupable(region, structure) ||
+    return has_odd_blocks(facts) || all_loops_regroupable(facts) ||
+           all_nests_regroupable(region, structure) ||
            (facts.loops.size() >= 2 &&
             std::all_of(facts.loops.begin(), facts.loops.end(),
                         [&](const LoopFacts& loop) { return few_blocks_share(facts, loop); }));

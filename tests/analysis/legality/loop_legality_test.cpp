@@ -1,5 +1,7 @@
 // What single loops allow: parallel execution, reductions, vector instructions.
 
+#include <mtmc/analysis/task_builder.hpp>
+
 #include <doctest/doctest.h>
 
 #include <string>
@@ -39,6 +41,26 @@ TEST_CASE("loop legality: the naive matrix product is parallel along i and j and
   CHECK(reductions[0].type == "float");
   CHECK(mtmc::vectorization_legal(text.loop("gemm/i/j/k")));
   CHECK_FALSE(mtmc::vectorization_legal(text.loop("gemm/i/j")));
+}
+
+TEST_CASE("loop legality: elements that lie a whole extent apart are different where the extent is not 0") {
+  const auto task = mtmc::TaskBuilder{"columns"}
+                        .kernel(mtmc::languages::cuda,
+                                "//@ launch f<<<ceil_div(C, 128), 128>>>(x, y, B, C, S)\n"
+                                "__global__ void f(const float* x, float* y, int B, int C, int S) {\n"
+                                "  int c = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                "  for (int b = 0; b < B; ++b) y[b * C + c] = x[b * C + c];\n"
+                                "  for (int d = 0; d < B; ++d) y[d * S + c] = x[d * C + c];\n"
+                                "}\n")
+                        .shape("x", {"B", "C"})
+                        .shape("y", {"B", "C"})
+                        .value("S", "B - C")
+                        .size({{"B", 64}, {"C", 64}})
+                        .build();
+  const auto tree = mtmc::parse(task.kernel.source);
+  const mtmc::KernelAnalysis analysis(tree, &task);
+  CHECK(mtmc::loop_is_parallel(*analysis.find_loop("f/b")));
+  CHECK_FALSE(mtmc::loop_is_parallel(*analysis.find_loop("f/d"))); // of S nothing is known
 }
 
 TEST_CASE("loop legality: a refusal says what is in the way and where") {

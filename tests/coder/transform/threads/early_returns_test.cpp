@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/threads/early_returns.hpp>
+
 #include <string>
 #include <vector>
 

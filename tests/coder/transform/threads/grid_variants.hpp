@@ -21,12 +21,23 @@
 
 namespace mtmc::testing {
 
+/// A GPU with few multiprocessors, for which reductions are split into few parts: quick to emulate.
+[[nodiscard]] inline const Device& small_gpu() {
+  static const Device device = [] {
+    Device result = h100();
+    result.compute_units = 6;
+    return result;
+  }();
+  return device;
+}
+
 /// The texts of all variants of an action, at most `most` of them.
 [[nodiscard]] inline std::vector<std::string> all_variants(const Task& task, const Kernel& kernel,
-                                                           std::string_view key, int most = 16) {
+                                                           std::string_view key, int most = 16,
+                                                           const Device& device = h100()) {
   std::vector<std::string> sources;
   for (int sample = 0; sample < most; ++sample) {
-    const Draft draft = grid_draft(task, kernel, key, sample);
+    const Draft draft = draft_of(task, kernel, key, sample, device);
     if (!draft.kernel) break;
     sources.push_back(draft.kernel->source);
   }

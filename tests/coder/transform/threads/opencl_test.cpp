@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/table.hpp>
+#include <mtmc/coder/transform/transformation.hpp>
+
 #include <string>
 #include <vector>
 

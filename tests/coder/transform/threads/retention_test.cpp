@@ -54,12 +54,7 @@ TEST_CASE("a row that fits is loaded once, by vectors, and what is dear is compu
                     "    if (N <= 1024 && N % 4 == 0 && reinterpret_cast<size_t>(x) % 16 == 0 && "
                     "reinterpret_cast<size_t>(y) % 16 == 0) {\n"
                     "      float4 kept_x[2];\n"
-                    "      float4 kept_value[2];\n"
-                    "      #pragma unroll\n"
-                    "      for (int group = 0; group < 2; ++group) {\n"
-                    "        const int first = 4 * (lane + 128 * group);\n"
-                    "        if (first < N) {\n"
-                    "          kept_x[group] = *reinterpret_cast<const float4*>(&x[i * N + first]);\n"));
+                    "      float4 kept_value[2];\n"));
   CHECK(has(source, "            four_y[neighbour] = four_values[neighbour] / total;\n"));
   CHECK(has(source, "    } else {\n      for (int j = 1 + lane; j < N; j += 128) {\n"));
   const std::string without =

@@ -292,7 +292,7 @@ TEST_CASE("what depends on the order in another way is declined") {
   };
   // the second largest, a place that is read, a running value that is stored, sums without the right scale
   for (
-      const std::string& body :
+      const char* const body :
       {"if (v > best) { s = best; best = v; }", "if (v > best) { best = v; at = at + j; }",
        "if (v > best) { best = v; at = j; } y[i * N + j] = at;", "if (v > best) { best = v + 1.0f; at = j; }",
        "if (j % 2 && v > best) at = j; if (v > best) best = v;",

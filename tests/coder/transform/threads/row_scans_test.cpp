@@ -53,7 +53,7 @@ TEST_CASE("each thread sums its piece, gets the sum before it, and goes through 
 
 TEST_CASE("sums, products, extrema and first orders are scanned, forwards and backwards, in place, in part") {
   if (!mtmc_test::can_emulate) return;
-  for (const std::string& body :
+  for (const char* const body :
        {// exclusive, of some elements
         "  float acc = 1.0f;\n  for (int j = 0; j < N; ++j) { const float v = x[i * N + j]; y[i * N + j] = "
         "acc; "
@@ -84,7 +84,7 @@ TEST_CASE("sums, products, extrema and first orders are scanned, forwards and ba
 
 TEST_CASE("a branch in which all of a recurrence stands decides in every pass") {
   if (!mtmc_test::can_emulate) return;
-  for (const std::string& body :
+  for (const char* const body :
        {"  float acc = 0.0f;\n  for (int j = 0; j < N; ++j) { if (x[i * N + j] > 0.0f) { acc += x[i * N + "
         "j]; "
         "y[i * N + j] = acc; } }\n",

@@ -177,18 +177,19 @@ TEST_CASE("one thread is found behind branches, and sums of it are given to a bl
 
 TEST_CASE("loops that start elsewhere, step wider, or may have no iteration") {
   if (!mtmc_test::can_emulate) return;
-  for (const std::string body : {"  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n  for (int i = 1; i < n * "
-                                 "m - 1; ++i) y[i] = x[i - 1] + x[i + 1];\n",
-                                 "  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n  for (int i = 0; i <= n * "
-                                 "m - 2; i += 2) y[i] = x[i];\n",
-                                 "  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n"
-                                 "  for (int i = 1; i < n - 1; ++i)\n    for (int j = 1; j < m; j += 3) y[i "
-                                 "* m + j] = x[(i - 1) * m + j];\n",
-                                 "  for (unsigned i = 0; i < n; ++i)\n    for (long long j = 0; j < m; ++j) "
-                                 "{ float t = x[i * m + j]; y[i * m + j] = t * j; }\n",
-                                 "  int middle = m / 2;\n  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n"
-                                 "  for (int j = 0; j < middle; ++j)\n    for (int i = 0; i < n; ++i) { y[i * "
-                                 "m + j] = x[i * m + j + middle]; }\n"}) {
+  for (const std::string body :
+       {"  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n  for (int i = 1; i < n * "
+        "m - 1; ++i) y[i] = x[i - 1] + x[i + 1];\n",
+        "  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n  for (int i = 0; i <= n * "
+        "m - 2; i += 2) y[i] = x[i];\n",
+        "  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n"
+        "  for (int i = 1; i < n - 1; ++i)\n    for (int j = 1; j < m; j += 3) y[i "
+        "* m + j] = x[(i - 1) * m + j];\n",
+        "  for (unsigned i = 0; i < n; ++i)\n    for (long long j = 0; j < m; ++j) "
+        "{ float t = x[i * m + j]; y[i * m + j] = t * j; }\n",
+        "  int middle = m / 2;\n  for (int i = 0; i < n * m; ++i) y[i] = 0.0f;\n"
+        "  for (int j = 0; j < middle; ++j)\n    for (int i = 0; i < n; ++i) { y[i * "
+        "m + j] = x[i * m + j + middle]; }\n"}) {
     CAPTURE(body);
     const Task task = one(body + rest);
     const auto sources = all_variants(task, task.kernel, "parallelization|f/threads:x", 4);

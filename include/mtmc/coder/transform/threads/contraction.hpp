@@ -67,8 +67,8 @@ struct Contraction {
         if (!depends(declarator.text)) values.keep(declarator.text);
     term = values.expanded(sum.term());
     separate();
-    for (const auto* axes : {&rows, &columns})
-      for (const ResultAxis& axis : *axes)
+    for (const auto* side : {&rows, &columns})
+      for (const ResultAxis& axis : *side)
         if (axis.limit.kind == NodeKind::empty)
           decline("it is not known how many results lie along " + axis.name);
     for (const SyntaxNode& condition : sum.conditions)

@@ -167,11 +167,16 @@ private:
       if (early.contains(barrier.node))
         decline("the threads wait for each other before " + loop_name(outermost));
     for (const Access& access : function->accesses)
-      if (access.write && early.contains(access.node))
+      if (access.write && early.contains(access.node) && !is_private(access))
         decline(access.array->name + " is written before the results of " + loop_name(outermost) +
                 " are known");
   }
 
+  /// An array that each iteration has for itself.
+  [[nodiscard]] static bool is_private(const Access& access) {
+    return access.array->place == ArrayPlace::own && access.array->variable != nullptr &&
+           access.array->variable->loop != nullptr;
+  }
   [[nodiscard]] static bool contains(const SyntaxNode& around, const SyntaxNode& wanted) {
     bool found = false;
     walk(around, [&](const SyntaxNode& node) { found = found || &node == &wanted; });

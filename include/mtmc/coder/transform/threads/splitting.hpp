@@ -144,8 +144,6 @@ private:
           why_not_own_ = "more than a result follows " + loop_name(*body_.nest.front());
       });
     if (!function_.barriers.empty()) why_not_own_ = "the threads wait for each other already";
-    for (const LoopInfo* level : body_.nest)
-      if (level->has_continue) break;
     if (!why_not_own_.empty()) own_ = false;
   }
 
@@ -165,7 +163,7 @@ private:
     }
   }
 
-  /// Several reductions are told apart by their variables' names, which differ.
+  /// Extents without the last ones that are 1.
   [[nodiscard]] static std::vector<std::string> without_ones(std::vector<std::string> extents) {
     while (extents.size() > 1 && extents.back() == "1") extents.pop_back();
     return extents;
@@ -207,73 +205,91 @@ private:
         }));
   }
 
+  /// Iterations of the nest at the main size: those of a thread where threads share them.
+  [[nodiscard]] std::int64_t main_iterations() const {
+    constexpr std::int64_t usual = 1 << 20, most = std::int64_t{1} << 40;
+    std::int64_t product = 1;
+    for (const LoopInfo* level : body_.nest)
+      product =
+          std::min(product * std::clamp<std::int64_t>(trips_of(*level).value_or(usual), 1, 1 << 22), most);
+    return product;
+  }
+  [[nodiscard]] std::int64_t compute_units() const { return std::max(request_.device.compute_units, 1); }
+
+  /// Adds a shape of about `wanted` blocks where `blocks_now` are left, if each part of a result then has
+  /// iterations enough and there are more blocks than before.
+  void add_parts(std::vector<SplittingShape>& shapes, ReductionTeam team, std::int64_t lanes,
+                 std::int64_t wanted, std::int64_t blocks_now) const {
+    constexpr std::int64_t each = 8; // iterations of a thread
+    constexpr std::int64_t largest_extent = 65535;
+    const std::int64_t parts = std::max<std::int64_t>(main_iterations() / (lanes * each), 1);
+    const std::int64_t blocks = std::min({wanted, blocks_now * parts, largest_extent});
+    const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const SplittingShape& other) {
+      return other.team == team && other.lanes == lanes && other.blocks == blocks;
+    });
+    if (!known && blocks >= 2 * blocks_now) shapes.push_back({team, lanes, blocks});
+  }
+
+  /// Ways to split, the one expected to be best first.
   [[nodiscard]] std::vector<SplittingShape> shapes() {
-    const std::int64_t units = std::max(request_.device.compute_units, 1);
-    std::int64_t iterations = 1;
-    for (const LoopInfo* level : body_.nest) {
-      const auto trips = trips_of(*level); // those of a thread where threads share the loop
-      iterations *= std::clamp<std::int64_t>(trips.value_or(1 << 20), 1, 1 << 30);
-      iterations = std::min<std::int64_t>(iterations, std::int64_t{1} << 40);
-    }
+    if (!own_) return shapes_of_present_threads();
     std::vector<SplittingShape> result;
-    const auto add_two = [&](ReductionTeam team, std::int64_t lanes, std::int64_t wanted,
-                             std::int64_t blocks_now, std::int64_t each) {
-      const std::int64_t most = std::max<std::int64_t>(iterations / (lanes * each), 1); // parts of a result
-      const std::int64_t blocks = std::min(wanted, blocks_now * most);
-      const SplittingShape shape{team, lanes, std::clamp<std::int64_t>(blocks, 1, 65535)};
-      const bool known = std::any_of(result.begin(), result.end(), [&](const SplittingShape& other) {
-        return other.team == team && other.lanes == lanes && other.blocks == shape.blocks;
-      });
-      if (!known && blocks >= 2 * blocks_now) result.push_back(shape);
-    };
-    if (!own_) {
-      const std::int64_t now = main_value(product(grid_), 1);
-      const bool combined = known_combination().has_value();
-      if (!combined && !why_not_own_.empty() && !is_shared()) throw TransformDeclined(why_not_own_);
-      for (const std::int64_t wanted : {4 * units, 2 * units, units, 8 * units})
-        add_two(ReductionTeam::present, 1, combined ? wanted : wanted / 2, now, 8);
-      if (result.empty()) throw TransformDeclined("there are blocks enough for all multiprocessors");
-      return result;
-    }
-    if (columns_are_possible() && neighbours_have_neighbouring_results()) {
-      const bool plane = block_.size() > 1;
-      const std::int64_t width = plane ? threads_ : 32;
-      const std::int64_t now = main_value(product(column_grid()), 1);
-      const std::int64_t most = plane ? 1024 / threads_ : 32;
-      std::int64_t lanes = std::min<std::int64_t>(most, plane ? 2 : 8);
-      const std::int64_t few = plane ? most : 8;
-      while (lanes < most && now * width * lanes < 1024 * units) lanes *= 2;
-      const std::int64_t enough = 8 * iterations;
-      std::vector<SplittingShape> alone;
-      for (const std::int64_t one : {lanes, most, few, most / 2})
-        if (one > 1 && one <= enough &&
-            std::none_of(alone.begin(), alone.end(), [&](const auto& other) { return other.lanes == one; }))
-          alone.push_back({ReductionTeam::column, one, 0});
-      const bool fills = 4 * now >= 3 * units;
-      if (fills) result = alone;
-      const std::int64_t wanted = units * 2048 / (width * few);
-      for (const std::int64_t blocks : {wanted, wanted / 2, 2 * wanted})
-        add_two(ReductionTeam::column, few, blocks, now, 8);
-      if (!fills) result.insert(result.end(), alone.begin(), alone.end());
-    }
+    if (columns_are_possible() && neighbours_have_neighbouring_results()) result = shapes_of_columns();
     if (block_.size() == 1) {
-      const std::int64_t now = main_value(product(block_grid()), 1);
-      std::vector<SplittingShape> rows;
-      std::swap(rows, result);
-      for (const auto& [lanes, wanted] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-               {256, 4 * units}, {512, 2 * units}, {256, 2 * units}, {128, 8 * units}})
-        add_two(ReductionTeam::block, lanes, wanted, now, 8);
-      for (const std::int64_t lanes : {256, 512, 1024, 128})
-        if (lanes * 2 <= std::max<std::int64_t>(iterations, 256))
-          result.push_back({ReductionTeam::block, lanes, 0});
-      const bool along = accesses_along(lane_level()) > 0;
-      result.insert(rows.empty() || along ? result.end() : result.begin(), rows.begin(), rows.end());
-      if (std::any_of(body_.values.begin(), body_.values.end(),
-                      [](const auto& value) { return !thread_reduction(value.reduction, false); }))
-        std::erase_if(result, [](const auto& shape) { return shape.team == ReductionTeam::block; });
+      const auto blocks = shapes_of_blocks();
+      const bool blocks_first = accesses_along(lane_level()) > 0;
+      result.insert(blocks_first ? result.begin() : result.end(), blocks.begin(), blocks.end());
     }
     if (result.empty())
       throw TransformDeclined("the blocks of " + launch_.line.entry + " have no room for lanes");
+    return result;
+  }
+  [[nodiscard]] std::vector<SplittingShape> shapes_of_present_threads() const {
+    const bool combined = known_combination().has_value();
+    if (!combined && !why_not_own_.empty() && !is_shared()) throw TransformDeclined(why_not_own_);
+    std::vector<SplittingShape> result;
+    for (const std::int64_t to_a_unit : {4, 2, 1, 8}) {
+      const std::int64_t wanted = to_a_unit * compute_units();
+      // a part for each thread takes the second launch long
+      add_parts(result, ReductionTeam::present, 1, combined ? wanted : wanted / 2,
+                main_value(product(grid_), 1));
+    }
+    if (result.empty()) throw TransformDeclined("there are blocks enough for all multiprocessors");
+    return result;
+  }
+  /// In one launch where its blocks are enough for most multiprocessors, else in two.
+  [[nodiscard]] std::vector<SplittingShape> shapes_of_columns() const {
+    constexpr std::int64_t most_threads = 1024;     // of a block
+    constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
+    const bool plane = block_.size() > 1;
+    const std::int64_t width = plane ? threads_ : 32;
+    const std::int64_t now = main_value(product(column_grid()), 1);
+    const std::int64_t most = most_threads / width, few = plane ? most : 8;
+    std::int64_t lanes = std::min<std::int64_t>(most, plane ? 2 : 8);
+    while (lanes < most && now * width * lanes < resident_threads / 2 * compute_units()) lanes *= 2;
+    std::vector<SplittingShape> alone, parts;
+    for (const std::int64_t one : {lanes, most, few, most / 2})
+      if (one > 1 && std::none_of(alone.begin(), alone.end(),
+                                  [&](const SplittingShape& other) { return other.lanes == one; }))
+        alone.push_back({ReductionTeam::column, one, 0});
+    const std::int64_t wanted = compute_units() * resident_threads / (width * few);
+    for (const std::int64_t blocks : {wanted, wanted / 2, 2 * wanted})
+      add_parts(parts, ReductionTeam::column, few, blocks, now);
+    const bool fills = 4 * now >= 3 * compute_units();
+    alone.insert(fills ? alone.end() : alone.begin(), parts.begin(), parts.end());
+    return alone;
+  }
+  [[nodiscard]] std::vector<SplittingShape> shapes_of_blocks() const {
+    std::vector<SplittingShape> result;
+    for (const ReducedValue& value : body_.values)
+      if (!thread_reduction(value.reduction, false)) return result;
+    const std::int64_t now = main_value(product(block_grid()), 1);
+    for (const auto& [lanes, to_a_unit] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{256, 4}, {512, 2}, {256, 2}, {128, 8}})
+      add_parts(result, ReductionTeam::block, lanes, to_a_unit * compute_units(), now);
+    for (const std::int64_t lanes : {256, 512, 1024, 128})
+      if (lanes <= std::max<std::int64_t>(main_iterations() / 2, 256))
+        result.push_back({ReductionTeam::block, lanes, 0});
     return result;
   }
 
@@ -410,6 +426,9 @@ private:
     bool known = true;
     for (const SyntaxNode* condition : conditions()) {
       if (!uses_varying(*condition)) continue;
+      if (std::none_of(indices_.begin(), indices_.end(),
+                       [&](const ThreadIndex& one) { return uses_name(*condition, one.name); }))
+        return std::nullopt; // of something made of a number, which no clamp stands for
       if (!uses_name(*condition, index.name)) continue;
       const bool less = condition->kind == NodeKind::binary && condition->text == "<" &&
                         is_name(left_operand(*condition), index.name) && clamp.limit.empty();

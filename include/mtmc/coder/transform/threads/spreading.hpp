@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/block_shapes.hpp>
 #include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
@@ -798,8 +799,10 @@ private:
 };
 
 /// Gives more threads to what few do: iterations of parallel loops become threads of a grid; threads above
-/// each other share the columns of neighbours; a warp or a block does what one thread did.
+/// each other share the columns of neighbours; a warp or a block does what one thread did. Threads without
+/// loops get blocks of another shape.
 [[nodiscard]] inline SyntaxNode parallelize_threads(const TransformRequest& request) {
+  if (thread_launch(request).function->loops.empty()) return reshape_blocks(request);
   std::optional<IterationSpreader> iterations;
   std::optional<ColumnSpreader> columns;
   std::string reason;
@@ -837,7 +840,9 @@ private:
     if (!only.alone()) chain.add(spread_rows, last);
   } catch (const TransformDeclined& declined) {
     const std::string other = declined.what();
-    const bool shares = other.find("speaks of threads") != std::string::npos;
+    // Few blocks are what loops are spread over a grid for.
+    const bool shares =
+        other.find("speaks of threads") != std::string::npos && integer_literal(launch.line.grid.front());
     throw TransformDeclined(shares && !reason.empty() ? reason : other);
   }
   if (!last) spread();

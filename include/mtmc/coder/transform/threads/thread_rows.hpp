@@ -49,6 +49,10 @@ struct ThreadRows {
     for (const SyntaxNode& statement : body)
       if (statement.kind == NodeKind::declaration && declares(statement, name))
         throw TransformDeclined(beyond);
+  for (std::size_t i = 0; i < index.statement; ++i)
+    if (body[i].kind != NodeKind::declaration)
+      throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
+                              " does something before threads have their numbers");
   for (std::size_t i = 0; i < guarded.first; ++i)
     if (i != index.statement && body[i].kind == NodeKind::declaration) rows.before.push_back(&body[i]);
   rows.work = pointers_to(guarded.statements);
