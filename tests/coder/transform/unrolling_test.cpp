@@ -145,6 +145,25 @@ TEST_CASE("copies are not jammed where an iteration needs another one's result")
   CHECK(draft_of(cpu_task("gemm"), "unrolling|gemm/i", 4).failure == DraftFailure::declined);
 }
 
+TEST_CASE("what a copy makes of a value that iterations hand on is its own") {
+  const Task task = TaskBuilder{"prefix"}
+                        .kernel(languages::cpp, "void prefix(const float* x, float* y, int N) {\n"
+                                                "  float total = 0.0f;\n"
+                                                "  for (int j = 0; j < N; ++j) {\n"
+                                                "    total += x[j];\n"
+                                                "    const float now = total;\n"
+                                                "    y[j] = now * now;\n  }\n}\n")
+                        .shape("x", {"N"})
+                        .shape("y", {"N"})
+                        .size({{"N", 1 << 20}})
+                        .check({{"N", 103}})
+                        .check({{"N", 1}})
+                        .build();
+  const std::string source = source_after(task, {"unrolling|prefix/j"});
+  CHECK(has(source, "    const float now_1 = total;\n"));
+  CHECK(worst_difference(task, {source}) == 0);
+}
+
 TEST_CASE("a bound without a sign is not taken below zero, whatever the variable's type") {
   const Task task = TaskBuilder{"add"}
                         .kernel(languages::cpp, "void add(const float* x, float* y, unsigned n) {\n"

@@ -89,7 +89,9 @@ private:
         walk(*initial_value(declarator), [&](const SyntaxNode& node) {
           const bool reads_memory = node.kind == NodeKind::subscript || node.kind == NodeKind::member ||
                                     (node.kind == NodeKind::unary && node.text == "*");
-          if (node.kind == NodeKind::opaque || node.kind == NodeKind::call || (reads_memory && !independent_))
+          const bool changes = node.kind == NodeKind::name && has_name(assigned, node.text);
+          if (node.kind == NodeKind::opaque || node.kind == NodeKind::call || changes ||
+              (reads_memory && !independent_))
             same = false;
         });
       shared[i] = same;
