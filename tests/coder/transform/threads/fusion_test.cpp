@@ -77,3 +77,32 @@ TEST_CASE("elements that other threads need stay in memory") {
                    "next<<<ceil_div(N, 128), 128>>>(t, y, N)"),
             "it is not proved"));
 }
+
+TEST_CASE("where a thread may leave its element as it was, the later launch stays") {
+  const std::string next = "__global__ void next(const float* y, float* z, int N) {\n"
+                           "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                           "  if (i < N) {\n    z[i] = y[i] + 1.0f;\n  }\n}\n";
+  const auto reason = [&](const std::string& work) {
+    const Task task = TaskBuilder{"some"}
+                          .kernel(languages::cuda, "//@ launch some<<<ceil_div(N, 128), 128>>>(x, y, N)\n"
+                                                   "//@ launch next<<<ceil_div(N, 128), 128>>>(y, z, N)\n"
+                                                   "__global__ void some(const float* x, float* y, int N) {\n"
+                                                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n" +
+                                                       work + "}\n" + next)
+                          .shape("x", {"N"})
+                          .shape("y", {"N"})
+                          .role("y", ArgumentRole::inout)
+                          .shape("z", {"N"})
+                          .size({{"N", 1 << 20}})
+                          .check({{"N", 1003}})
+                          .build();
+    return grid_draft(task, task.kernel, "fusion|launch:some+launch:next").message;
+  };
+  const std::string declined = "some stores y under a condition";
+  CHECK(reason("  if (i < N) {\n    if (x[i] > 0.0f) y[i] = x[i];\n  }\n") == declined);
+  CHECK(reason("  if (i >= N) return;\n  if (x[i] <= 0.0f) return;\n  y[i] = x[i];\n") == declined);
+  CHECK(reason("  if (i < N && i > 3) {\n    y[i] = x[i];\n  }\n") == declined);
+  CHECK(has(reason("  if (i < N) {\n    if (i < N - 1) y[i] = x[i];\n  }\n"), "it is not proved"));
+  CHECK(reason("  if (i < N) {\n    float v = x[i];\n    if (v > 0.0f) {\n      y[i] = v;\n    }\n  }\n") ==
+        declined);
+}

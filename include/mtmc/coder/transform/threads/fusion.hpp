@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -83,6 +84,42 @@ struct ArrayUses {
   return {};
 }
 
+/// Throws `TransformDeclined` unless every thread that has work gets to a statement: the branches around it
+/// are limits of the threads' numbers, one for each, and no iteration is cut short.
+inline void require_reached(const SyntaxNode& body, const std::vector<std::size_t>& place,
+                            const std::string& what) {
+  const auto is_number = [&](const SyntaxNode& name) {
+    return std::any_of(body.children.begin(), body.children.end(), [&](const SyntaxNode& statement) {
+      return statement.kind == NodeKind::declaration && names_thread(statement) &&
+             std::any_of(statement.children.begin(), statement.children.end(),
+                         [&](const SyntaxNode& declarator) { return declarator.text == name.text; });
+    });
+  };
+  std::set<std::string> limited;
+  const std::function<bool(const SyntaxNode&)> is_limit = [&](const SyntaxNode& condition) {
+    if (condition.kind != NodeKind::binary) return false;
+    if (condition.text == "&&")
+      return is_limit(left_operand(condition)) && is_limit(right_operand(condition));
+    const bool below = condition.text == "<" || condition.text == "<=";
+    if (!below && condition.text != ">" && condition.text != ">=") return false;
+    const SyntaxNode& number = below ? left_operand(condition) : right_operand(condition);
+    return number.kind == NodeKind::name && is_number(number) && limited.insert(number.text).second;
+  };
+  const SyntaxNode* node = &body;
+  for (const std::size_t index : place) {
+    bool cut = false;
+    if (is_loop(node->kind))
+      walk(*node, [&](const SyntaxNode& inner) {
+        cut = cut || inner.kind == NodeKind::break_statement || inner.kind == NodeKind::continue_statement;
+      });
+    const bool branch =
+        node->kind == NodeKind::if_statement && (index != 1 || !is_limit(if_condition(*node)));
+    if (cut || branch)
+      throw TransformDeclined(what + (cut ? " in a loop that is cut short" : " under a condition"));
+    node = &node->children[index];
+  }
+}
+
 /// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
 /// stands behind the store of the first one's element, with that element's number.
 inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
@@ -133,6 +170,7 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   }
   if (place.empty() || made.subscripts != 1 || made.all != 1)
     throw TransformDeclined(first.line.entry + " does not store " + buffer + " in one place");
+  require_reached(function_body(merged), place, first.line.entry + " stores " + buffer);
   SyntaxNode& store = *node_at(function_body(merged), place);
   const SyntaxNode element = left_operand(operand(store));
 
