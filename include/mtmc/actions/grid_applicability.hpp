@@ -20,6 +20,8 @@ inline constexpr std::int64_t warp_threads = 32;
 /// An access to memory that all threads see, of which it is known how a warp makes it.
 [[nodiscard]] bool is_global(const AccessFacts& access) noexcept;
 
+/// Neighbouring threads of some access lie so far apart that a warp touches at least twice the sectors that
+/// it needs.
 [[nodiscard]] bool has_uncoalesced_access(const RegionFacts& facts);
 
 /// A read of what other threads of the block read too, in the same iteration or in another one.
@@ -39,14 +41,17 @@ inline constexpr std::int64_t warp_threads = 32;
 /// Some access to a tile takes several turns, because threads of a warp meet in one bank.
 [[nodiscard]] bool has_bank_conflict(const RegionFacts& facts);
 
-/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
 /// In each iteration the threads of a warp read one element together and neighbouring ones of another array,
 /// as in a product whose results are numbered along one axis.
 [[nodiscard]] bool has_broadcast_operand(const RegionFacts& facts);
-/// The threads of a block take the iterations in turn.
-[[nodiscard]] bool shares_iterations(const RegionFacts& facts);
+
+/// The threads of a block take the iterations of the loop in turn (`for (j = threadIdx.x; ...)`).
+[[nodiscard]] bool shares_iterations(const LoopFacts& loop);
+
 /// All loops have a constant number of iterations, and few: compilers write them out, whatever their order.
 [[nodiscard]] bool is_written_out(const RegionFacts& facts);
+
+/// A tile in on-chip memory pays where threads of a block read the same elements, or where an access jumps;
 /// one that is there may have the wrong shape.
 [[nodiscard]] bool grid_tiling_applies(const Region& region);
 

@@ -116,10 +116,16 @@ MTMC_INLINE bool has_neighbouring_elements(const RegionFacts& facts) {
   return !facts.loops.empty() && (facts.loops.front().parallel || facts.loops.front().reduction);
 }
 
-/// The threads of the launch share the loop's iterations already (`for (j = threadIdx.x; ...)`).
+MTMC_INLINE bool shares_iterations(const LoopFacts& loop) {
+  return loop.lower.find("threadIdx.") != std::string::npos;
+}
+
+/// Threads or blocks of the launch take the loop's iterations in turn.
+[[nodiscard]] inline bool is_spread(const LoopFacts& loop) {
+  return loop.lower.find("Idx.") != std::string::npos;
+}
 [[nodiscard]] inline bool is_spread(const RegionFacts& facts) {
-  return !facts.loops.empty() && (facts.loops.front().lower.find("threadIdx.") != std::string::npos ||
-                                  facts.loops.front().lower.find("blockIdx.") != std::string::npos);
+  return !facts.loops.empty() && is_spread(facts.loops.front());
 }
 
 /// Some loop of the function brings tiles into on-chip memory.
@@ -135,7 +141,6 @@ MTMC_INLINE bool has_bank_conflict(const RegionFacts& facts) {
                      [](const AccessFacts& access) { return access.lanes && access.lanes->bank_ways > 1; });
 }
 
-/// All loops have a constant number of iterations, and few: compilers write them out, whatever their order.
 MTMC_INLINE bool is_written_out(const RegionFacts& facts) {
   constexpr std::int64_t few = 32;
   return !facts.loops.empty() &&
@@ -146,26 +151,21 @@ MTMC_INLINE bool is_written_out(const RegionFacts& facts) {
          });
 }
 
-/// Some reads move in the loop in a way that differs from thread to thread and is not understood, as where
-/// the number of a thread is taken apart by division.
-[[nodiscard]] inline bool has_irregular_reads(const RegionFacts& facts) {
-  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
-    return is_global(access) && !access.write && access.lanes->pattern == LanePattern::irregular &&
-           moves(access);
+/// Some read that moves in the loop is made by a warp in this way.
+[[nodiscard]] inline bool has_moving_read(const RegionFacts& facts, LanePattern pattern) {
+  return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
+    return is_global(access) && !access.write && access.lanes->pattern == pattern && moves(access);
   });
 }
 
-MTMC_INLINE bool has_broadcast_operand(const RegionFacts& facts) {
-  const auto has = [&](LanePattern pattern) {
-    return std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const AccessFacts& access) {
-      return is_global(access) && !access.write && access.lanes->pattern == pattern && moves(access);
-    });
-  };
-  return has(LanePattern::broadcast) && has(LanePattern::coalesced);
+/// Some reads move in the loop in a way that differs from thread to thread and is not understood, as where
+/// the number of a thread is taken apart by division.
+[[nodiscard]] inline bool has_irregular_reads(const RegionFacts& facts) {
+  return has_moving_read(facts, LanePattern::irregular);
 }
 
-MTMC_INLINE bool shares_iterations(const RegionFacts& facts) {
-  return !facts.loops.empty() && facts.loops.front().lower.find("threadIdx.") != std::string::npos;
+MTMC_INLINE bool has_broadcast_operand(const RegionFacts& facts) {
+  return has_moving_read(facts, LanePattern::broadcast) && has_moving_read(facts, LanePattern::coalesced);
 }
 
 MTMC_INLINE bool grid_tiling_applies(const Region& region) {
@@ -226,8 +226,7 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
   return facts.loops.size() >= 2 &&
          std::all_of(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
            return (loop.parallel || loop.reduction) &&
-                  loop.trip_count.value_or(warp_threads) >= warp_threads - 1 &&
-                  loop.lower.find("Idx.") == std::string::npos;
+                  loop.trip_count.value_or(warp_threads) >= warp_threads - 1 && !is_spread(loop);
          });
 }
 
@@ -269,7 +268,7 @@ MTMC_INLINE bool grid_unrolling_applies(const Region& region, const Structure& s
 [[nodiscard]] inline bool rows_could_be_vectors(const RegionFacts& facts, std::ptrdiff_t loops) {
   const auto shared = std::count_if(facts.loops.begin(), facts.loops.end(), [](const LoopFacts& loop) {
     return loop.innermost && (loop.parallel || loop.reduction) && loop.step % warp_threads == 0 &&
-           loop.lower.find("threadIdx.") != std::string::npos;
+           shares_iterations(loop);
   });
   return shared >= loops &&
          std::any_of(facts.accesses.begin(), facts.accesses.end(), [&](const auto& access) {
@@ -303,7 +302,7 @@ MTMC_INLINE bool grid_vectorization_applies(const Region& region) {
 [[nodiscard]] inline bool few_blocks_share(const RegionFacts& facts, const LoopFacts& loop) {
   constexpr std::int64_t few_blocks = 64;
   constexpr std::int64_t several = 4; // iterations of a thread
-  return loop.parallel && loop.lower.find("Idx.") != std::string::npos && facts.blocks() <= few_blocks &&
+  return loop.parallel && is_spread(loop) && facts.blocks() <= few_blocks &&
          loop.trip_count.value_or(several) >= several;
 }
 

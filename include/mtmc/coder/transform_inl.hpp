@@ -5,6 +5,7 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/threads/opencl_words.hpp>
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform.hpp>
 #include <mtmc/coder/transform/loop_variables.hpp>
 #include <mtmc/coder/transform/table.hpp>
@@ -35,19 +36,61 @@ find_transformation(const std::vector<TransformationEntry>& table, std::string_v
   return Draft::failed(DraftFailure::declined, reason);
 }
 
-/// A kernel's tree in the way of writing that transformations know.
-struct PreparedKernel {
-  SyntaxNode tree{};
-  std::optional<OpenClWords> words{}; ///< those of OpenCL C, which the tree says in the words of CUDA
-
-  explicit PreparedKernel(const Kernel& kernel) : tree(parse(kernel.source)) {
-    const bool opencl = kernel.language.name == languages::opencl.name;
-    if (opencl) words.emplace(tree);
-    declare_loop_variables(tree);
-    if (opencl || kernel.language.name == languages::cuda.name) declare_thread_numbers(tree);
+/// A kernel in the way of writing that transformations know, and what they make of it.
+class PreparedKernel {
+public:
+  /// `seen` must outlive it.
+  explicit PreparedKernel(const Observation& seen) : seen_(seen), tree_(parse(seen.kernel.source)) {
+    unusable_ = in_readable_lines([this] {
+      if (seen_.kernel.language.name == languages::opencl.name) words_.emplace(tree_);
+      declare_loop_variables(tree_);
+      if (has_thread_grid(seen_.kernel.language)) declare_thread_numbers(tree_);
+      analysis_.emplace(tree_, &seen_.task);
+      const std::string hidden = words_ ? words_->hidden_word() : std::string{};
+      if (!hidden.empty()) throw TransformDeclined("a macro hides the word " + hidden);
+    });
   }
-  /// A word about threads that a macro hides, for which nothing can be done; empty: none.
-  [[nodiscard]] std::string hidden_word() const { return words ? words->hidden_word() : std::string{}; }
+  PreparedKernel(const PreparedKernel&) = delete;
+  PreparedKernel& operator=(const PreparedKernel&) = delete;
+
+  /// Why nothing can be done for the kernel; empty: something may.
+  [[nodiscard]] const std::string& unusable() const noexcept { return unusable_; }
+
+  /// The kernel's text behind a step, or why it is declined.
+  struct Outcome {
+    std::string source{};
+    std::string declined{};
+  };
+  [[nodiscard]] Outcome apply(const TransformationEntry& entry, const Action& action, int variant) const {
+    Outcome outcome;
+    outcome.declined = in_readable_lines([&] {
+      SyntaxNode changed =
+          entry.apply({seen_.task, seen_.kernel, seen_.device, action, tree_, *analysis_, variant});
+      if (words_) changed = OpenClWriter(std::move(changed), *words_, seen_.task).write();
+      outcome.source = print(changed);
+    });
+    return outcome;
+  }
+
+private:
+  /// Does something, and tells why it was declined; empty: it was not.
+  template <class Work> [[nodiscard]] static std::string in_readable_lines(const Work& work) {
+    try {
+      work();
+      return {};
+    } catch (const TransformDeclined& reason) {
+      return reason.what();
+    } catch (const Error& error) {
+      if (error.id() != error_id::launch_malformed) throw;
+      return "the kernel's launch lines cannot be read: " + error.message();
+    }
+  }
+
+  const Observation& seen_;
+  SyntaxNode tree_;
+  std::optional<OpenClWords> words_{}; ///< those of OpenCL C, which the tree says in the words of CUDA
+  std::optional<KernelAnalysis> analysis_{};
+  std::string unusable_{};
 };
 
 } // namespace detail
@@ -75,57 +118,33 @@ MTMC_INLINE Draft TransformCoder::implement(const CodingRequest& request, std::s
   if (entry == nullptr)
     return detail::declined_draft("it has no transformation for \"" + action.optimization + "\" in " +
                                   kernel.language.name);
-  try {
-    const detail::PreparedKernel prepared(kernel);
-    if (const std::string word = prepared.hidden_word(); !word.empty())
-      return detail::declined_draft("a macro hides the word " + word);
-    const SyntaxNode& tree = prepared.tree;
-    const KernelAnalysis analysis{tree, &request.seen.task};
-    SyntaxNode changed = entry->apply(
-        {request.seen.task, kernel, request.seen.device, action, tree, analysis, request.sample});
-    if (prepared.words)
-      changed = detail::OpenClWriter(std::move(changed), *prepared.words, request.seen.task).write();
-    Kernel result{kernel.language, print(changed)};
-    if (result.id() == kernel.id())
-      return Draft::failed(DraftFailure::unchanged, action.text() + " changes nothing");
-    Draft draft;
-    draft.kernel = std::move(result);
-    draft.message = action.text();
-    if (request.sample > 0) draft.message += ", variant " + std::to_string(request.sample);
-    return draft;
-  } catch (const TransformDeclined& reason) {
-    return detail::declined_draft(reason.what());
-  } catch (const Error& error) {
-    if (error.id() != error_id::launch_malformed) throw;
-    return detail::declined_draft("the kernel's launch lines cannot be read: " + error.message());
-  }
+  const detail::PreparedKernel prepared(request.seen);
+  if (!prepared.unusable().empty()) return detail::declined_draft(prepared.unusable());
+  auto outcome = prepared.apply(*entry, action, request.sample);
+  if (!outcome.declined.empty()) return detail::declined_draft(outcome.declined);
+  Kernel result{kernel.language, std::move(outcome.source)};
+  if (result.id() == kernel.id())
+    return Draft::failed(DraftFailure::unchanged, action.text() + " changes nothing");
+  Draft draft;
+  draft.kernel = std::move(result);
+  draft.message = action.text();
+  if (request.sample > 0) draft.message += ", variant " + std::to_string(request.sample);
+  return draft;
 }
 
 MTMC_INLINE std::vector<Action> TransformCoder::feasible_actions(const CodingRequest& about,
                                                                  std::vector<Action> actions) const {
   const Kernel& kernel = about.seen.kernel;
   if (kernel.language.syntax != Syntax::c_family) return actions;
-  const detail::PreparedKernel prepared(kernel);
-  if (!prepared.hidden_word().empty()) return {Action::stop()};
-  const SyntaxNode& tree = prepared.tree;
-  const KernelAnalysis analysis{tree, &about.seen.task};
+  const detail::PreparedKernel prepared(about.seen);
+  if (!prepared.unusable().empty()) return {Action::stop()};
   std::erase_if(actions, [&](const Action& action) {
     if (action.kind != Action::Kind::optimize) return action.kind != Action::Kind::stop;
     const TransformationEntry* const entry =
         detail::find_transformation(*transformations_, action.optimization, kernel.language);
     if (entry == nullptr) return true;
-    try {
-      SyntaxNode changed =
-          entry->apply({about.seen.task, kernel, about.seen.device, action, tree, analysis, 0});
-      if (prepared.words)
-        changed = detail::OpenClWriter(std::move(changed), *prepared.words, about.seen.task).write();
-      return print(changed) == kernel.source;
-    } catch (const TransformDeclined&) {
-      return true;
-    } catch (const Error& error) {
-      if (error.id() != error_id::launch_malformed) throw;
-      return true;
-    }
+    const auto outcome = prepared.apply(*entry, action, 0);
+    return !outcome.declined.empty() || outcome.source == kernel.source;
   });
   return actions;
 }

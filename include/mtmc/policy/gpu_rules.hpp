@@ -251,7 +251,7 @@ namespace detail {
        0.08, "memory is not the limit"},
       {"vectorization", [](const Region& r, const Situation&) { return r.kind == RegionKind::thread_nest; },
        0.55, "wider accesses move the same bytes with fewer requests"},
-      {"vectorization", [](const Region& r, const Situation&) { return shares_iterations(r.facts); }, 0.65,
+      {"vectorization", [](const Region& r, const Situation&) { return !r.facts.loops.empty() && shares_iterations(r.facts.loops.front()); }, 0.65,
        "threads that share a loop could fetch 16 bytes each at once"},
       {"vectorization", [](const Region& r, const Situation&) { return has_uncoalesced_access(r.facts); },
        0.40, "a thread that goes along memory alone could fetch 16 bytes at once"},

@@ -188,7 +188,8 @@ private:
       }
     if (!stride || !expanded(rest).is_zero()) return;
     for (std::size_t i = 0; i < stride->degree; ++i)
-      if (!provably_nonnegative(Polynomial(stride->factors[i]) - Polynomial(1), nullptr, assumptions_, budget_))
+      if (!provably_nonnegative(Polynomial(stride->factors[i]) - Polynomial(1), nullptr, assumptions_,
+                                budget_))
         return;
     a = read_side(parts[0], 0);
     b = read_side(parts[1], 1);

@@ -101,9 +101,9 @@ struct Update {
 
 /// Whether a function is `a * b + c`, rounded once or not.
 [[nodiscard]] inline bool is_multiply_add(const SyntaxNode& function) noexcept {
-  return function.kind == NodeKind::name && (function.text == "fmaf" || function.text == "fma" ||
-                                             function.text == "std::fma" || function.text == "__fmaf_rn" ||
-                                             function.text == "__builtin_fmaf");
+  return function.kind == NodeKind::name &&
+         (function.text == "fmaf" || function.text == "fma" || function.text == "std::fma" ||
+          function.text == "__fmaf_rn" || function.text == "__builtin_fmaf");
 }
 
 /// The update that assigning `value` to `target` is, if it is one. `min_max_of` gives what a call selects.

@@ -2,6 +2,7 @@
 /// Unrolling: several iterations at once, so that loaded values are shared in registers and the processor has
 /// independent work.
 
+#include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform/directives.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/loop_sinking.hpp>
@@ -366,7 +367,7 @@ struct UnrollingVariant {
   original.leading_trivia.clear();
   if (variant.lanes) {
     unrolled =
-        detail::write_lanes(tree, loop, variant.factor, request.kernel.language.name == languages::cuda.name);
+        detail::write_lanes(tree, loop, variant.factor, detail::has_thread_grid(request.kernel.language));
   } else {
     detail::Jammer jammer{detail::visible_names(request.tree, target.indices), independent};
     auto copies =

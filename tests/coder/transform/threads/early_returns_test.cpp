@@ -1,12 +1,12 @@
 // Kernels whose threads return early are tiled, coarsened and fused like those with a branch, and those that
 // load into variables, or add to a result that is there, like those that do not.
 
-#include <doctest/doctest.h>
-
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <vector>

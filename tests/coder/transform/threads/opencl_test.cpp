@@ -1,11 +1,11 @@
 // Launches in OpenCL C: the same transformations as in CUDA C++, in the words of OpenCL C.
 
-#include <doctest/doctest.h>
-
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/table.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <vector>

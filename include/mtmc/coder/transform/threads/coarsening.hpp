@@ -9,6 +9,7 @@
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -154,7 +155,7 @@ struct CoarseStep {
 /// Whether a variable of that name is an `int`.
 [[nodiscard]] inline bool is_int_variable(const FunctionAnalysis& function, const std::string& name) {
   return std::any_of(function.variables.begin(), function.variables.end(), [&](const Variable& variable) {
-    return variable.name == name && without_const(variable.type) == "int";
+    return variable.name == name && without_qualifiers(variable.type) == "int";
   });
 }
 
@@ -181,7 +182,7 @@ struct CoarseStep {
     ends += "}\n";
     declared += '[' + count + ']';
     element += '[' + step.number + ']';
-    const std::string type = without_const(step.axis->declaration->type);
+    const std::string type = without_qualifiers(step.axis->declaration->type);
     const std::string number = step.first + " + " + step.number, last = step.axis->limit + " - 1";
     clamped += "const " + type + ' ' + name + " = ";
     // types that differ have no common minimum everywhere

@@ -15,6 +15,7 @@
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/thread_rows.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
+#include <mtmc/coder/transform/threads/warp_lanes.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 #include <mtmc/coder/transform/unrolling.hpp>
 
@@ -88,9 +89,10 @@ public:
   /// loops.
   [[nodiscard]] bool lies_along_memory() const {
     bool across = false;
+    const WarpLanes lanes(request_, launch_);
     for (const Access& access : function_.accesses) {
       if (access.loop == nullptr) continue;
-      if (is_neighbour_along(access, rows_.index)) {
+      if (is_neighbour_along(access, rows_.index) || lanes.are_neighbours(access)) {
         across = true;
         continue;
       }

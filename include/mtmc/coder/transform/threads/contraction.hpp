@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/result_axes.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>

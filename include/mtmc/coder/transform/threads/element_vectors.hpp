@@ -10,6 +10,8 @@
 #include <mtmc/coder/transform/threads/element_steps.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/pointwise.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
+#include <mtmc/coder/transform/threads/vector_types.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -25,45 +27,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// The built-in type of so many bytes that a thread loads or stores at once: one of the element's own where
-/// there is one (`float4`), else one of unsigned integers.
-[[nodiscard]] inline std::string vector_type_name(std::string_view element, std::int64_t bytes) {
-  struct Family {
-    std::string_view element, vector;
-    std::int64_t size;
-  };
-  static constexpr Family families[] = {{"float", "float", 4}, {"double", "double", 8}, {"int", "int", 4}};
-  for (const Family& family : families)
-    if (element == family.element && (bytes == 2 * family.size || bytes == 4 * family.size))
-      return std::string(family.vector) + std::to_string(bytes / family.size);
-  switch (bytes) {
-  case 16:
-    return "uint4";
-  case 8:
-    return "uint2";
-  case 4:
-    return "unsigned int";
-  default:
-    return "unsigned short";
-  }
-}
-
-/// The widest access of a thread, in bytes, that a run of so many bytes is made of.
-[[nodiscard]] inline std::int64_t vector_bytes(std::int64_t run) {
-  return run % 16 == 0 ? 16 : run % 8 == 0 ? 8 : run % 4 == 0 ? 4 : 2;
-}
-
-/// `(reinterpret_cast<size_t>(a) | reinterpret_cast<size_t>(b)) % 16 == 0`: whether pointers are multiples of
-/// so many bytes.
-[[nodiscard]] inline std::string alignment_test(const std::vector<std::string>& pointers,
-                                                std::int64_t bytes) {
-  std::vector<std::string> addresses;
-  for (const std::string& pointer : pointers)
-    addresses.push_back("reinterpret_cast<size_t>(" + pointer + ')');
-  const std::string all = joined(addresses, " | ");
-  return (addresses.size() > 1 ? '(' + all + ')' : all) + " % " + std::to_string(bytes) + " == 0";
-}
 
 /// One access to an element of a run.
 struct RunAccess {
@@ -199,10 +162,8 @@ private:
     SyntaxNode text = divisor;
     for (const SyntaxNode* declaration : function_.before) put_in(*declaration, text);
     for (const SyntaxNode* declaration : function_.inside) put_in(*declaration, text);
-    const auto formal = parameters(*function_.function->node);
-    for (std::size_t i = 0; i < formal.size() && i < function_.launch.line.arguments.size(); ++i)
-      substitute(text, formal[i].text, parse_expression(function_.launch.line.arguments[i]));
-    const auto value = value_at_main_size(request_, print(without_casts(text)));
+    const SyntaxNode known = without_casts(function_.launch.in_launch_words(std::move(text)));
+    const auto value = value_at_main_size(request_, print(known));
     return value && *value > 0 && *value % width_ == 0;
   }
   static void put_in(const SyntaxNode& declaration, SyntaxNode& text) {
@@ -569,10 +530,7 @@ private:
   }
 
   [[nodiscard]] std::string index_type() const {
-    std::string type = function_.index_declaration().type;
-    if (type.starts_with("const ")) type.erase(0, 6);
-    if (type.ends_with(" const")) type.resize(type.size() - 6);
-    return type;
+    return without_qualifiers(function_.index_declaration().type);
   }
 
   /// As many threads as there are vectors.

@@ -8,6 +8,8 @@
 #include <mtmc/coder/transform/function_merger.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/selected_stores.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -127,8 +129,10 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   const LaunchNode& first = launches[position];
   const LaunchNode& second = launches[position + 1];
   for (const LaunchNode* launch : {&first, &second})
-    if (SyntaxNode* const function = find_function(tree, launch->line.entry))
+    if (SyntaxNode* const function = find_function(tree, launch->line.entry)) {
       (void)nest_early_returns(*function);
+      select_stores_of(*function);
+    }
   const KernelAnalysis analysis{tree, &request.task};
   const auto geometry = [&](const LaunchText& launch) {
     return geometry_of(launch, [&](const std::string& text) { return value_at_main_size(request, text); });

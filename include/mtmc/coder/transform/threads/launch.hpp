@@ -52,17 +52,10 @@ namespace mtmc::inline MTMC_ABI::detail {
   return parts_at_commas(inside.substr(1, inside.size() - 2));
 }
 
-/// The type that a pointer's type points to, without what qualifies it: "float" of "const float*
-/// __restrict__".
-[[nodiscard]] inline std::string pointed_type(std::string_view type) {
-  std::string name;
-  for (const Token& token : words_of(type)) {
-    const std::string_view word = token.text(type);
-    if (word == "*") break;
-    if (word == "const" || word == "volatile") continue;
-    name += (name.empty() ? "" : " ") + std::string(word);
-  }
-  return name;
+/// A text of a launch line as a factor: in brackets, unless it is a name, a number or one call.
+[[nodiscard]] inline std::string as_factor(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), is_name_character);
+  return plain || !arguments_of_call(text, "ceil_div").empty() ? text : '(' + text + ')';
 }
 
 /// The number of a thread along an axis: where it is declared.
@@ -80,14 +73,20 @@ struct GuardedBody {
   std::size_t first = 0; ///< statement of the function's body: the branch, or the first one behind it
 };
 
-/// Takes `__launch_bounds__(...)` out of a function's type.
-inline void forget_launch_bounds(std::string& type) {
+/// A function's type without `__launch_bounds__`, which speaks of another block.
+[[nodiscard]] inline std::string without_launch_bounds(std::string type) {
   const std::size_t at = type.find("__launch_bounds__");
-  if (at == std::string::npos) return;
-  const std::size_t end = type.find(')', at);
-  if (end == std::string::npos) return;
-  type.erase(at, end + 1 - at);
-  type = std::string(trim(std::string_view(type)));
+  if (at == std::string::npos) return type;
+  std::size_t end = type.find('(', at);
+  int depth = 0;
+  for (; end < type.size(); ++end) {
+    depth += type[end] == '(' ? 1 : type[end] == ')' ? -1 : 0;
+    if (type[end] == ')' && depth == 0) break;
+  }
+  std::string before(trim(std::string_view(type).substr(0, at)));
+  const std::string_view behind = end < type.size() ? trim(std::string_view(type).substr(end + 1)) : "";
+  if (!behind.empty()) before += ' ' + std::string(behind);
+  return before;
 }
 
 /// `M` of `(M + 127) / 128`, where the block is 128; empty for other texts.
@@ -118,8 +117,7 @@ struct ThreadLaunch {
     const auto arguments = arguments_of_call(grid, "ceil_div");
     if (arguments.size() == 2 && arguments[1] == line.block[axis]) return arguments[0];
     if (const std::string count = rounded_up(grid, line.block[axis]); !count.empty()) return count;
-    const bool plain = grid.find_first_of("+-*/% ") == std::string::npos;
-    return (plain ? grid : '(' + grid + ')') + " * " + line.block[axis];
+    return as_factor(grid) + " * " + line.block[axis];
   }
   /// Blocks of `each` of them.
   [[nodiscard]] std::string threads_divided_by(std::int64_t each, std::size_t axis = 0) const {
@@ -171,7 +169,7 @@ struct ThreadLaunch {
   }
   /// Other blocks. What was said about the old ones (`__launch_bounds__`) goes.
   void set_grid(SyntaxNode& tree, std::vector<std::string> grid, std::string block) {
-    forget_launch_bounds(function_in(tree).type);
+    function_in(tree).type = without_launch_bounds(function_in(tree).type);
     line.grid = std::move(grid);
     line.block = {std::move(block)};
     tree.children[line_at].text = launch_line_text(line);
@@ -194,10 +192,15 @@ struct ThreadLaunch {
   }
 };
 
+/// The function that a region is part of, by the region's path.
+[[nodiscard]] inline std::string function_of_region(const std::string& region) {
+  return region.substr(0, region.find('/'));
+}
+
 /// The launch of the action's function. Throws `TransformDeclined` where there is not just one, or its blocks
 /// are more than threads in a number that the line names.
 [[nodiscard]] inline ThreadLaunch thread_launch(const TransformRequest& request) {
-  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const std::string name = function_of_region(request.action.region);
   const auto located = locate(request.tree, name);
   ThreadLaunch result;
   for (const auto& function : request.analysis.functions())

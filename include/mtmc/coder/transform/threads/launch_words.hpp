@@ -94,9 +94,9 @@ private:
       if (formal[i].text != parameter) continue;
       const std::string& given = launch_.line.arguments[i];
       const Argument* const argument = task_.find_argument(given);
-      if (argument == nullptr) return in_brackets(given);
+      if (argument == nullptr) return as_factor(given);
       if (argument->role != ArgumentRole::scalar || is_floating(argument->type)) return std::nullopt;
-      return in_brackets(argument->value.empty() ? argument->name : argument->value);
+      return as_factor(argument->value.empty() ? argument->name : argument->value);
     }
     return std::nullopt;
   }
@@ -106,9 +106,9 @@ private:
       if (node.text != '.' + std::string(axis_names[axis])) continue;
       const auto& line = launch_.line;
       if (is_name(operand(node), "blockDim"))
-        return axis < line.block.size() ? in_brackets(line.block[axis]) : "1";
+        return axis < line.block.size() ? as_factor(line.block[axis]) : "1";
       if (is_name(operand(node), "gridDim"))
-        return axis < line.grid.size() ? in_brackets(line.grid[axis]) : "1";
+        return axis < line.grid.size() ? as_factor(line.grid[axis]) : "1";
     }
     return std::nullopt;
   }
@@ -129,11 +129,6 @@ private:
     const auto second = translated(arguments(node)[1], depth + 1);
     if (!first || !second) return std::nullopt;
     return callee(node).text + '(' + *first + ", " + *second + ')';
-  }
-
-  [[nodiscard]] static std::string in_brackets(const std::string& text) {
-    const bool plain = std::all_of(text.begin(), text.end(), is_name_character);
-    return plain ? text : '(' + text + ')';
   }
 
   const Task& task_;
@@ -163,22 +158,6 @@ launched_trips(const TransformRequest& request, const ThreadLaunch& launch, cons
     if (depth == 0) return text;
   }
   return text.substr(1, text.size() - 2);
-}
-
-/// A function's type without `__launch_bounds__`, which speaks of another block.
-[[nodiscard]] inline std::string without_launch_bounds(std::string type) {
-  const std::size_t at = type.find("__launch_bounds__");
-  if (at == std::string::npos) return type;
-  std::size_t end = type.find('(', at);
-  int depth = 0;
-  for (; end < type.size(); ++end) {
-    depth += type[end] == '(' ? 1 : type[end] == ')' ? -1 : 0;
-    if (type[end] == ')' && depth == 0) break;
-  }
-  std::string before(trim(std::string_view(type).substr(0, at)));
-  const std::string_view behind = end < type.size() ? trim(std::string_view(type).substr(end + 1)) : "";
-  if (!behind.empty()) before += ' ' + std::string(behind);
-  return before;
 }
 
 } // namespace mtmc::detail

@@ -6,6 +6,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 
 #include <algorithm>
 #include <map>
@@ -16,14 +17,6 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// A type without `const`.
-[[nodiscard]] inline std::string without_const(const std::string& type) {
-  std::string result;
-  for (const Token& token : words_of(type))
-    if (token.text(type) != "const") result += (result.empty() ? "" : " ") + std::string(token.text(type));
-  return result;
-}
-
 /// The variables of a function that are declared with a value and never changed.
 class LocalValues {
 public:
@@ -32,7 +25,7 @@ public:
       if (variable.kind != Variable::Kind::local || variable.declaration == nullptr || variable.array ||
           variable.address_taken)
         continue;
-      types_[variable.name] = without_const(variable.type);
+      types_[variable.name] = without_qualifiers(variable.type);
       const SyntaxNode* const value = initial_value(*variable.declaration);
       const bool changes = std::any_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
         const ScalarUse& use = function.scalar_uses[at];
@@ -48,7 +41,7 @@ public:
 
   /// Their names in the order of their declarations.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-  /// The type of a variable, without `const`.
+  /// The type of a variable, without qualifiers.
   [[nodiscard]] std::string type_of(const std::string& name) const {
     const auto found = types_.find(name);
     return found == types_.end() ? "int" : found->second;

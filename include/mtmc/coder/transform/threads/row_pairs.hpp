@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <functional>
@@ -18,15 +19,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// Statements from their text.
-[[nodiscard]] inline std::vector<SyntaxNode> parse_statements(const std::string& text) {
-  const SyntaxNode parsed = parse("void f() {\n" + text + "}\n");
-  const SyntaxNode* const function = find_function(parsed, "f");
-  if (function == nullptr) return {};
-  const auto body = statements(function_body(*function));
-  return {body.begin(), body.end()};
-}
 
 /// The largest finite number of a type with its sign turned: an exponential of what lies below it is zero,
 /// and its distance to itself is a number, which that of an infinity is not.
@@ -119,8 +111,8 @@ private:
     const bool least = joint_.first == (loop_.step > 0);
     const ReductionOperation nearest = least ? ReductionOperation::minimum : ReductionOperation::maximum;
     const std::string best = part_of(body, leader, leader.name);
-    std::string type = joint_.place != nullptr ? joint_.place->type : loop_.variable_type;
-    if (type.starts_with("const ")) type.erase(0, 6);
+    const std::string type =
+        without_qualifiers(joint_.place != nullptr ? joint_.place->type : loop_.variable_type);
     const std::string none = no_place(type, least);
     std::string place;
     if (joint_.place != nullptr) {

@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/shared_loops.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/threads/vector_types.hpp>
 
 #include <algorithm>
@@ -125,7 +126,7 @@ private:
       if (other.array == access.array && !(other.start == start) && other.uses[at].any())
         mixed_.insert(access.array); // two elements of one array in an iteration
     if (stream == streams_.end()) {
-      streams_.push_back({access.array, start, plain_element(access.array->element_type),
+      streams_.push_back({access.array, start, without_qualifiers(access.array->element_type),
                           std::vector<StreamUse>(loops_.size())});
       stream = streams_.end() - 1;
     }

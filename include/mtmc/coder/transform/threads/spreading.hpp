@@ -56,7 +56,9 @@ using ProductSum = std::map<std::multiset<std::string>, std::int64_t>;
   if (!left || !right || left->size() * right->size() > largest) return std::nullopt;
   ProductSum result;
   const auto add = [&result](const std::multiset<std::string>& names, std::int64_t factor) {
-    if ((result[names] += factor) == 0) result.erase(names);
+    std::int64_t& sum = result[names];
+    sum += factor;
+    if (sum == 0) result.erase(names);
   };
   if (node.text == "*") {
     for (const auto& [a, x] : *left)
@@ -108,7 +110,7 @@ public:
 
   /// There are rows enough for a block each.
   [[nodiscard]] bool has_many_rows() const {
-    return row_ && row_->trips.value_or(0) >= 4 * std::max(request_.device.compute_units, 1);
+    return row_ && row_->trips.value_or(0) >= std::int64_t{4} * std::max(request_.device.compute_units, 1);
   }
 
   /// How many ways there are to do it.

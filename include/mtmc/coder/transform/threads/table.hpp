@@ -35,7 +35,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// but have a branch around their work, and numbers of blocks have names.
 template <class Apply>
 [[nodiscard]] SyntaxNode in_plain_form(const TransformRequest& request, const Apply& apply) {
-  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const std::string name = function_of_region(request.action.region);
   SyntaxNode tree = request.tree;
   SyntaxNode* const function = find_function(tree, name);
   if (function == nullptr) return apply(request);
@@ -62,7 +62,7 @@ template <class Apply>
 /// Several elements are loaded and stored at once: of a row that threads share (`vectorize_rows`), or of
 /// what each thread makes alone (`vectorize_elements`).
 [[nodiscard]] inline SyntaxNode vectorize_threads(const TransformRequest& request) {
-  const std::string name = request.action.region.substr(0, request.action.region.find('/'));
+  const std::string name = function_of_region(request.action.region);
   const FunctionAnalysis* const function = request.analysis.find_function(name);
   const bool rows = !is_about_threads(request) || (function != nullptr && !function->loops.empty());
   return rows ? vectorize_rows(request) : vectorize_elements(request);

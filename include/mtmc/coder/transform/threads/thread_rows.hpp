@@ -6,6 +6,7 @@
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <cstddef>
@@ -39,8 +40,7 @@ struct ThreadRows {
   if (condition.kind != NodeKind::binary || condition.text != "<" ||
       !is_name(left_operand(condition), index.name))
     throw TransformDeclined(beyond);
-  ThreadRows rows{index, body[index.statement].type, right_operand(condition)};
-  if (rows.type.starts_with("const ")) rows.type.erase(0, 6);
+  ThreadRows rows{index, without_qualifiers(body[index.statement].type), right_operand(condition)};
   const auto limit = LaunchWords(request.task, launch).of(rows.limit);
   if (!limit || without_brackets(*limit) != without_brackets(launch.threads()))
     throw TransformDeclined(beyond);

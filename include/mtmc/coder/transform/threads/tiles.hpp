@@ -59,7 +59,7 @@ public:
     };
     std::vector<std::string> grid{tiles(what_.columns, tile_.columns), tiles(what_.rows, tile_.rows)};
     if (!kept_.empty()) grid.push_back(launch.line.grid[2]);
-    if (!folded_.empty()) grid[0] += " * " + parenthesized(total_in_launch(folded_));
+    if (!folded_.empty()) grid[0] += " * " + as_factor(total_in_launch(folded_));
     launch.set_grid(tree, std::move(grid), n(ResultTile::threads));
     // Two blocks on a multiprocessor: with more registers a thread the largest tile takes 1.2 times as long.
     // Smaller tiles take as much longer with such a bound.
@@ -83,11 +83,6 @@ private:
     return std::any_of(function.loops.begin(), function.loops.end(), [&](const LoopInfo& loop) {
       return loop.path == request_.action.region && loop.inside(what_.sum.loop);
     });
-  }
-  [[nodiscard]] static std::string parenthesized(const std::string& text) {
-    return text.find_first_of("+-*/% ") == std::string::npos || text.starts_with("ceil_div(")
-               ? text
-               : '(' + text + ')';
   }
   [[nodiscard]] std::string in_launch(const SyntaxNode& expression) const {
     return print(what_.sum.launch.in_launch_words(what_.values.expanded(expression)));
@@ -224,7 +219,7 @@ private:
     std::string code = "const int " + tiles_of_sum_ + " = (" + bound + " + " + n(tile_.depth - 1) + ") / " +
                        depth + ";\nconst int " + step_ + "s = " + tiles_of_sum_;
     for (std::size_t i = 0; i < what_.loops.size(); ++i)
-      if (i != what_.tiled) code += " * " + parenthesized(bound_of(i));
+      if (i != what_.tiled) code += " * " + as_factor(bound_of(i));
     code += ";\nif (" + step_ + "s > 0) {\n" + numbers_of_step("0") + load_all(tile_of_sum_ + " + ") + "}\n";
     code += "for (int " + step_ + " = 0; " + step_ + " < " + step_ + "s; ++" + step_ + ") {\n" + store_all();
     code += "if (" + step_ + " + 1 < " + step_ + "s) {\n" + numbers_of_step('(' + step_ + " + 1)") +
@@ -243,7 +238,7 @@ private:
     std::string before = " / " + tiles_of_sum_;
     for (std::size_t i = what_.loops.size(); i-- > 0;) {
       if (i == what_.tiled) continue;
-      const std::string bound = parenthesized(bound_of(i));
+      const std::string bound = as_factor(bound_of(i));
       code += number(what_.loops[i], what_.loops[i].variable, first ? step : step + before + " % " + bound);
       before += " / " + bound;
     }

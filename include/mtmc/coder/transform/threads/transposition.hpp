@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 /// The vector types of CUDA C++ by which a thread loads or stores several neighbouring elements at once, and
 /// the tests that their addresses must pass.
 
+#include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
@@ -14,6 +15,17 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
+
+/// `(reinterpret_cast<size_t>(a) | reinterpret_cast<size_t>(b)) % 16 == 0`: whether pointers are multiples of
+/// so many bytes.
+[[nodiscard]] inline std::string alignment_test(const std::vector<std::string>& pointers,
+                                                std::int64_t bytes) {
+  std::vector<std::string> addresses;
+  for (const std::string& pointer : pointers)
+    addresses.push_back("reinterpret_cast<size_t>(" + pointer + ')');
+  const std::string all = joined(addresses, " | ");
+  return (addresses.size() > 1 ? '(' + all + ')' : all) + " % " + std::to_string(bytes) + " == 0";
+}
 
 /// Several elements that one access moves: `float4`.
 struct VectorType {
@@ -40,22 +52,9 @@ struct VectorType {
   }
   /// Whether a pointer is at a whole vector, as an expression: `reinterpret_cast<size_t>(x) % 16 == 0`.
   [[nodiscard]] std::string is_aligned(const std::string& pointer) const {
-    return "reinterpret_cast<size_t>(" + pointer + ") % " + std::to_string(bytes) + " == 0";
+    return alignment_test({pointer}, bytes);
   }
 };
-
-/// An element's type without `const` and `volatile`, one space between its words.
-[[nodiscard]] inline std::string plain_element(std::string_view type) {
-  std::string plain;
-  for (std::size_t at = 0; at < type.size();) {
-    const std::size_t end = std::min(type.find(' ', at), type.size());
-    const std::string_view word = type.substr(at, end - at);
-    if (!word.empty() && word != "const" && word != "volatile")
-      plain += (plain.empty() ? "" : " ") + std::string(word);
-    at = end + 1;
-  }
-  return plain;
-}
 
 /// The type of 2 or 4 elements of a built-in type; nothing where there is none of at most 16 bytes.
 [[nodiscard]] inline std::optional<VectorType> vector_type(std::string_view element, std::int64_t elements) {
@@ -77,11 +76,35 @@ struct VectorType {
                                          {"int8_t", "char", 1},
                                          {"uint8_t", "uchar", 1}}};
   if (elements != 2 && elements != 4) return std::nullopt;
-  const std::string plain = plain_element(element);
+  const std::string plain = without_qualifiers(element);
   for (const Known& one : known)
     if (one.element == plain && one.bytes * elements <= 16)
       return VectorType{std::string(one.stem) + std::to_string(elements), elements, one.bytes * elements};
   return std::nullopt;
+}
+
+/// The widest access of a thread, in bytes, that a run of so many bytes is made of.
+[[nodiscard]] inline std::int64_t vector_bytes(std::int64_t run) {
+  return run % 16 == 0 ? 16 : run % 8 == 0 ? 8 : run % 4 == 0 ? 4 : 2;
+}
+
+/// The name of the built-in type of 2, 4, 8 or 16 bytes that a thread loads or stores at once: one of the
+/// element's own where that has 4 bytes or more (`float4`), else one of unsigned integers.
+[[nodiscard]] inline std::string vector_type_name(std::string_view element, std::int64_t bytes) {
+  for (const std::int64_t elements : {2, 4})
+    if (const auto own = vector_type(element, elements);
+        own && own->bytes == bytes && own->bytes >= 4 * elements)
+      return own->name;
+  switch (bytes) {
+  case 16:
+    return "uint4";
+  case 8:
+    return "uint2";
+  case 4:
+    return "unsigned int";
+  default:
+    return "unsigned short";
+  }
 }
 
 } // namespace mtmc::detail
