@@ -62,13 +62,14 @@ template <class Evaluate>
   return result;
 }
 
-/// Gives the names of the launch their values: extents as they are, indices those of the first thread.
+/// Gives the names of the launch their values: extents as they are, indices those of the first thread of the
+/// middle block, which stands for all where loops end with the number of the thread.
 inline void add_launch_values(const LaunchGeometry& geometry, Symbols& values) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     values[std::string(block_extent_names[axis])] = geometry.block[axis];
     values[std::string(grid_extent_names[axis])] = geometry.grid[axis];
     values[std::string(thread_index_names[axis])] = 0;
-    values[std::string(block_index_names[axis])] = 0;
+    values[std::string(block_index_names[axis])] = (geometry.grid[axis] - 1) / 2;
   }
 }
 

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -563,7 +564,24 @@ private:
   std::vector<std::string> functions_{};
 };
 
-/// The tree with cheaper instructions in the action's region.
+/// The functions of the kernel that a piece of it calls, directly or not.
+[[nodiscard]] inline std::vector<const FunctionAnalysis*> called_functions(const KernelAnalysis& analysis,
+                                                                           const SyntaxNode& piece) {
+  std::vector<const FunctionAnalysis*> found;
+  const std::function<void(const SyntaxNode&)> add = [&](const SyntaxNode& node) {
+    walk(node, [&](const SyntaxNode& call) {
+      if (call.kind != NodeKind::call || callee(call).kind != NodeKind::name) return;
+      const FunctionAnalysis* const function = analysis.find_function(callee(call).text);
+      if (function == nullptr || std::find(found.begin(), found.end(), function) != found.end()) return;
+      found.push_back(function);
+      add(function_body(*function->node));
+    });
+  };
+  add(piece);
+  return found;
+}
+
+/// The tree with cheaper instructions in the action's region and in the functions that it calls.
 [[nodiscard]] inline SyntaxNode with_cheap_instructions(const TransformRequest& request,
                                                         const CheapRules& rules) {
   SyntaxNode tree = request.tree;
@@ -578,14 +596,29 @@ private:
     function = target.loop->function;
     place = target.indices;
   }
-  const auto function_at = locate(request.tree, function->path).front().indices;
-  SyntaxNode names = visible_names(request.tree, function_at);
-  names.children.back().leading_trivia.clear();
-  CheapInstructions rewriter(*function, names, rules);
+  ThreadLaunch around;
+  around.function_at = locate(request.tree, function->path).front().indices;
+  std::vector<std::string> functions;
+  const auto rewriter_of = [&](const FunctionAnalysis& one) {
+    SyntaxNode names = visible_names(request.tree, locate(request.tree, one.path).front().indices);
+    names.children.back().leading_trivia.clear();
+    return CheapInstructions(one, names, rules);
+  };
+  const auto note = [&](const CheapInstructions& rewriter) {
+    functions.insert(functions.end(), rewriter.functions().begin(), rewriter.functions().end());
+  };
+  for (const FunctionAnalysis* called : called_functions(request.analysis, *node_at(tree, place))) {
+    if (called == function) continue;
+    CheapInstructions rewriter = rewriter_of(*called);
+    rewriter.rewrite(function_body(*node_at(tree, locate(tree, called->path).front().indices)));
+    note(rewriter);
+  }
+  CheapInstructions rewriter = rewriter_of(*function);
   std::vector<SyntaxNode> statements;
   if (rules.reciprocal && is_loop(node_at(tree, place)->kind))
     rewriter.take_reciprocals(*node_at(tree, place), statements);
   rewriter.rewrite(*node_at(tree, place));
+  note(rewriter);
   if (!statements.empty()) {
     SyntaxNode loop = *node_at(tree, place);
     SyntaxNode& parent = parent_at(tree, place);
@@ -595,9 +628,7 @@ private:
     statements.push_back(std::move(loop));
     replace_statement(parent, index, std::move(statements));
   }
-  ThreadLaunch around;
-  around.function_at = function_at;
-  for (const std::string& text : rewriter.functions()) {
+  for (const std::string& text : functions) {
     const std::string head = text.substr(0, text.find('('));
     const std::string name = head.substr(head.rfind(' ') + 1);
     if (find_function(tree, name) == nullptr) around.add_function(tree, text);

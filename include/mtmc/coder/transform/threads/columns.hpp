@@ -110,7 +110,7 @@ public:
   /// How many threads share a column, what is expected to be best first.
   [[nodiscard]] std::vector<std::int64_t> shapes() const {
     const std::int64_t units = std::max(request_.device.compute_units, 1);
-    const std::int64_t columns = value_at_main_size(request_, launch_.threads()).value_or(1024);
+    const std::int64_t columns = threads_at_main_size(request_, launch_).value_or(1024);
     std::int64_t lanes = 8;
     while (lanes < 32 && columns * lanes < 1024 * units) lanes *= 2;
     std::vector<std::int64_t> result{lanes};

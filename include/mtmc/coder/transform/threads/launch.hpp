@@ -228,6 +228,12 @@ struct ThreadLaunch {
   return result;
 }
 
+/// Whether blocks have threads along x alone.
+[[nodiscard]] inline bool has_flat_blocks(const ThreadLaunch& launch) {
+  return std::all_of(launch.line.block.begin() + 1, launch.line.block.end(),
+                     [](const std::string& extent) { return extent == "1"; });
+}
+
 /// Throws `TransformDeclined` unless threads and blocks are numbered along one axis.
 inline void require_one_axis(const ThreadLaunch& launch) {
   if (launch.line.grid.size() != 1 || launch.line.block.size() != 1)
@@ -268,9 +274,10 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   }
 }
 
-/// Whether blocks have several threads along the axis of a member: ".y".
+/// Whether threads are numbered along the axis of a member (".y"), not blocks alone.
 [[nodiscard]] inline bool has_threads_along(const ThreadLaunch& launch, std::string_view member) {
-  for (std::size_t axis = 0; axis < launch.line.block.size() && axis < 3; ++axis)
+  if (member == ".x") return true;
+  for (std::size_t axis = 1; axis < launch.line.block.size() && axis < 3; ++axis)
     if (member == '.' + std::string(axis_names[axis])) return launch.line.block[axis] != "1";
   return false;
 }
@@ -306,27 +313,14 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   return found;
 }
 
-/// Where the function numbers its threads. Throws `TransformDeclined` unless one variable, which nothing
-/// changes, has the number, and nothing else speaks of threads.
+/// Where the function numbers its threads along x. Throws `TransformDeclined` unless one variable, which
+/// nothing changes, has the number, and nothing else speaks of threads, but for blocks along other axes.
 [[nodiscard]] inline ThreadIndex thread_index(const ThreadLaunch& launch) {
-  const auto body = statements(function_body(*launch.function->node));
-  std::optional<ThreadIndex> index;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (!index && body[i].kind == NodeKind::declaration && declarators(body[i]).size() == 1) {
-      const SyntaxNode& declarator = declarators(body[i]).front();
-      const SyntaxNode* const value = initial_value(declarator);
-      if (value != nullptr && is_number_of_thread(*value, launch.line.block.front(), 0)) {
-        index = ThreadIndex{declarator.text, i, 0};
-        continue;
-      }
-    }
-    if (names_thread(body[i]))
-      throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
-                              " speaks of threads or blocks");
-  }
-  if (!index) throw TransformDeclined("no variable numbers the threads of " + launch.line.entry);
-  require_constant(launch, *index);
-  return *index;
+  const auto indices = thread_indices(launch);
+  if (indices.empty()) throw TransformDeclined("no variable numbers the threads of " + launch.line.entry);
+  if (indices.size() != 1 || indices.front().axis != 0)
+    throw TransformDeclined("the threads of " + launch.line.entry + " are not numbered along x alone");
+  return indices.front();
 }
 
 /// The work of the threads. Throws `TransformDeclined` where it is not understood what threads it is for.
@@ -379,6 +373,19 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
+}
+
+/// How many threads a launch has for its results at the task's main size, along all axes, where that is
+/// known.
+[[nodiscard]] inline std::optional<std::int64_t> threads_at_main_size(const TransformRequest& request,
+                                                                      const ThreadLaunch& launch) {
+  std::int64_t product = 1;
+  for (std::size_t axis = 0; axis < launch.line.grid.size(); ++axis) {
+    const auto threads = value_at_main_size(request, launch.threads(axis));
+    if (!threads) return std::nullopt;
+    product *= *threads;
+  }
+  return product;
 }
 
 } // namespace mtmc::detail

@@ -457,7 +457,8 @@ struct SharingPlan {
 /// Gives a warp or a block to what one thread of a launch does now. `scanned`: the loop that they scan.
 [[nodiscard]] inline SyntaxNode share_rows(const TransformRequest& request, const LoopInfo* scanned) {
   ThreadLaunch launch = thread_launch(request);
-  require_one_axis(launch);
+  if (!has_flat_blocks(launch))
+    throw TransformDeclined("the blocks of " + launch.line.entry + " have several axes");
   const FunctionAnalysis& function = *launch.function;
   require_shareable(function);
   const ThreadIndex index = thread_index(launch);
@@ -465,7 +466,7 @@ struct SharingPlan {
 
   const RowLoops loops(request, launch);
   auto shapes =
-      row_shapes(loops.longest(function), value_at_main_size(request, launch.threads()), request.device);
+      row_shapes(loops.longest(function), threads_at_main_size(request, launch), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
   if (!has_warps(request.kernel.language))
     std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });
@@ -493,7 +494,9 @@ struct SharingPlan {
   // Where threads have no warps, compilers are also poor at barriers in branches.
   if (!shape.shuffles && shape.rows == 1 && guard_holds_always(launch, index, body))
     remove_guard(launch.body_in(tree), body);
-  launch.set_grid(tree, {launch.threads_divided_by(shape.rows)}, std::to_string(shape.threads * shape.rows));
+  auto grid = launch.line.grid;
+  grid[0] = launch.threads_divided_by(shape.rows);
+  launch.set_grid(tree, std::move(grid), std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());
   for (const ThreadScan& scan : spreader.scans())

@@ -33,8 +33,8 @@ inline void select_stores(SyntaxNode& node, const std::set<std::string>& floats)
   const SyntaxNode* const no = other == nullptr ? nullptr : only_store(*other);
   if (yes == nullptr || no == nullptr || !structurally_equal(left_operand(*yes), left_operand(*no))) return;
   const SyntaxNode& element = left_operand(*yes);
-  bool changes = subscript_base(element).kind != NodeKind::name ||
-                 !floats.contains(subscript_base(element).text);
+  bool changes =
+      subscript_base(element).kind != NodeKind::name || !floats.contains(subscript_base(element).text);
   walk(subscript_index(element), [&](const SyntaxNode& part) {
     changes = changes || part.kind == NodeKind::assignment || part.kind == NodeKind::call ||
               part.kind == NodeKind::opaque || part.text == "++" || part.text == "--";

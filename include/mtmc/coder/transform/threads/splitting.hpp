@@ -17,6 +17,7 @@
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
+#include <mtmc/coder/transform/threads/warp_lanes.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -189,20 +190,31 @@ private:
     const auto x = std::find_if(indices_.begin(), indices_.end(),
                                 [](const ThreadIndex& index) { return index.axis == 0; });
     if (x == indices_.end()) return false;
+    const WarpLanes lanes(request_, launch_);
     return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-      return in_nest(access) && is_neighbour_along(access, *x);
+      return in_nest(access) && (is_neighbour_along(access, *x) || lanes.are_neighbours(access));
     });
   }
   [[nodiscard]] bool in_nest(const Access& access) const {
     return access.loop != nullptr && access.loop->inside(body_.nest.front());
   }
-  /// Accesses that a loop moves by one element.
+  /// A loop moves the access by one element.
+  [[nodiscard]] bool goes_along(const Access& access, const LoopInfo& level) const {
+    return in_nest(access) && access.subscripts.size() == 1 && access.subscripts.front().defined() &&
+           expanded(access.subscripts.front()).coefficient_of(level.symbol).constant() == 1;
+  }
   [[nodiscard]] std::size_t accesses_along(const LoopInfo& level) const {
     return static_cast<std::size_t>(
-        std::count_if(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-          return in_nest(access) && access.subscripts.size() == 1 && access.subscripts.front().defined() &&
-                 expanded(access.subscripts.front()).coefficient_of(level.symbol).constant() == 1;
-        }));
+        std::count_if(function_.accesses.begin(), function_.accesses.end(),
+                      [&](const Access& access) { return goes_along(access, level); }));
+  }
+  /// A loop goes along memory for each thread in another place. What all threads read is near for all of
+  /// them.
+  [[nodiscard]] bool goes_along_own_memory(const LoopInfo& level) const {
+    const WarpLanes lanes(request_, launch_);
+    return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
+      return goes_along(access, level) && !lanes.are_together(access);
+    });
   }
 
   /// Iterations of the nest at the main size: those of a thread where threads share them.
@@ -237,7 +249,7 @@ private:
     if (columns_are_possible() && neighbours_have_neighbouring_results()) result = shapes_of_columns();
     if (block_.size() == 1) {
       const auto blocks = shapes_of_blocks();
-      const bool blocks_first = accesses_along(lane_level()) > 0;
+      const bool blocks_first = goes_along_own_memory(lane_level());
       result.insert(blocks_first ? result.begin() : result.end(), blocks.begin(), blocks.end());
     }
     if (result.empty())

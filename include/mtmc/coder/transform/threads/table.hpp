@@ -8,6 +8,7 @@
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
+#include <mtmc/coder/transform/threads/flat_loops.hpp>
 #include <mtmc/coder/transform/threads/online.hpp>
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
@@ -73,12 +74,17 @@ template <class Apply>
   return is_about_threads(request) ? reorder_axes(request) : apply_reordering(request);
 }
 
+/// Gives more threads to what few do (`parallelize_threads`), neighbouring loops being one.
+[[nodiscard]] inline SyntaxNode share_among_threads(const TransformRequest& request) {
+  return with_flat_loops(request, parallelize_threads);
+}
+
 /// The rows for CUDA C++, which come before those for every C-like language.
 [[nodiscard]] inline std::vector<TransformationEntry> thread_transformations() {
   const std::string cuda{languages::cuda.name};
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
-          {"parallelization", parallelize_threads, cuda},
+          {"parallelization", share_among_threads, cuda},
           {"splitting", split_reduction, cuda},
           {"retention", retain_rows, cuda},
           {"vectorization", vectorize_threads, cuda},

@@ -34,18 +34,28 @@ public:
       else
         values_.erase(formal[i].text);
     add_launch_values(*geometry, values_);
-    warp_.emplace(*launch.function, ThreadGrid(*launch.function, *geometry, values_), values_);
+    grid_.emplace(*launch.function, *geometry, values_);
+    warp_.emplace(*launch.function, *grid_, values_);
   }
   WarpLanes(const WarpLanes&) = delete;
   WarpLanes& operator=(const WarpLanes&) = delete;
 
   /// Whether neighbouring threads touch neighbouring elements, as far as that is known.
   [[nodiscard]] bool are_neighbours(const Access& access) const {
-    return warp_ && warp_->facts(access, {}).pattern == LanePattern::coalesced;
+    return pattern_of(access) == LanePattern::coalesced;
+  }
+  /// Whether the threads of a warp touch one element, as far as that is known.
+  [[nodiscard]] bool are_together(const Access& access) const {
+    return pattern_of(access) == LanePattern::broadcast;
   }
 
 private:
+  [[nodiscard]] std::optional<LanePattern> pattern_of(const Access& access) const {
+    return warp_ ? std::optional(warp_->facts(access, {}).pattern) : std::nullopt;
+  }
+
   Symbols values_{};
+  std::optional<ThreadGrid> grid_{};
   std::optional<WarpAccess> warp_{};
 };
 
