@@ -42,7 +42,7 @@ struct BoundBuffer {
   /// What `Backend::Buffer::handle()` gave: a device pointer, a mapping's number, a `cl_mem`.
   std::uint64_t handle = 0;
   /// Bytes from the start of that allocation to the first element: a multiple of 4096 as the evaluator binds
-  /// it, on backends with guard pages of 64.
+  /// it, on backends with guard pages of 64, on those that run the judge's kernels of 256.
   std::int64_t offset = 0;
   /// Bytes of the content.
   std::int64_t bytes = 0;

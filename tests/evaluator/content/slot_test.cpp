@@ -57,6 +57,16 @@ TEST_CASE("every argument of a slot is bound to a buffer of its own, between red
   CHECK(bound(slot, "x").handle != bound(slot, "T").handle);
 }
 
+TEST_CASE("on a backend with neither guard pages nor the judge's kernels, buffers begin where pages do") {
+  Bench bench;
+  const Kernel kernel{languages::cpp, "//@ scratch T: f32[N]\n//@ launch f(x, T, y)\n", {}};
+  const auto plan = plan_launches(parse_launch_lines(kernel), bench.task, bench.task.sizes[0], 4);
+  for (std::uint64_t key = 1; key <= 32; ++key) {
+    const auto slot = make_slot(bench.backend, bench.layout, plan, 64, BufferGuard::red_zones, key);
+    for (const std::string name : {"x", "T", "y"}) CHECK(bound(slot, name).offset % 4096 == 0);
+  }
+}
+
 TEST_CASE("slots that swap their buffers swap the scratch that is as large, too, and keep their plans") {
   Bench bench;
   auto a = bench.slot("//@ scratch T: f32[N]\n//@ scratch U: i32[4]\n//@ launch f(x, T, U, y)\n");

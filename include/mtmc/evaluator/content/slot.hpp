@@ -73,7 +73,10 @@ inline void bind_buffer(LaunchPlan& plan, const std::string& name, const Guarded
   const std::size_t page = std::max(usual_page, guard_page_bytes_of(backend));
   const std::size_t granule =
       guard == BufferGuard::red_zones ? 0 : guarded_allocation_of(backend).granularity;
-  const std::size_t alignment = runs_judge_kernels(backend) ? 256 : 64;
+  // What `BoundBuffer::offset` promises: others may know buffers only by parts that begin where pages do.
+  const std::size_t alignment = runs_judge_kernels(backend)        ? 256
+                                : guard_page_bytes_of(backend) > 0 ? 64
+                                                                   : page;
   std::uint64_t place = 0;
   const auto add = [&](std::vector<GuardedBuffer>& buffers, const std::string& name, std::size_t bytes) {
     auto around = granule > 0 ? mapped_layout(bytes, red_zone_bytes, guard, granule)
