@@ -7,6 +7,7 @@
 #include <mtmc/analysis/task_file.hpp>
 #include <mtmc/coder/transform.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -30,6 +31,20 @@ namespace mtmc::testing {
 /// One of the repository's CPU tasks.
 [[nodiscard]] inline Task cpu_task(std::string_view name) {
   return load_task(std::string(MTMC_REPOSITORY) + "/examples/tasks/cpu/" + std::string(name) + ".json");
+}
+
+/// Whether a text stands in a source.
+[[nodiscard]] inline bool has(const std::string& source, std::string_view text) {
+  return source.find(text) != std::string::npos;
+}
+
+/// Whether an action such as "tiling|gemm/i" is on offer for a kernel.
+[[nodiscard]] inline bool is_offered(const Task& task, const Kernel& kernel, const std::string& key,
+                                     const Device& device = two_cores()) {
+  const Structure structure = AstRegionFinder{}.find(task, kernel);
+  const auto actions = ActionSpace::extended().legal_actions(structure, device);
+  return std::any_of(actions.begin(), actions.end(),
+                     [&](const Action& action) { return action.key() == key; });
 }
 
 /// The draft for an action such as "tiling|gemm/i" on a kernel of a task.

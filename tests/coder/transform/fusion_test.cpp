@@ -9,12 +9,6 @@
 using namespace mtmc;
 using namespace mtmc::testing;
 
-namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-} // namespace
-
 TEST_CASE("neighbouring loops over the same iterations become one, as far in as they match") {
   const Task task = accumulating_gemm();
   const std::string source = source_after(task, {"fusion|gemm/i+i#2"});

@@ -11,10 +11,6 @@ using namespace mtmc::testing;
 
 namespace {
 
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 void check_equal_bits(const Task& task, const std::string& source) {
   const KernelRunner runner{task, {source}};
   for (const ProblemSize& size : task.sizes)

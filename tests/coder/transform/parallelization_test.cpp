@@ -9,12 +9,6 @@
 using namespace mtmc;
 using namespace mtmc::testing;
 
-namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-} // namespace
-
 TEST_CASE("independent iterations go to threads in contiguous shares") {
   const Task task = cpu_task("softmax");
   const std::string source = source_after(task, {"parallelization|softmax/i"});

@@ -11,10 +11,6 @@ using namespace mtmc::testing;
 
 namespace {
 
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// Every sum keeps its order, so without fused multiply-adds the bits are those of the start kernel.
 void check_equal_bits(const Task& task, const std::vector<std::string>& sources) {
   const KernelRunner runner{task, sources};

@@ -10,12 +10,6 @@
 using namespace mtmc;
 using namespace mtmc::testing;
 
-namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-} // namespace
-
 TEST_CASE("a transpose is done in tiles of one cache line, neighbouring writes first") {
   const Task task = cpu_task("transpose");
   const std::string source = source_after(task, {"tiling|transpose/i"});

@@ -12,10 +12,6 @@ using namespace mtmc::testing;
 
 namespace {
 
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 double worst_difference(const Task& task, const std::vector<std::string>& sources) {
   const KernelRunner runner{task, sources};
   double worst = 0;

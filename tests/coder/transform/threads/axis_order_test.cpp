@@ -13,10 +13,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// Kernels whose neighbouring threads jump, each with a result of its own.
 const std::vector<std::string> jumping{"square/threads:xy",   "guards/threads:xy", "product/threads:xy",
                                        "deep/threads:xyz",    "turned/threads:x",  "planes/threads:x",

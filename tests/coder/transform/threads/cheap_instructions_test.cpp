@@ -13,10 +13,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// A launch over N elements of `x` and `y`, the work as given.
 Task one(const std::string& work) {
   return TaskBuilder{"one"}
@@ -157,4 +153,17 @@ TEST_CASE("they are offered where functions are called") {
     CHECK(std::any_of(actions.begin(), actions.end(),
                       [](const Action& action) { return action.key() == key; }));
   }
+}
+
+TEST_CASE("functions that threads call get cheaper instructions, too") {
+  Task task = one("    y[i] = outer(x[i]);\n");
+  const std::string functions = "__device__ float cube(float v) { return powf(v, 3.0f); }\n"
+                                "__device__ float outer(float v) { return cube(v) + v / 8.0f; }\n"
+                                "__device__ float other(float v) { return powf(v, 2.0f); }\n";
+  task.kernel.source.insert(task.kernel.source.find("__global__"), functions);
+  const std::string source = grid_source_after(task, {key});
+  CHECK(has(source, "__device__ float cube(float v) { return v * v * v; }\n"));
+  CHECK(has(source, "__device__ float outer(float v) { return cube(v) + v * 0.125f; }\n"));
+  CHECK(has(source, "__device__ float other(float v) { return powf(v, 2.0f); }\n")); // nobody calls it
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) < 1e-6);
 }

@@ -12,9 +12,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
 Task convolution(const std::pair<std::string, std::string>& changed = {}) {
   Task task = cuda_task("conv2d");
   if (!changed.first.empty()) {

@@ -15,16 +15,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-bool is_offered(const Task& task, const std::string& key) {
-  const Structure structure = AstRegionFinder{}.find(task, task.kernel);
-  const auto actions = ActionSpace::extended().legal_actions(structure, h100());
-  return std::any_of(actions.begin(), actions.end(),
-                     [&](const Action& action) { return action.key() == key; });
-}
-
 /// A function of `x` [B, C] whose threads have a column each; it makes `y` [B, C] and `m` [C].
 Task columns(const std::string& body) {
   return idle_task(
@@ -64,8 +54,8 @@ Task pointwise(const std::string& line, const std::string& body) {
 
 TEST_CASE("threads above each other share all loops of a column, and one of them stores") {
   const Task task = columns(batch_norm);
-  CHECK(is_offered(task, "parallelization|norm/threads:x"));
-  CHECK(is_offered(task, "splitting|norm/b"));
+  CHECK(is_offered_on_grid(task, "parallelization|norm/threads:x"));
+  CHECK(is_offered_on_grid(task, "splitting|norm/b"));
   const std::string source = grid_source_after(task, {"parallelization|norm/threads:x"});
   CHECK(has(source, "//@ launch norm<<<ceil_div(C, 32), (32, 32)>>>(x, y, m, B, C)\n"));
   CHECK(has(source, "  const bool inside = c_thread < C;\n"
@@ -111,7 +101,7 @@ TEST_CASE("rows that go along memory are not columns") {
 TEST_CASE("blocks of few threads, or of part of a warp, get the usual shape") {
   const Task line = pointwise("<<<ceil_div(M * N, 48), 48>>>", "  int i = blockIdx.x * 48 + threadIdx.x;\n"
                                                                "  if (i < m * n) y[i] = 2.0f * x[i];\n");
-  CHECK(is_offered(line, "parallelization|scale/threads:x"));
+  CHECK(is_offered_on_grid(line, "parallelization|scale/threads:x"));
   const auto sources = all_variants(line, line.kernel, "parallelization|scale/threads:x");
   REQUIRE(sources.size() == 3);
   CHECK(has(sources[0], "//@ launch scale<<<ceil_div(M * N, 256), 256>>>(x, y, M, N)\n"));
@@ -122,7 +112,7 @@ TEST_CASE("blocks of few threads, or of part of a warp, get the usual shape") {
                                "  int i = blockIdx.y * blockDim.y + threadIdx.y;\n"
                                "  if (i >= m || j >= n) return;\n"
                                "  y[i * n + j] = 2.0f * x[i * n + j];\n");
-  CHECK(is_offered(plane, "parallelization|scale/threads:xy"));
+  CHECK(is_offered_on_grid(plane, "parallelization|scale/threads:xy"));
   const auto planes = all_variants(plane, plane.kernel, "parallelization|scale/threads:xy");
   REQUIRE(planes.size() == 3);
   CHECK(has(planes[0], "//@ launch scale<<<(ceil_div(N, 32), ceil_div(M, 8)), (32, 8)>>>"));
@@ -133,9 +123,44 @@ TEST_CASE("blocks of few threads, or of part of a warp, get the usual shape") {
   const Task usual =
       pointwise("<<<ceil_div(M * N, 256), 256>>>", "  int i = blockIdx.x * 256 + threadIdx.x;\n"
                                                    "  if (i < m * n) y[i] = 2.0f * x[i];\n");
-  CHECK_FALSE(is_offered(usual, "parallelization|scale/threads:x"));
+  CHECK_FALSE(is_offered_on_grid(usual, "parallelization|scale/threads:x"));
   const Task loose = pointwise("<<<ceil_div(M * N, 48), 48>>>", "  int i = blockIdx.x * 48 + threadIdx.x;\n"
                                                                 "  if (i < m * n - 1) y[i] = 2.0f * x[i];\n");
   CHECK(has(grid_draft(loose, loose.kernel, "parallelization|scale/threads:x").message,
             "it is not one branch that leaves out threads beyond the last i"));
+}
+
+TEST_CASE("columns are found where the number of a thread is taken apart, and along other axes") {
+  const Task middle =
+      idle_task("mean",
+                "//@ launch mean<<<ceil_div(B * C, 192), 192>>>(x, y, B, T, C)\n"
+                "__global__ void mean(const float* x, float* y, int B, int T, int C) {\n"
+                "  int index = blockIdx.x * blockDim.x + threadIdx.x;\n  if (index >= B * C) return;\n"
+                "  int b = index / C, c = index - b * C;\n  float sum = 0.0f;\n"
+                "  for (int t = 0; t < T; ++t) sum += x[(b * T + t) * C + c];\n  y[index] = sum / T;\n}\n",
+                {{"x", {"B", "T", "C"}}, {"y", {"B", "C"}}},
+                {{{"B", 16}, {"T", 512}, {"C", 1024}},
+                 {{"B", 3}, {"T", 45}, {"C", 37}},
+                 {{"B", 1}, {"T", 1}, {"C", 1}}});
+  const auto sources = all_variants(middle, middle.kernel, "parallelization|mean/t", 3);
+  REQUIRE_FALSE(sources.empty());
+  CHECK(has(sources.front(), "//@ launch mean<<<ceil_div(B * C, 32), (32, 16)>>>(x, y, B, T, C)\n"));
+  const Task channels =
+      idle_task("rms",
+                "//@ launch rms<<<(ceil_div(P, 128), B), 128>>>(x, y, C, P)\n"
+                "__global__ void rms(const float* x, float* y, int C, int P) {\n"
+                "  int p = blockIdx.x * blockDim.x + threadIdx.x;\n  int b = blockIdx.y;\n"
+                "  if (p >= P) return;\n  float sum = 0.0f;\n"
+                "  for (int c = 0; c < C; c++) sum += x[(b * C + c) * P + p] * x[(b * C + c) * P + p];\n"
+                "  for (int c = 0; c < C; c++) y[(b * C + c) * P + p] = x[(b * C + c) * P + p] / sum;\n}\n",
+                {{"x", {"B", "C", "P"}}, {"y", {"B", "C", "P"}}},
+                {{{"B", 16}, {"C", 128}, {"P", 4096}},
+                 {{"B", 3}, {"C", 37}, {"P", 45}},
+                 {{"B", 1}, {"C", 1}, {"P", 1}}});
+  const auto spread = all_variants(channels, channels.kernel, "parallelization|rms/threads:xy", 2);
+  REQUIRE_FALSE(spread.empty());
+  CHECK(has(spread.front(), "//@ launch rms<<<(ceil_div(P, 32), B), (32, 8)>>>(x, y, C, P)\n"));
+  if (!mtmc_test::can_emulate) return;
+  CHECK(worst_difference(middle, sources) < 1e-5);
+  CHECK(worst_difference(channels, spread) < 1e-5);
 }

@@ -18,10 +18,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// y = x w, with the statements of a thread.
 Task product(const std::string& work, bool changes = false) {
   return TaskBuilder{"product"}

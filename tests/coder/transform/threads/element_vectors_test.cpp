@@ -12,10 +12,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// Kernels as people write them, each with a result of its own.
 const std::vector<std::string> pointwise_kernels{
     "relu",    "silu_gate", "add_bias",  "scale_rows", "residual", "clamp",  "integers",

@@ -12,10 +12,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// Two launches: `t[i] = 2 * x[i]`, then `second`.
 Task chain(const std::string& second, const std::string& line) {
   return TaskBuilder{"chain"}
@@ -105,4 +101,28 @@ TEST_CASE("where a thread may leave its element as it was, the later launch stay
   CHECK(has(reason("  if (i < N) {\n    if (i < N - 1) y[i] = x[i];\n  }\n"), "it is not proved"));
   CHECK(reason("  if (i < N) {\n    float v = x[i];\n    if (v > 0.0f) {\n      y[i] = v;\n    }\n  }\n") ==
         declined);
+}
+
+TEST_CASE("a store in both ways of a branch is one store") {
+  const Task task = TaskBuilder{"both"}
+                        .kernel(languages::cuda, "//@ scratch t: f32[N]\n"
+                                                 "//@ launch leaky<<<ceil_div(N, 128), 128>>>(x, t, N)\n"
+                                                 "//@ launch next<<<ceil_div(N, 128), 128>>>(t, y, N)\n"
+                                                 "__global__ void leaky(const float* x, float* t, int N) {\n"
+                                                 "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                                 "  if (i < N) {\n    if (x[i] > 1.0f)\n      t[i] = 1.0f;\n"
+                                                 "    else if (x[i] > 0.0f)\n      t[i] = x[i];\n"
+                                                 "    else\n      t[i] = 0.1f * x[i];\n  }\n}\n"
+                                                 "__global__ void next(const float* t, float* y, int N) {\n"
+                                                 "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                                 "  if (i < N) y[i] = t[i] / (1.0f + fabsf(t[i]));\n}\n")
+                        .shape("x", {"N"})
+                        .shape("y", {"N"})
+                        .size({{"N", 1 << 20}})
+                        .check({{"N", 1003}})
+                        .build();
+  const std::string source = grid_source_after(task, {"fusion|launch:leaky+launch:next"});
+  CHECK(has(source, "const float t_value = x[i] > 1.0f ? 1.0f : (x[i] > 0.0f ? x[i] : 0.1f * x[i]);\n"));
+  CHECK_FALSE(has(source, "scratch"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0.0);
 }

@@ -40,6 +40,14 @@ namespace mtmc::testing {
   return draft_of(task, kernel, key, sample, h100());
 }
 
+/// Whether an action is on offer for a kernel on an H100.
+[[nodiscard]] inline bool is_offered_on_grid(const Task& task, const Kernel& kernel, const std::string& key) {
+  return is_offered(task, kernel, key, h100());
+}
+[[nodiscard]] inline bool is_offered_on_grid(const Task& task, const std::string& key) {
+  return is_offered_on_grid(task, task.kernel, key);
+}
+
 /// The text after a sequence of actions, "key" or "key@sample". Throws std::runtime_error where one is
 /// declined.
 [[nodiscard]] inline std::string grid_source_after(const Task& task, const std::vector<std::string>& keys) {

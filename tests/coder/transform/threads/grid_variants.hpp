@@ -128,4 +128,12 @@ namespace mtmc::testing {
   return all.empty() ? std::numeric_limits<double>::infinity() : *std::max_element(all.begin(), all.end());
 }
 
+/// How many drafts an action has if all of them are right at every size, else 0.
+[[nodiscard]] inline std::size_t right_variants(const Task& task, const Kernel& kernel,
+                                                std::string_view key) {
+  const auto sources = all_variants(task, kernel, key);
+  const bool right = !mtmc_test::can_emulate || worst_difference(task, sources) < 2e-5;
+  return right ? sources.size() : 0;
+}
+
 } // namespace mtmc::testing

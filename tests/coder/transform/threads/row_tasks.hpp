@@ -7,14 +7,11 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "grid_runner.hpp"
+#include "grid_variants.hpp"
 
 namespace mtmc::testing {
-
-[[nodiscard]] inline bool has(const std::string& source, std::string_view text) {
-  return source.find(text) != std::string::npos;
-}
 
 /// A task of a whole text: rows of N elements in `x`, results in `y` of the same shape and one a row in `z`.
 [[nodiscard]] inline Task row_task(const std::string& text) {
@@ -56,12 +53,11 @@ namespace mtmc::testing {
   if (key.empty()) return -1;
   const Draft first = grid_draft(task, task.kernel, key);
   if (!first.kernel) return -2;
-  double all = grid_difference(task, first.kernel->source);
-  for (int sample = 8; sample > 0; --sample) {
-    const Draft last = grid_draft(task, task.kernel, key, sample);
-    if (last.kernel) return std::max(all, grid_difference(task, last.kernel->source));
-  }
-  return all;
+  std::vector<std::string> sources{first.kernel->source};
+  for (int sample = 8; sample > 0 && sources.size() == 1; --sample)
+    if (const Draft last = grid_draft(task, task.kernel, key, sample); last.kernel)
+      sources.push_back(last.kernel->source);
+  return worst_difference(task, sources);
 }
 
 } // namespace mtmc::testing

@@ -10,32 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "grid_runner.hpp"
+#include "grid_variants.hpp"
 #include "row_kernels.hpp"
 
 using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-int check_variants(const Task& task, const Kernel& kernel, const std::string& key) {
-  int count = 0;
-  for (int sample = 0;; ++sample) {
-    CAPTURE(sample);
-    const Draft draft = grid_draft(task, kernel, key, sample);
-    if (!draft.kernel) return count;
-    ++count;
-    if (mtmc_test::can_emulate)
-      CHECK_MESSAGE(grid_difference(task, draft.kernel->source) < 2e-5, draft.kernel->source);
-  }
-}
-bool offers(const Task& task, const Kernel& kernel, const std::string& key) {
-  const auto actions = ActionSpace::extended().legal_actions(AstRegionFinder{}.find(task, kernel), h100());
-  return std::any_of(actions.begin(), actions.end(),
-                     [&](const Action& action) { return action.key() == key; });
-}
 Draft draft(const std::string& body, const std::string& key = "vectorization|rows/threads:x") {
   const Task task = row_task("//@ launch rows<<<M, 128>>>(x, y, v, M, N)\n"
                              "__global__ void rows(float* x, float* y, const float* v, int M, int N) {\n"
@@ -91,8 +72,8 @@ TEST_CASE("vectors of rows are right at every size, in every shape, and on offer
     for (auto& [symbol, value] : whole.symbols) value = symbol == "M" ? 3 : 996;
     task.sizes.push_back(whole);
     const Kernel kernel{languages::cuda, grid_source_after(task, {spread})};
-    CHECK(offers(task, kernel, key));
-    CHECK(check_variants(task, kernel, key) >= 3);
+    CHECK(is_offered_on_grid(task, kernel, key));
+    CHECK(right_variants(task, kernel, key) >= 3);
   }
 }
 
@@ -104,7 +85,7 @@ TEST_CASE("rows are moved by vectors as different people write them") {
     const bool one = row.name.find("product") == 0 || row.name.find("matrix") != std::string::npos;
     const std::string variable = has(row.source, "int k = lane") ? "k" : "j";
     const std::string key = one ? "vectorization|rows/" + variable : "vectorization|rows/threads:x";
-    CHECK(offers(task, kernel, key));
+    CHECK(is_offered_on_grid(task, kernel, key));
     const Draft draft = grid_draft(task, kernel, key);
     REQUIRE_MESSAGE(draft.kernel, draft.message);
     if (mtmc_test::can_emulate)

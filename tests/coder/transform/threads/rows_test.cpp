@@ -6,16 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "grid_runner.hpp"
+#include "grid_variants.hpp"
 
 using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-
 /// A CUDA task with rows of N elements in `x`, which may change, and results in `y` of the same shape.
 Task rows(const std::string& body) {
   return TaskBuilder{"rows"}
@@ -56,20 +52,17 @@ TEST_CASE("rows that a warp or a block shares are right at every size, in every 
            {"layer_norm", "parallelization|layer_norm/threads:x"},
            {"rms_norm", "parallelization|rms_norm/threads:x"},
            {"row_sum", "parallelization|row_sum/j"},
-           {"dequantize_gemv", "parallelization|dequantize_gemv/k"},
            {"attention", "parallelization|soften/threads:x"}}) {
     CAPTURE(name);
     const Task task = cuda_task(name);
-    int shapes = 0;
-    for (int sample = 0; sample < 8; ++sample) {
-      CAPTURE(sample);
-      const Draft draft = grid_draft(task, task.kernel, key, sample);
-      if (!draft.kernel) continue;
-      CHECK(grid_difference(task, draft.kernel->source) < 1e-5);
-      ++shapes;
-    }
-    CHECK(shapes >= 3);
+    const auto sources = all_variants(task, task.kernel, key);
+    CHECK(sources.size() >= 3);
+    CHECK(worst_difference(task, sources) < 1e-5);
   }
+  const Task quantised = cuda_task("dequantize_gemv");
+  for (const std::string sample : {"@0", "@1"})
+    CHECK(grid_difference(quantised, grid_source_after(
+                                         quantised, {"parallelization|dequantize_gemv/k" + sample})) < 1e-5);
 }
 
 TEST_CASE("threads wait where one reads what another wrote, and only there") {
@@ -122,4 +115,34 @@ TEST_CASE("what cannot be shared is declined with the reason") {
   const Task shared = cuda_task("softmax");
   const Kernel spread{languages::cuda, grid_source_after(shared, {"parallelization|softmax/threads:x"})};
   CHECK_FALSE(grid_draft(shared, spread, "parallelization|softmax/threads:x").kernel);
+}
+
+TEST_CASE("blocks along other axes stay: each row is of one of them") {
+  const Task task =
+      TaskBuilder{"layers"}
+          .kernel(languages::cuda, "//@ launch layers<<<(ceil_div(M, 64), B), 64>>>(x, y, M, N)\n"
+                                   "__global__ void layers(const float* x, float* y, int M, int N) {\n"
+                                   "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                   "  int b = blockIdx.y;\n"
+                                   "  if (i >= M) return;\n"
+                                   "  float largest = -1e30f;\n"
+                                   "  for (int j = 0; j <= i; ++j)\n"
+                                   "    largest = fmaxf(largest, x[(b * M + i) * N + j]);\n"
+                                   "  float sum = 0.0f;\n"
+                                   "  for (int j = 0; j <= i; ++j)\n"
+                                   "    sum += expf(x[(b * M + i) * N + j] - largest);\n"
+                                   "  y[b * M + i] = sum;\n}\n")
+          .shape("x", {"B", "M", "N"})
+          .shape("y", {"B", "M"})
+          .size({{"B", 8}, {"M", 1024}, {"N", 1024}})
+          .check({{"B", 3}, {"M", 45}, {"N", 45}})
+          .check({{"B", 1}, {"M", 1}, {"N", 1}})
+          .build();
+  const std::string key = "parallelization|layers/threads:xy";
+  CHECK(is_offered_on_grid(task, key)); // though the first thread has one iteration
+  const std::string source = grid_source_after(task, {key + "@1"});
+  CHECK(has(source, "//@ launch layers<<<(M, B), "));
+  CHECK(has(source, "  int i = blockIdx.x;\n  const int lane = threadIdx.x;\n  int b = blockIdx.y;\n"));
+  if (!mtmc_test::can_emulate) return;
+  CHECK(worst_difference(task, all_variants(task, task.kernel, key, 3)) < 1e-5);
 }

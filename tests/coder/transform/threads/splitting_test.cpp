@@ -16,15 +16,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-bool is_offered(const Task& task, const Kernel& kernel, const std::string& key) {
-  const Structure structure = AstRegionFinder{}.find(task, kernel);
-  const auto actions = ActionSpace::extended().legal_actions(structure, h100());
-  return std::any_of(actions.begin(), actions.end(),
-                     [&](const Action& action) { return action.key() == key; });
-}
 std::string reason(const Task& task, const std::string& key) {
   return grid_draft(task, task.kernel, key).message;
 }
@@ -47,7 +38,7 @@ Task row_task(const std::string& body, const std::string& before = "", const std
 
 TEST_CASE("blocks share the sum of one thread, and a second launch combines their parts and does the rest") {
   const Task task = mean_squared_error();
-  CHECK(is_offered(task, task.kernel, "splitting|mse/i"));
+  CHECK(is_offered_on_grid(task, task.kernel, "splitting|mse/i"));
   const std::string source = grid_source_after(task, {"splitting|mse/i"});
   CHECK(has(source, "//@ scratch total_parts: f32[256]\n"
                     "//@ launch mse_in_parts<<<256, 256>>>(predictions, targets, B, D, total_parts)\n"
@@ -69,7 +60,7 @@ TEST_CASE("blocks share the sum of one thread, and a second launch combines thei
 
 TEST_CASE("threads above each other share the sum of a column") {
   const Task task = column_sums();
-  CHECK(is_offered(task, task.kernel, "splitting|column_sums/i"));
+  CHECK(is_offered_on_grid(task, task.kernel, "splitting|column_sums/i"));
   std::string alone;
   for (const std::string& source : all_variants(task, task.kernel, "splitting|column_sums/i"))
     if (alone.empty() && !has(source, "scratch")) alone = source;
@@ -89,12 +80,12 @@ TEST_CASE("threads above each other share the sum of a column") {
 
 TEST_CASE("what a block combines already it goes on combining, of fewer elements") {
   const Task rows = long_rows();
-  CHECK(is_offered(rows, rows.kernel, "splitting|row_norms/j"));
+  CHECK(is_offered_on_grid(rows, rows.kernel, "splitting|row_norms/j"));
   const std::string source = grid_source_after(rows, {"splitting|row_norms/j"});
   CHECK(has(source, "//@ scratch sum_parts: f32[M, ceil_div(528, M)]\n"));
   CHECK(has(source, "  sum = sum_of_block(sum);\n  if (threadIdx.x == 0) {\n"));
   const Task tree = sum_in_one_block();
-  CHECK(is_offered(tree, tree.kernel, "splitting|block_sum/i"));
+  CHECK(is_offered_on_grid(tree, tree.kernel, "splitting|block_sum/i"));
   CHECK(has(grid_source_after(tree, {"splitting|block_sum/i"}), "sum_parts[part] = partial[0];"));
 }
 
@@ -129,7 +120,7 @@ TEST_CASE("reductions that are split are right at every size, in every shape") {
                                                  {thin_gemm(), "thin_gemm/k"},
                                                  {long_rows(), "row_norms/j"}}) {
     CAPTURE(key);
-    CHECK(is_offered(task, task.kernel, "splitting|" + key));
+    CHECK(is_offered_on_grid(task, task.kernel, "splitting|" + key));
     const auto sources = all_variants(task, task.kernel, "splitting|" + key, 6, small_gpu());
     CHECK(sources.size() >= 2);
     CHECK(worst_difference(task, sources) < 5e-5);
@@ -198,7 +189,7 @@ TEST_CASE("a reduction is split again, and after its rows were given to blocks")
   if (!mtmc_test::can_emulate) return;
   const Task gemv = short_gemv();
   const Kernel shared{languages::cuda, grid_source_after(gemv, {"parallelization|gemv/k@1"})};
-  CHECK(is_offered(gemv, shared, "splitting|gemv/k"));
+  CHECK(is_offered_on_grid(gemv, shared, "splitting|gemv/k"));
   CHECK(worst_difference(gemv, all_variants(gemv, shared, "splitting|gemv/k", 3, small_gpu())) < 5e-5);
   const Task sum = sum_in_one_thread();
   CHECK(
@@ -240,4 +231,20 @@ TEST_CASE("what cannot be split is declined with the reason") {
                             "    for (int j = 0; j < N; ++j) s += x[i * N + j];\n    y[i] = s;\n  }\n"),
                    "splitting|f/k/j"),
             "iterations of k may depend on each other through y"));
+}
+
+TEST_CASE("a column whose factors all threads read together is one of columns first") {
+  const Task task = idle_task(
+      "product",
+      "//@ launch product<<<ceil_div(N, 128), 128>>>(A, x, z, M, N)\n"
+      "__global__ void product(const float* A, const float* x, float* z, unsigned m, unsigned n) {\n"
+      "  unsigned int j = blockIdx.x * blockDim.x + threadIdx.x;\n  if (j < n) {\n"
+      "    float dot = 0.0f;\n    for (unsigned int i = 0; i < m; i++) dot += A[i * n + j] * x[i];\n"
+      "    z[j] = dot;\n  }\n}\n",
+      {{"A", {"M", "N"}}, {"x", {"M"}}, {"z", {"N"}}},
+      {{{"M", 4096}, {"N", 3072}}, {{"M", 101}, {"N", 67}}, {{"M", 1}, {"N", 1}}});
+  const auto sources = all_variants(task, task.kernel, "splitting|product/i", 3, small_gpu());
+  REQUIRE_FALSE(sources.empty());
+  CHECK(has(sources.front(), "ceil_div(N, 32), (32, "));
+  if (mtmc_test::can_emulate) CHECK(worst_difference(task, sources) < 1e-5);
 }

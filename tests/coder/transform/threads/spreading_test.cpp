@@ -16,16 +16,6 @@ using namespace mtmc;
 using namespace mtmc::testing;
 
 namespace {
-bool has(const std::string& source, const std::string& text) {
-  return source.find(text) != std::string::npos;
-}
-bool is_offered(const Task& task, const std::string& key) {
-  const Structure structure = AstRegionFinder{}.find(task, task.kernel);
-  const auto actions = ActionSpace::extended().legal_actions(structure, h100());
-  return std::any_of(actions.begin(), actions.end(),
-                     [&](const Action& action) { return action.key() == key; });
-}
-
 /// A function of `x` [N, M] that makes `y` [N, M] and `z` [N, M]; few threads launch it.
 Task few(const std::string& line, const std::string& body) {
   return idle_task(
@@ -45,7 +35,7 @@ const std::string rest = "  for (int k = 0; k < n * m; ++k) z[k] = 1.0f;\n";
 
 TEST_CASE("a nest in one thread is numbered through, and keeps the numbers that its body needs") {
   const Task task = pointwise_in_one_thread();
-  CHECK(is_offered(task, "parallelization|shift_and_scale/b"));
+  CHECK(is_offered_on_grid(task, "parallelization|shift_and_scale/b"));
   const auto sources = all_variants(task, task.kernel, "parallelization|shift_and_scale/b");
   REQUIRE(sources.size() == 6);
   CHECK(has(sources[0],
@@ -98,7 +88,7 @@ TEST_CASE("loops with work of their own inside lie along the axes of a grid") {
 TEST_CASE("few blocks that share a loop become many") {
   const Task block = few(
       "<<<1, 256>>>", "  for (int i = threadIdx.x; i < n * m; i += blockDim.x) y[i] = z[i] = 2.0f * x[i];\n");
-  CHECK(is_offered(block, "parallelization|f/i"));
+  CHECK(is_offered_on_grid(block, "parallelization|f/i"));
   const std::string source = grid_source_after(block, {"parallelization|f/i"});
   CHECK(has(source, "//@ launch f<<<ceil_div(N * M, 256), 256>>>(x, y, z, N, M)\n"));
   CHECK(has(source, "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n * m) {\n"));
@@ -106,7 +96,7 @@ TEST_CASE("few blocks that share a loop become many") {
                                           "  const size_t first = blockIdx.x * blockDim.x + threadIdx.x;\n"
                                           "  for (size_t i = first; i < all; i += 512) {\n"
                                           "    y[i] = 2.0f * x[i]; z[i] = 1.0f;\n  }\n");
-  CHECK(is_offered(stride, "parallelization|f/i"));
+  CHECK(is_offered_on_grid(stride, "parallelization|f/i"));
   CHECK(has(grid_source_after(stride, {"parallelization|f/i"}),
             "const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;"));
   if (!mtmc_test::can_emulate) return;
@@ -142,7 +132,7 @@ TEST_CASE("loops that stand by themselves become a launch each, in their order")
                         "    for (int j = 0; j < m; ++j) {\n"
                         "      z[i * m + j] = b * (y[i * m + m - 1 - j] + x[i * m]) + j;\n"
                         "    }\n");
-  CHECK(is_offered(task, "parallelization|f/threads:x"));
+  CHECK(is_offered_on_grid(task, "parallelization|f/threads:x"));
   const auto sources = all_variants(task, task.kernel, "parallelization|f/threads:x");
   REQUIRE(sources.size() >= 3);
   CHECK(has(sources[0], "//@ launch f_1<<<ceil_div(N * M, 256), 256>>>(x, y, z, N, M)\n"
@@ -165,7 +155,7 @@ TEST_CASE("one thread is found behind branches, and sums of it are given to a bl
     if (mtmc_test::can_emulate) CHECK(worst_difference(task, sources) == 0);
   }
   const Task sum = sum_in_one_thread();
-  CHECK(is_offered(sum, "parallelization|vector_sum/i"));
+  CHECK(is_offered_on_grid(sum, "parallelization|vector_sum/i"));
   const auto sources = all_variants(sum, sum.kernel, "parallelization|vector_sum/i");
   REQUIRE_FALSE(sources.empty());
   CHECK(has(sources[0], "//@ launch vector_sum<<<1, 1024>>>(x, out, N)\n"));
