@@ -49,7 +49,9 @@ MTMC_INLINE double FunctionAtSize::executions(const LoopInfo* loop) const {
 }
 
 MTMC_INLINE std::optional<std::int64_t> FunctionAtSize::strided_trips(const LoopInfo& loop) const {
-  const auto first = value_at(loop.start, values_);
+  Symbols of_first_thread = values_;
+  for (const std::string_view index : block_index_names) of_first_thread[std::string(index)] = 0;
+  const auto first = value_at(loop.start, of_first_thread);
   const auto limit = value_at(loop.limits.front(), values_);
   const auto stride = value_at(loop.stride, values_);
   if (!first || !limit || !stride || *stride < 1) return std::nullopt;

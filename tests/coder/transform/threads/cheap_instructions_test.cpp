@@ -162,8 +162,8 @@ TEST_CASE("functions that threads call get cheaper instructions, too") {
                                 "__device__ float other(float v) { return powf(v, 2.0f); }\n";
   task.kernel.source.insert(task.kernel.source.find("__global__"), functions);
   const std::string source = grid_source_after(task, {key});
-  CHECK(has(source, "__device__ float cube(float v) { return v * v * v; }\n"));
-  CHECK(has(source, "__device__ float outer(float v) { return cube(v) + v * 0.125f; }\n"));
+  CHECK(has(source, "__device__ float cube(float v) {\n  return v * v * v;\n}\n"));
+  CHECK(has(source, "__device__ float outer(float v) {\n  return cube(v) + v * 0.125f;\n}\n"));
   CHECK(has(source, "__device__ float other(float v) { return powf(v, 2.0f); }\n")); // nobody calls it
   if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) < 1e-6);
 }

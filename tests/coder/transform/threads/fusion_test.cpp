@@ -122,7 +122,7 @@ TEST_CASE("a store in both ways of a branch is one store") {
                         .check({{"N", 1003}})
                         .build();
   const std::string source = grid_source_after(task, {"fusion|launch:leaky+launch:next"});
-  CHECK(has(source, "const float t_value = x[i] > 1.0f ? 1.0f : (x[i] > 0.0f ? x[i] : 0.1f * x[i]);\n"));
+  CHECK(has(source, "const float t_value = x[i] > 1.0f ? 1.0f : x[i] > 0.0f ? x[i] : 0.1f * x[i];\n"));
   CHECK_FALSE(has(source, "scratch"));
   if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0.0);
 }
