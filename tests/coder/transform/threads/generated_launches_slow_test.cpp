@@ -26,6 +26,7 @@
 
 #include "generated_launches.hpp"
 #include "grid_runner.hpp"
+#include "launch_attempts.hpp"
 #include "launch_batch.hpp"
 
 using namespace mtmc;
@@ -38,50 +39,14 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// One optimisation of one region: what was said about it, and what came of it.
-struct Attempt {
-  std::string key{};
-  bool offered = false;
-  std::string declined{}; ///< why nothing was made; empty: something was
-  std::vector<std::string> sources{};
-  std::vector<BatchOutcome> outcomes{};
-};
-
 struct Judged {
   GeneratedLaunches made{};
   std::vector<Attempt> attempts{};
+  std::vector<std::vector<BatchOutcome>> outcomes{}; ///< of the attempts' sources
   RandomSequence sequence{};
   BatchOutcome sequence_outcome{};
   std::string trouble{}; ///< where judging itself failed
 };
-
-/// Every row of the table for every region, whether it is offered or not.
-std::vector<Attempt> all_attempts(const Task& task) {
-  const Structure structure = AstRegionFinder{}.find(task, task.kernel);
-  std::set<std::string> offered, optimizations;
-  for (const Action& action : ActionSpace::extended().legal_actions(structure, h100()))
-    offered.insert(action.key());
-  for (const TransformationEntry& entry : default_transformations())
-    if (entry.language.empty() || entry.language == languages::cuda.name)
-      optimizations.insert(entry.optimization);
-  constexpr int samples = 3;
-  std::vector<Attempt> attempts;
-  for (const std::string& optimization : optimizations)
-    for (const Region& region : structure.regions) {
-      Attempt attempt{optimization + '|' + region.path};
-      attempt.offered = offered.contains(attempt.key);
-      for (int sample = 0; sample < samples; ++sample) {
-        const Draft draft = grid_draft(task, task.kernel, attempt.key, sample);
-        if (!draft.kernel) {
-          if (sample == 0) attempt.declined = draft.message;
-          break;
-        }
-        attempt.sources.push_back(draft.kernel->source);
-      }
-      attempts.push_back(std::move(attempt));
-    }
-  return attempts;
-}
 
 Judged judge(std::uint64_t seed) {
   Judged judged;
@@ -104,24 +69,15 @@ Judged judge(std::uint64_t seed) {
       const auto place = std::lower_bound(different.begin(), different.end(), source);
       return outcomes[1 + static_cast<std::size_t>(place - different.begin())];
     };
-    for (Attempt& attempt : judged.attempts)
-      for (const std::string& source : attempt.sources) attempt.outcomes.push_back(outcome_of(source));
+    for (const Attempt& attempt : judged.attempts) {
+      auto& of_attempt = judged.outcomes.emplace_back();
+      for (const std::string& source : attempt.sources) of_attempt.push_back(outcome_of(source));
+    }
     judged.sequence_outcome = outcome_of(judged.sequence.source);
   } catch (const std::exception& error) {
     judged.trouble = error.what();
   }
   return judged;
-}
-
-/// Does `work(0)`, `work(1)`, ... on all cores.
-template <class Work> void in_parallel(std::size_t count, const Work& work) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < std::max(1U, std::thread::hardware_concurrency()); ++t)
-    threads.emplace_back([&] {
-      for (std::size_t at = next++; at < count; at = next++) work(at);
-    });
-  for (std::thread& thread : threads) thread.join();
 }
 
 /// A reason without the names of the one kernel: "iterations of _ depend on each other through _".
@@ -180,11 +136,12 @@ struct Tally {
 void count(const Judged& judged, const KnownTruth& truth, Tally& tally) {
   bool offered = false, made = false, right = false, wrong = false, right_and_offered = false;
   std::string reason;
-  for (const Attempt& attempt : judged.attempts) {
+  for (std::size_t at = 0; at < judged.attempts.size(); ++at) {
+    const Attempt& attempt = judged.attempts[at];
     if (!truth.is_about(attempt.key)) continue;
     offered = offered || attempt.offered;
     made = made || !attempt.sources.empty();
-    for (const BatchOutcome& outcome : attempt.outcomes) {
+    for (const BatchOutcome& outcome : judged.outcomes[at]) {
       right = right || outcome.right();
       wrong = wrong || !outcome.right();
     }
@@ -269,9 +226,10 @@ TEST_CASE("what is illegal is not carried out, what is legal is found, and whate
       count(judged, truth, tally);
       CHECK_MESSAGE(tally.illegal_carried_out == before, truth.kind, judged.made.task.kernel.source);
     }
-    for (const Attempt& attempt : judged.attempts)
-      for (std::size_t sample = 0; sample < attempt.outcomes.size(); ++sample) {
-        const BatchOutcome& outcome = attempt.outcomes[sample];
+    for (std::size_t one = 0; one < judged.attempts.size(); ++one)
+      for (std::size_t sample = 0; sample < judged.outcomes[one].size(); ++sample) {
+        const Attempt& attempt = judged.attempts[one];
+        const BatchOutcome& outcome = judged.outcomes[one][sample];
         const std::string optimization = attempt.key.substr(0, attempt.key.find('|'));
         ++made[optimization];
         ++kernels;
