@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -164,10 +165,16 @@ void run(const Arguments& arguments) {
   GpuRunner runner(arguments.show);
   std::printf("%s\n", runner.device().name.c_str());
   Tally drafts;
+  std::atomic<std::size_t> done{0};
   in_parallel(arguments.kernels, [&](std::size_t at) {
     const std::uint64_t seed = arguments.first + at;
     const GeneratedLaunches made = generated_launches(seed);
     runner.judge("generated_" + std::to_string(seed), made.task, different(all_attempts(made.task)), drafts);
+    constexpr std::size_t often = 25;
+    if (const std::size_t count = ++done; count % often == 0) {
+      std::printf("%zu kernels so far\n", count);
+      std::fflush(stdout);
+    }
   });
   print("generated kernels, all drafts of one step", arguments.kernels, drafts);
   Tally sequences;
@@ -177,7 +184,7 @@ void run(const Arguments& arguments) {
   in_parallel(names.size() * arguments.sequences, [&](std::size_t at) {
     const std::string& name = names[at % names.size()];
     const Task task = cuda_task(name);
-    const auto sequence = random_sequence(task, 1001 + at / names.size(), 6, h100());
+    const auto sequence = random_sequence(task, arguments.first + 1000 + at / names.size(), 6, h100());
     runner.judge(name + ' ' + joined(sequence.keys), task, {sequence.source}, sequences);
   });
   print("sequences of up to six steps", names.size() * arguments.sequences, sequences);
