@@ -174,3 +174,13 @@ TEST_CASE("a bound without a sign is not taken below zero, whatever the variable
   CHECK(source.find("(n > 1 ? n : 1) - 1") != std::string::npos);
   CHECK(source.find("<= n - ") == std::string::npos);
 }
+
+TEST_CASE("threads of a GPU have few accumulators each: blocks of 1024 have 64 registers for a thread") {
+  const Task task = load_task(std::string(MTMC_REPOSITORY) + "/examples/tasks/cuda/gemm.json");
+  CHECK(has(source_after(task, {"unrolling|gemm/k"}), "float sum_lanes[8];"));
+  for (int sample = 0; sample < 8; ++sample)
+    if (const Draft draft = draft_of(task, "unrolling|gemm/k", sample); draft.kernel) {
+      CHECK_FALSE(has(draft.kernel->source, "sum_lanes[32]"));
+      CHECK_FALSE(has(draft.kernel->source, "sum_lanes[64]"));
+    }
+}

@@ -320,18 +320,20 @@ struct UnrollingVariant {
 }
 
 /// What unrolling can do with a loop, the variant expected to be best first.
-[[nodiscard]] inline std::vector<UnrollingVariant> unrollings_of(const LoopInfo& loop,
-                                                                 const CountingLoop& head,
-                                                                 std::optional<std::int64_t> trips,
-                                                                 bool reduces, const Device& device) {
+[[nodiscard]] inline std::vector<UnrollingVariant>
+unrollings_of(const LoopInfo& loop, const CountingLoop& head, std::optional<std::int64_t> trips, bool reduces,
+              const Device& device, bool on_grid) {
   constexpr std::int64_t largest_full = 16;
   std::vector<UnrollingVariant> variants;
   const auto add = [&](std::int64_t factor, bool lanes) {
     if (head.trips && *head.trips < factor) return;
     if (!trips || *trips >= factor) variants.push_back({factor, lanes, false});
   };
+  // Threads of a GPU have 64 registers each where blocks are largest.
+  const std::vector<std::int64_t> accumulators =
+      on_grid ? std::vector<std::int64_t>{8, 4, 16} : std::vector<std::int64_t>{32, 16, 64, 8};
   if (reduces && loop.innermost())
-    for (const std::int64_t lanes : {32, 16, 64, 8}) add(lanes, true);
+    for (const std::int64_t lanes : accumulators) add(lanes, true);
   if (head.trips && *head.trips > 0 && *head.trips <= largest_full)
     variants.push_back({*head.trips, false, true});
   for (const std::int64_t factor : jam_factors(loop, device)) add(factor, false);
@@ -356,8 +358,9 @@ struct UnrollingVariant {
     if (detail::contains_parallel(*child))
       throw TransformDeclined("an inner loop is already spread over threads");
   const bool reduces = loop.innermost() && loop_is_reduction(loop).legal;
+  const bool on_grid = detail::has_thread_grid(request.kernel.language);
   const auto variants =
-      detail::unrollings_of(loop, head, detail::main_trips(request, loop), reduces, request.device);
+      detail::unrollings_of(loop, head, detail::main_trips(request, loop), reduces, request.device, on_grid);
   if (variants.empty()) throw TransformDeclined(detail::loop_name(loop) + " has too few iterations");
   const auto& variant = choose_variant(variants, request.variant);
 
@@ -366,8 +369,7 @@ struct UnrollingVariant {
   SyntaxNode original = *loop.node;
   original.leading_trivia.clear();
   if (variant.lanes) {
-    unrolled =
-        detail::write_lanes(tree, loop, variant.factor, detail::has_thread_grid(request.kernel.language));
+    unrolled = detail::write_lanes(tree, loop, variant.factor, on_grid);
   } else {
     detail::Jammer jammer{detail::visible_names(request.tree, target.indices), independent};
     auto copies =

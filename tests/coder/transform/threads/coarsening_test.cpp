@@ -60,8 +60,35 @@ TEST_CASE("threads that cannot be coarsened are told why") {
             "speaks of threads or blocks"));
   const Task twice = convolution({"int height", "int filter = blockIdx.z;\n  int height"});
   CHECK(has(grid_source_after(twice, {"unrolling|conv2d/threads:xyz"}), "float sums[4];\n"));
-  CHECK(has(grid_draft(cuda_task("rotary_embedding"), cuda_task("rotary_embedding").kernel,
-                       "unrolling|rotate/threads:x")
-                .message,
-            "a thread goes through no loop"));
+}
+
+TEST_CASE("threads of a launch without loops get several elements, a block's width apart") {
+  const auto scale = [](const std::string& number, const std::string& guard = "i < N") {
+    return TaskBuilder{"scale"}
+        .kernel(languages::cuda, "//@ launch scale<<<(ceil_div(N, 128), B), 128>>>(x, y, N)\n"
+                                 "__global__ void scale(const float* x, float* y, int N) {\n"
+                                 "  const float* layer = x + blockIdx.y * N;\n  " +
+                                     number + "\n  if (" + guard +
+                                     ") {\n    y[blockIdx.y * N + i] = 2.0f * layer[i];\n  }\n}\n")
+        .shape("x", {"B", "N"})
+        .shape("y", {"B", "N"})
+        .size({{"B", 4}, {"N", 1 << 20}})
+        .check({{"B", 3}, {"N", 1003}})
+        .check({{"B", 1}, {"N", 1}})
+        .build();
+  };
+  const std::string key = "unrolling|scale/threads:xy";
+  const Task task = scale("int i = blockIdx.x * blockDim.x + threadIdx.x;");
+  const std::string source = grid_source_after(task, {key});
+  CHECK(has(source, "//@ launch scale<<<(ceil_div(N, 512), B), 128>>>(x, y, N)\n"));
+  CHECK(has(source, "  int first_i = blockIdx.x * 512 + threadIdx.x;\n  #pragma unroll\n"
+                    "  for (int each = 0; each < 4; ++each) {\n    int i = first_i + each * 128;\n"));
+  const Task wide = scale("size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;");
+  CHECK(has(grid_source_after(wide, {key}), "  size_t first_i = (size_t)blockIdx.x * 512 + threadIdx.x;\n"));
+  const Task odd = scale("int i = blockIdx.x * blockDim.x + threadIdx.x;", "i < N && threadIdx.x > 3");
+  CHECK(has(grid_draft(odd, odd.kernel, key).message, "speaks of threads or blocks"));
+  if (!mtmc_test::can_emulate) return;
+  for (int sample = 0; sample < 3; ++sample)
+    CHECK(grid_difference(task, grid_source_after(task, {key + '@' + std::to_string(sample)})) == 0.0);
+  CHECK(grid_difference(wide, grid_source_after(wide, {key})) == 0.0);
 }

@@ -126,3 +126,39 @@ TEST_CASE("a store in both ways of a branch is one store") {
   CHECK_FALSE(has(source, "scratch"));
   if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0.0);
 }
+
+TEST_CASE("launches in place are fused: the element changes in a register and is stored once") {
+  const auto task = [](const std::string& second) {
+    return TaskBuilder{"in_place"}
+        .kernel(languages::cuda, "//@ launch twice<<<ceil_div(N, 128), 128>>>(x, y, N)\n"
+                                 "//@ launch bend<<<ceil_div(N, 128), 128>>>(y, x, N)\n"
+                                 "__global__ void twice(const float* x, float* y, int N) {\n"
+                                 "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                 "  if (i < N) y[i] = y[i] + x[i] * 2.0f;\n}\n"
+                                 "__global__ void bend(float* y, const float* x, int N) {\n"
+                                 "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < N) {\n" +
+                                     second + "  }\n}\n")
+        .shape("x", {"N"})
+        .shape("y", {"N"})
+        .role("y", ArgumentRole::inout)
+        .size({{"N", 1 << 20}})
+        .check({{"N", 1003}})
+        .build();
+  };
+  const std::string key = "fusion|launch:twice+launch:bend";
+  const Task bent = task("    if (y[i] < 0.0f) y[i] = 0.1f * y[i];\n    y[i] += x[i];\n");
+  const std::string source = grid_source_after(bent, {key});
+  CHECK(has(source, "    float y_value = y[i] + x[i] * 2.0f;\n    int i_2 = i;\n"
+                    "    if (y_value < 0.0f)\n      y_value = 0.1f * y_value;\n    y_value += x[i_2];\n"
+                    "    y[i] = y_value;\n"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(bent, source) == 0.0);
+  const auto reason = [&](const std::string& second) {
+    return grid_draft(task(second), task(second).kernel, key).message;
+  };
+  CHECK(has(reason("    y[i] = y[(i + 1) % N];\n"), "it is not proved"));
+  CHECK(
+      has(reason("    if (y[i] > 1.0f) return;\n    y[i] = 0.5f * y[i];\n"), "ends threads within its work"));
+  CHECK_FALSE(
+      grid_draft(task("    atomicAdd(&y[i], x[i]);\n"), task("    atomicAdd(&y[i], x[i]);\n").kernel, key)
+          .kernel);
+}

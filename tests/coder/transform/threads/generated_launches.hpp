@@ -755,7 +755,7 @@ struct SumRecipe {
   Words& words = author.words();
   words["c"] = words["y"];
   words["ij"] = author.at("$i", "$N", "$j");
-  const bool layers = random.chance(15);
+  const bool layers = random.chance(15) && !more('p'); // else all layers would store in one
   const bool left_turned = random.chance(20), right_turned = random.chance(30);
   const bool result_turned = random.chance(10) && !more('c') && !more('p');
   const std::string layer = layers ? "layer * " : "";

@@ -2,6 +2,7 @@
 /// Coarsening of a GPU's threads: each adds up several results next to each other along an axis, which share
 /// what is loaded for all of them.
 
+#include <mtmc/analysis/flow/type_facts.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
@@ -258,6 +259,56 @@ struct CoarseStep {
   }
   line.grid = std::move(grid);
   tree.children[sum.launch.line_at].text = launch_line_text(line);
+  return tree;
+}
+
+/// Gives each thread of a launch without loops several elements, a block's width apart: neighbours go on
+/// touching neighbouring elements, and several loads are on their way at once.
+[[nodiscard]] inline SyntaxNode coarsen_elements(const TransformRequest& request) {
+  ThreadLaunch launch = thread_launch(request);
+  const FunctionAnalysis& function = *launch.function;
+  if (!function.opaque.empty() || !function.barriers.empty())
+    throw TransformDeclined("the threads wait for each other, or do what is not understood");
+  for (const Array& array : function.arrays)
+    if (array.place == ArrayPlace::block)
+      throw TransformDeclined("the threads of a block share " + array.name);
+  if (!has_flat_blocks(launch))
+    throw TransformDeclined("the blocks of " + launch.line.entry + " have several axes");
+  const ThreadIndex index = thread_index(launch);
+  const GuardedBody work = guarded_body(launch, index);
+  if (!work.guarded || !work.nested)
+    throw TransformDeclined("no branch leaves out threads beyond the last element");
+  const auto body = statements(function_body(*function.node));
+  for (const SyntaxNode& statement : body)
+    walk(statement, [&](const SyntaxNode& node) {
+      if (node.kind == NodeKind::return_statement) throw TransformDeclined("a branch ends the thread");
+    });
+  for (std::size_t i = 0; i < index.statement; ++i)
+    if (body[i].kind != NodeKind::declaration)
+      throw TransformDeclined("line " + std::to_string(body[i].range.first_line) +
+                              " does something before threads have their numbers");
+  static const std::vector<std::int64_t> counts{4, 2, 8};
+  const std::int64_t each = choose_variant(counts, request.variant);
+
+  SyntaxNode tree = request.tree;
+  const std::string first = launch.fresh_local(tree, "first_" + index.name);
+  const std::string number = launch.fresh_local(tree, "each");
+  const std::string& width = launch.line.block.front();
+  const SyntaxNode& declaration = body[index.statement];
+  const bool wide = type_facts(declaration.type).size == 8;
+  std::string code = declaration.type + ' ' + first + " = " +
+                     (wide ? '(' + declaration.type + ')' : std::string{}) + "blockIdx.x * " +
+                     std::to_string(each * *integer_literal(width)) +
+                     " + threadIdx.x;\n#pragma unroll\nfor (int " + number + " = 0; " + number + " < " +
+                     std::to_string(each) + "; ++" + number + ") {\n" + declaration.type + ' ' + index.name +
+                     " = " + first + " + " + number + " * " + width + ";\n";
+  for (std::size_t i = index.statement + 1; i < body.size(); ++i) code += print(body[i]) + '\n';
+  auto& children = launch.body_in(tree).children;
+  children.erase(children.begin() + static_cast<std::ptrdiff_t>(index.statement), children.end());
+  for (SyntaxNode& statement : parse_statements(code + "}\n")) children.push_back(std::move(statement));
+  LaunchLine& line = launch.line;
+  line.grid[0] = "ceil_div(" + launch.threads() + ", " + std::to_string(each * *integer_literal(width)) + ')';
+  tree.children[launch.line_at].text = launch_line_text(line);
   return tree;
 }
 

@@ -24,10 +24,16 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+/// A buffer that one launch makes and the next one reads.
+struct HandedOn {
+  std::string buffer{};
+  bool changed = false; ///< by the second, in place
+};
+
 /// The buffer that the first of two launches makes and the second reads. Throws `TransformDeclined` unless
-/// there is just one, and the second changes none of it.
-[[nodiscard]] inline std::string handed_on(const KernelAnalysis& analysis, const LaunchNode& first,
-                                           const LaunchNode& second) {
+/// there is just one, and the second changes no other one that the first makes.
+[[nodiscard]] inline HandedOn handed_on(const KernelAnalysis& analysis, const LaunchNode& first,
+                                        const LaunchNode& second) {
   const auto buffers = [&](const LaunchNode& launch, bool written) {
     std::set<std::string> names;
     const FunctionAnalysis* const function = analysis.find_function(launch.line.entry);
@@ -41,16 +47,17 @@ namespace mtmc::inline MTMC_ABI::detail {
     return names;
   };
   const auto made = buffers(first, true), read = buffers(second, false), changed = buffers(second, true);
-  std::string found;
+  HandedOn found;
   for (const std::string& name : made) {
-    if (changed.contains(name)) throw TransformDeclined(second.line.entry + " changes " + name);
+    if (!read.contains(name) && changed.contains(name))
+      throw TransformDeclined(second.line.entry + " changes " + name);
     if (!read.contains(name)) continue;
-    if (!found.empty())
-      throw TransformDeclined(first.line.entry + " makes " + found + " and " + name + " for " +
+    if (!found.buffer.empty())
+      throw TransformDeclined(first.line.entry + " makes " + found.buffer + " and " + name + " for " +
                               second.line.entry);
-    found = name;
+    found = {name, changed.contains(name)};
   }
-  if (found.empty())
+  if (found.buffer.empty())
     throw TransformDeclined(second.line.entry + " reads nothing that " + first.line.entry + " makes");
   return found;
 }
@@ -123,7 +130,8 @@ inline void require_reached(const SyntaxNode& body, const std::vector<std::size_
 }
 
 /// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
-/// stands behind the store of the first one's element, with that element's number.
+/// stands behind the store of the first one's element, with that element's number; where it changes that
+/// element, in front of the one store that is left.
 inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
   const auto launches = launches_of(tree);
   const LaunchNode& first = launches[position];
@@ -141,7 +149,8 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   if (grid_fusion_scope(analysis, texts.subspan(position, 2), &request.task, geometry) != FusionScope::thread)
     throw TransformDeclined("it is not proved that only the thread that makes an element in " +
                             first.line.entry + " is needed for it in " + second.line.entry);
-  const std::string buffer = handed_on(analysis, first, second);
+  const HandedOn handed = handed_on(analysis, first, second);
+  const std::string& buffer = handed.buffer;
 
   Action about = request.action;
   about.region = second.line.entry;
@@ -172,11 +181,15 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
     made.subscripts += one.subscripts;
     made.all += one.all;
   }
-  if (place.empty() || made.subscripts != 1 || made.all != 1)
-    throw TransformDeclined(first.line.entry + " does not store " + buffer + " in one place");
+  const std::string several = first.line.entry + " does not store " + buffer + " in one place";
+  if (place.empty() || made.subscripts != made.all) throw TransformDeclined(several);
   require_reached(function_body(merged), place, first.line.entry + " stores " + buffer);
   SyntaxNode& store = *node_at(function_body(merged), place);
   const SyntaxNode element = left_operand(operand(store));
+  std::size_t own_uses = 0; // what it was before it was made anew
+  walk(right_operand(operand(store)),
+       [&](const SyntaxNode& node) { own_uses += structurally_equal(node, element) ? 1U : 0U; });
+  if (made.all != 1 + own_uses) throw TransformDeclined(several);
 
   const SyntaxNode number = declarators(later[index.statement]).front();
   if (uses_name(element, number.text)) throw TransformDeclined("both launches call something " + number.text);
@@ -185,16 +198,21 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   for (const SyntaxNode& parameter : parameters(merged))
     if (parameter.text == array) type = pointed_type(parameter.type);
   std::vector<SyntaxNode> before, behind;
-  before.push_back(make_declaration("const " + type, value, right_operand(operand(store))));
+  before.push_back(
+      make_declaration(handed.changed ? type : "const " + type, value, right_operand(operand(store))));
   SyntaxNode kept = store;
   kept.leading_trivia.clear();
   right_operand(operand(kept)) = make_name(value);
-  before.push_back(std::move(kept));
+  if (!handed.changed) before.push_back(kept);
   SyntaxNode counted = later[index.statement];
   initializer(declarators(counted).front())->children.front() = subscript_index(element);
   behind.push_back(std::move(counted));
   const auto add = [&](SyntaxNode statement) {
     walk(statement, [&](SyntaxNode& node) {
+      if (node.kind == NodeKind::return_statement)
+        throw TransformDeclined(second.line.entry + " ends threads within its work");
+      if (node.kind == NodeKind::unary && node.text == "&" && structurally_equal(operand(node), own))
+        throw TransformDeclined(second.line.entry + " takes the address of an element of " + buffer);
       if (!structurally_equal(node, own)) return true;
       node = make_name(value);
       return false;
@@ -217,6 +235,7 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   } else {
     for (std::size_t i = work.first; i < later.size(); ++i) add(std::move(later[i]));
   }
+  if (handed.changed) behind.push_back(std::move(kept));
   // Names that both have stay apart.
   const bool clash = std::any_of(behind.begin(), behind.end(), [&](const SyntaxNode& statement) {
     return statement.kind == NodeKind::declaration &&

@@ -465,8 +465,7 @@ struct SharingPlan {
   const GuardedBody body = guarded_body(launch, index);
 
   const RowLoops loops(request, launch);
-  auto shapes =
-      row_shapes(loops.longest(function), threads_at_main_size(request, launch), request.device);
+  auto shapes = row_shapes(loops.longest(function), threads_at_main_size(request, launch), request.device);
   if (!body.guarded) std::erase_if(shapes, [](const RowShape& shape) { return shape.rows > 1; });
   if (!has_warps(request.kernel.language))
     std::erase_if(shapes, [](const RowShape& one) { return one.is_warp(); });

@@ -33,15 +33,15 @@ namespace mtmc::inline MTMC_ABI::detail {
 }
 
 /// What a transformation makes of a kernel in which the threads of the action's function do not return early
-/// but have a branch around their work, and numbers of blocks have names.
+/// but have a branch around their work, and numbers of blocks have names if `named`.
 template <class Apply>
-[[nodiscard]] SyntaxNode in_plain_form(const TransformRequest& request, const Apply& apply) {
-  const std::string name = function_of_region(request.action.region);
+[[nodiscard]] SyntaxNode in_plain_form(const TransformRequest& request, const Apply& apply,
+                                       bool named = true) {
   SyntaxNode tree = request.tree;
-  SyntaxNode* const function = find_function(tree, name);
+  SyntaxNode* const function = find_function(tree, function_of_region(request.action.region));
   if (function == nullptr) return apply(request);
   const bool nested = nest_early_returns(*function);
-  if (!name_block_numbers(tree, *function) && !nested) return apply(request);
+  if ((!named || !name_block_numbers(tree, *function)) && !nested) return apply(request);
   const KernelAnalysis analysis{tree, &request.task};
   return apply(TransformRequest{request.task, request.kernel, request.device, request.action, tree, analysis,
                                 request.variant});
@@ -55,16 +55,21 @@ template <class Apply>
   });
 }
 
-/// Threads are given several results each (`coarsen_threads`); loops of one thread are unrolled as anywhere.
+/// Threads are given several results each (`coarsen_threads`), or several elements (`coarsen_elements`);
+/// loops of one thread are unrolled as anywhere.
 [[nodiscard]] inline SyntaxNode unroll_threads(const TransformRequest& request) {
-  return is_about_threads(request) ? in_plain_form(request, coarsen_threads) : apply_unrolling(request);
+  if (!is_about_threads(request)) return apply_unrolling(request);
+  const FunctionAnalysis* const function =
+      request.analysis.find_function(function_of_region(request.action.region));
+  const bool elements = function != nullptr && function->loops.empty();
+  return elements ? in_plain_form(request, coarsen_elements, false) : in_plain_form(request, coarsen_threads);
 }
 
 /// Several elements are loaded and stored at once: of a row that threads share (`vectorize_rows`), or of
 /// what each thread makes alone (`vectorize_elements`).
 [[nodiscard]] inline SyntaxNode vectorize_threads(const TransformRequest& request) {
-  const std::string name = function_of_region(request.action.region);
-  const FunctionAnalysis* const function = request.analysis.find_function(name);
+  const FunctionAnalysis* const function =
+      request.analysis.find_function(function_of_region(request.action.region));
   const bool rows = !is_about_threads(request) || (function != nullptr && !function->loops.empty());
   return rows ? vectorize_rows(request) : vectorize_elements(request);
 }
