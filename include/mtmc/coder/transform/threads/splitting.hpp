@@ -11,10 +11,11 @@
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/block_trees.hpp>
 #include <mtmc/coder/transform/threads/columns.hpp>
+#include <mtmc/coder/transform/threads/known_combination.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
-#include <mtmc/coder/transform/threads/one_thread.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
+#include <mtmc/coder/transform/threads/reduction_launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/threads/warp_lanes.hpp>
@@ -49,46 +50,13 @@ struct SplittingShape {
   std::int64_t blocks = 0; ///< how many blocks there should be about; 0: no more than now, in one launch
 };
 
-/// A type of the C family as scratch lines name it; empty for others.
-[[nodiscard]] inline std::string scratch_type(std::string_view type) {
-  static constexpr std::pair<std::string_view, std::string_view> names[] = {{"float", "f32"},
-                                                                            {"double", "f64"},
-                                                                            {"int", "i32"},
-                                                                            {"unsigned int", "u32"},
-                                                                            {"unsigned", "u32"},
-                                                                            {"long long", "i64"},
-                                                                            {"unsigned long long", "u64"}};
-  for (const auto& [one, other] : names)
-    if (type == one) return std::string(other);
-  return {};
-}
-
 /// Writes a function that reduces anew, and its launches.
 class ReductionSplitter {
 public:
   /// Throws `TransformDeclined` with the reason where the function is not one that reduces in one loop.
   explicit ReductionSplitter(const TransformRequest& request)
-      : request_(request), launch_(thread_launch(request)), function_(*launch_.function), only_(launch_),
-        body_(function_, statements_of_work(), target()) {
-    if (launch_.function_at.size() != 1)
-      throw TransformDeclined("the function " + function_.name + " stands in another scope");
-    grid_ = without_ones(launch_.line.grid);
-    block_ = without_ones(launch_.line.block);
-    for (const std::string& extent : block_) threads_ *= integer_literal(extent).value_or(1);
-    for (const ReducedValue& value : body_.values) require_type(value);
-    const bool shared = std::any_of(body_.nest.begin(), body_.nest.end(), [](const LoopInfo* loop) {
-      return names_thread(*loop->start_expression) || names_thread(*loop->bound_expression);
-    });
-    own_ = only_.alone();
-    if (!own_ && !shared) {
-      try {
-        indices_ = thread_indices(launch_);
-        own_ = !indices_.empty();
-      } catch (const TransformDeclined& reason) {
-        why_not_own_ = reason.what();
-      }
-    }
-    if (own_) read_own();
+      : request_(request), reduction_(reduction_launch(request)), launch_(reduction_.launch),
+        function_(reduction_.function()), grid_(reduction_.grid), block_(reduction_.block) {
     choose_names();
   }
 
@@ -98,7 +66,7 @@ public:
     set_geometry();
     SyntaxNode tree = request_.tree;
     if (shape_.team == ReductionTeam::block)
-      for (const ReducedValue& value : body_.values) add_combiner(tree, value);
+      for (const ReducedValue& value : reduction_.body.values) add_combiner(tree, value);
     if (shape_.blocks == 0)
       write_one(tree);
     else
@@ -111,43 +79,6 @@ public:
 private:
   enum class Stage { whole, parts, rest };
 
-  // --- Reading
-
-  [[nodiscard]] std::vector<const SyntaxNode*> statements_of_work() const {
-    if (only_.alone()) return only_.work();
-    return pointers_to(statements(function_body(*function_.node)));
-  }
-
-  /// The loop of the action, or the first one that reduces.
-  [[nodiscard]] const LoopInfo& target() const {
-    if (request_.action.region.find("/threads:") == std::string::npos) {
-      const auto located = locate(request_.tree, request_.action.region);
-      const LoopInfo* const loop =
-          located.empty() ? nullptr : request_.analysis.find_loop(*located.front().node);
-      if (loop == nullptr) throw TransformDeclined('"' + request_.action.region + "\" names no loop");
-      return *loop;
-    }
-    for (const LoopInfo& loop : function_.loops)
-      if (loop.parent == nullptr && loop_is_reduction(loop)) return loop;
-    throw TransformDeclined("no loop of " + function_.name + " reduces");
-  }
-
-  static void require_type(const ReducedValue& value) {
-    if (scratch_type(value.type).empty())
-      throw TransformDeclined("threads cannot combine values of the type " + value.type);
-  }
-
-  /// What the lanes of a result must not find behind the loop, since one of them does it.
-  void read_own() {
-    for (const SyntaxNode* statement : body_.epilogue)
-      walk(*statement, [&](const SyntaxNode& node) {
-        if (is_loop(node.kind) || node.kind == NodeKind::return_statement)
-          why_not_own_ = "more than a result follows " + loop_name(*body_.nest.front());
-      });
-    if (!function_.barriers.empty()) why_not_own_ = "the threads wait for each other already";
-    if (!why_not_own_.empty()) own_ = false;
-  }
-
   void choose_names() {
     const SyntaxNode& tree = request_.tree;
     lane_ = fresh_name(tree, "lane");
@@ -156,18 +87,12 @@ private:
     result_ = fresh_name(tree, "result");
     results_ = fresh_name(tree, "results");
     inside_ = fresh_name(tree, "inside");
-    for (const ReducedValue& value : body_.values) {
+    for (const ReducedValue& value : reduction_.body.values) {
       std::string name = fresh_name(tree, value.name + "_parts");
       while (request_.task.find_argument(name) != nullptr) name = fresh_name(tree, name + "_of_blocks");
       scratch_.push_back(name);
       shared_.push_back(fresh_name(tree, value.name + "_of_lanes"));
     }
-  }
-
-  /// Extents without the last ones that are 1.
-  [[nodiscard]] static std::vector<std::string> without_ones(std::vector<std::string> extents) {
-    while (extents.size() > 1 && extents.back() == "1") extents.pop_back();
-    return extents;
   }
 
   // --- Shapes
@@ -178,7 +103,8 @@ private:
 
   [[nodiscard]] std::optional<std::int64_t> trips_of(const LoopInfo& loop) const {
     if (const auto trips = launched_trips(request_, launch_, loop)) return trips;
-    if (loop.bound_expression == nullptr || loop.step < 1 || !depends_on_thread(*loop.start_expression))
+    if (loop.bound_expression == nullptr || loop.step < 1 ||
+        !reduction_.depends_on_thread(*loop.start_expression))
       return std::nullopt;
     const auto bound = LaunchWords(request_.task, launch_).of(*loop.bound_expression);
     const auto end = bound ? value_at_main_size(request_, *bound) : std::nullopt;
@@ -187,16 +113,16 @@ private:
 
   /// Some access of the loop moves by one element from thread to thread along x.
   [[nodiscard]] bool neighbours_have_neighbouring_results() const {
-    const auto x = std::find_if(indices_.begin(), indices_.end(),
+    const auto x = std::find_if(reduction_.indices.begin(), reduction_.indices.end(),
                                 [](const ThreadIndex& index) { return index.axis == 0; });
-    if (x == indices_.end()) return false;
+    if (x == reduction_.indices.end()) return false;
     const WarpLanes lanes(request_, launch_);
     return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
       return in_nest(access) && (is_neighbour_along(access, *x) || lanes.are_neighbours(access));
     });
   }
   [[nodiscard]] bool in_nest(const Access& access) const {
-    return access.loop != nullptr && access.loop->inside(body_.nest.front());
+    return access.loop != nullptr && access.loop->inside(reduction_.body.nest.front());
   }
   /// A loop moves the access by one element.
   [[nodiscard]] bool goes_along(const Access& access, const LoopInfo& level) const {
@@ -221,7 +147,7 @@ private:
   [[nodiscard]] std::int64_t main_iterations() const {
     constexpr std::int64_t usual = 1 << 20, most = std::int64_t{1} << 40;
     std::int64_t product = 1;
-    for (const LoopInfo* level : body_.nest)
+    for (const LoopInfo* level : reduction_.body.nest)
       product =
           std::min(product * std::clamp<std::int64_t>(trips_of(*level).value_or(usual), 1, 1 << 22), most);
     return product;
@@ -244,7 +170,7 @@ private:
 
   /// Ways to split, the one expected to be best first.
   [[nodiscard]] std::vector<SplittingShape> shapes() {
-    if (!own_) return shapes_of_present_threads();
+    if (!reduction_.own) return shapes_of_present_threads();
     std::vector<SplittingShape> result;
     if (columns_are_possible() && neighbours_have_neighbouring_results()) result = shapes_of_columns();
     if (block_.size() == 1) {
@@ -257,8 +183,9 @@ private:
     return result;
   }
   [[nodiscard]] std::vector<SplittingShape> shapes_of_present_threads() const {
-    const bool combined = known_combination().has_value();
-    if (!combined && !why_not_own_.empty() && !is_shared()) throw TransformDeclined(why_not_own_);
+    const bool combined = known_combination(reduction_).has_value();
+    if (!combined && !reduction_.why_not_own.empty() && !reduction_.is_shared())
+      throw TransformDeclined(reduction_.why_not_own);
     std::vector<SplittingShape> result;
     for (const std::int64_t to_a_unit : {4, 2, 1, 8}) {
       const std::int64_t wanted = to_a_unit * compute_units();
@@ -274,7 +201,7 @@ private:
     constexpr std::int64_t most_threads = 1024;     // of a block
     constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
     const bool plane = block_.size() > 1;
-    const std::int64_t width = plane ? threads_ : 32;
+    const std::int64_t width = plane ? reduction_.threads : 32;
     const std::int64_t now = main_value(product(column_grid()), 1);
     const std::int64_t most = most_threads / width, few = plane ? most : 8;
     std::int64_t lanes = std::min<std::int64_t>(most, plane ? 2 : 8);
@@ -293,7 +220,7 @@ private:
   }
   [[nodiscard]] std::vector<SplittingShape> shapes_of_blocks() const {
     std::vector<SplittingShape> result;
-    for (const ReducedValue& value : body_.values)
+    for (const ReducedValue& value : reduction_.body.values)
       if (!thread_reduction(value.reduction, false)) return result;
     const std::int64_t now = main_value(product(block_grid()), 1);
     for (const auto& [lanes, to_a_unit] :
@@ -303,85 +230,6 @@ private:
       if (lanes <= std::max<std::int64_t>(main_iterations() / 2, 256))
         result.push_back({ReductionTeam::block, lanes, 0});
     return result;
-  }
-
-  // --- Sharing as it is
-
-  [[nodiscard]] bool is_shared() const {
-    return std::any_of(body_.nest.begin(), body_.nest.end(),
-                       [&](const LoopInfo* loop) { return is_shared(*loop); });
-  }
-  [[nodiscard]] bool is_shared(const LoopInfo& loop) const {
-    return depends_on_thread(*loop.start_expression) || depends_on_thread(*loop.bound_expression);
-  }
-  /// The expression uses the number of a thread within its block, or a constant made of it.
-  [[nodiscard]] bool depends_on_thread(const SyntaxNode& expression) const {
-    const auto names = thread_dependent();
-    bool found = names_thread(expression);
-    for (const std::string& name : names_used(expression)) found = found || names.contains(name);
-    return found;
-  }
-  [[nodiscard]] std::set<std::string> thread_dependent() const {
-    std::set<std::string> names;
-    for (const ReductionStep& step : body_.steps) {
-      if (step.declaration == nullptr) continue;
-      for (const SyntaxNode& declarator : declarators(*step.declaration)) {
-        const SyntaxNode* const value = initial_value(declarator);
-        if (value == nullptr) continue;
-        bool thread = false;
-        walk(*value, [&](const SyntaxNode& node) {
-          thread = thread || is_name(node, "threadIdx") ||
-                   (node.kind == NodeKind::name && names.contains(node.text));
-        });
-        if (thread) names.insert(declarator.text);
-      }
-    }
-    return names;
-  }
-
-  /// How the threads combine their values right behind the loop, where that is known: the parts of a block or
-  /// a warp are then one.
-  [[nodiscard]] std::optional<KnownCombination> known_combination() const {
-    if (block_.size() != 1 || threads_ % 32 != 0 || !is_shared()) return std::nullopt;
-    if (auto functions = combining_functions()) return functions;
-    return BlockTree(body_, threads_, [this](const SyntaxNode& node) { return is_thread_number(node); })
-        .find();
-  }
-  /// `sum = sum_of_block(sum);` for each value, where those functions do what they are called for.
-  [[nodiscard]] std::optional<KnownCombination> combining_functions() const {
-    KnownCombination found;
-    found.statements = body_.values.size();
-    if (body_.epilogue.size() < found.statements) return std::nullopt;
-    std::set<bool> warps;
-    std::set<std::string> combined;
-    for (std::size_t i = 0; i < found.statements; ++i)
-      for (const ReducedValue& value : body_.values)
-        for (const bool warp : {false, true})
-          if (combines_by_function(*body_.epilogue[i], value, warp)) {
-            warps.insert(warp);
-            combined.insert(value.name);
-          }
-    if (combined.size() != body_.values.size() || warps.size() != 1) return std::nullopt;
-    found.warp = *warps.begin();
-    for (const ReducedValue& value : body_.values) found.totals.push_back(value.name);
-    return found;
-  }
-  [[nodiscard]] bool combines_by_function(const SyntaxNode& statement, const ReducedValue& value,
-                                          bool warp) const {
-    if (statement.kind != NodeKind::expression_statement || operand(statement).kind != NodeKind::assignment ||
-        operand(statement).text != "=" || !is_name(left_operand(operand(statement)), value.name))
-      return false;
-    const SyntaxNode& call = right_operand(operand(statement));
-    if (call.kind != NodeKind::call || callee(call).kind != NodeKind::name || arguments(call).size() != 1 ||
-        !is_name(arguments(call).front(), value.name))
-      return false;
-    const SyntaxNode* const there = find_function(request_.tree, callee(call).text);
-    auto kind = thread_reduction(value.reduction, warp);
-    if (!kind || there == nullptr) return false;
-    kind->name = callee(call).text;
-    const SyntaxNode text = parse(kind->text());
-    const SyntaxNode* const wanted = find_function(text, kind->name);
-    return wanted != nullptr && structurally_equal(*there, *wanted);
   }
 
   // --- Geometry
@@ -401,7 +249,7 @@ private:
   }
 
   [[nodiscard]] std::vector<std::string> block_grid() const {
-    if (only_.alone()) return {"1"};
+    if (reduction_.alone) return {"1"};
     auto grid = grid_;
     grid[0] = launch_.threads(0);
     return grid;
@@ -415,9 +263,9 @@ private:
   /// Threads along x can have lanes above each other: a thread beyond the last result may do the last one's
   /// work, so that all of them wait at the barrier.
   [[nodiscard]] bool columns_are_possible() {
-    if (only_.alone() || block_.size() > 2 || threads_ > 512) return false;
+    if (reduction_.alone || block_.size() > 2 || reduction_.threads > 512) return false;
     clamps_.clear();
-    for (const ThreadIndex& index : indices_) {
+    for (const ThreadIndex& index : reduction_.indices) {
       const auto clamp = clamp_of(index);
       if (!clamp) return false;
       clamps_.push_back(*clamp);
@@ -437,8 +285,8 @@ private:
     const LaunchWords words(request_.task, launch_);
     bool known = true;
     for (const SyntaxNode* condition : conditions()) {
-      if (!uses_varying(*condition)) continue;
-      if (std::none_of(indices_.begin(), indices_.end(),
+      if (!reduction_.depends_on_index(*condition)) continue;
+      if (std::none_of(reduction_.indices.begin(), reduction_.indices.end(),
                        [&](const ThreadIndex& one) { return uses_name(*condition, one.name); }))
         return std::nullopt; // of something made of a number, which no clamp stands for
       if (!uses_name(*condition, index.name)) continue;
@@ -452,7 +300,7 @@ private:
       known = known && limit && without_brackets(*limit) == without_brackets(launch_.threads(index.axis));
       clamp.limit = print(right_operand(*condition));
     }
-    if (clamp.limit.empty() && (block_.size() == 1) && threads_ % 32 != 0) return std::nullopt;
+    if (clamp.limit.empty() && (block_.size() == 1) && reduction_.threads % 32 != 0) return std::nullopt;
     return known ? std::optional(clamp) : std::nullopt;
   }
   [[nodiscard]] bool is_parameter(const std::string& name) const {
@@ -464,7 +312,7 @@ private:
   /// The single conditions of all steps.
   [[nodiscard]] std::vector<const SyntaxNode*> conditions() const {
     std::vector<const SyntaxNode*> found;
-    for (const ReductionStep& step : body_.steps)
+    for (const ReductionStep& step : reduction_.body.steps)
       if (step.declaration == nullptr) add_conditions(step.condition, found);
     return found;
   }
@@ -476,22 +324,8 @@ private:
       found.push_back(&condition);
     }
   }
-  /// The expression may differ between threads of a block.
-  [[nodiscard]] bool uses_varying(const SyntaxNode& expression) const {
-    std::set<std::string> names;
-    for (const ThreadIndex& index : indices_) names.insert(index.name);
-    for (const ReductionStep& step : body_.steps) {
-      if (step.declaration == nullptr) continue;
-      for (const SyntaxNode& declarator : declarators(*step.declaration))
-        for (const std::string& name : names_used(declarator))
-          if (names.contains(name)) names.insert(declarator.text);
-    }
-    const auto used = names_used(expression);
-    return std::any_of(used.begin(), used.end(), [&](const auto& name) { return names.contains(name); });
-  }
-
   void set_geometry() {
-    combined_ = shape_.team == ReductionTeam::present ? known_combination() : std::nullopt;
+    combined_ = shape_.team == ReductionTeam::present ? known_combination(reduction_) : std::nullopt;
     switch (shape_.team) {
     case ReductionTeam::block:
       grid_ = block_grid();
@@ -500,12 +334,12 @@ private:
       break;
     case ReductionTeam::column:
       grid_ = column_grid();
-      width_ = block_.size() == 1 ? 32 : threads_;
+      width_ = block_.size() == 1 ? 32 : reduction_.threads;
       if (block_.size() == 1) block_ = {"32"};
       block_.push_back(std::to_string(shape_.lanes));
       break;
     case ReductionTeam::present:
-      width_ = !combined_ ? threads_ : combined_->warp ? threads_ / 32 : 1;
+      width_ = !combined_ ? reduction_.threads : combined_->warp ? reduction_.threads / 32 : 1;
       break;
     }
     grid_ = without_ones(grid_);
@@ -524,7 +358,7 @@ private:
                                 : "ceil_div(" + std::to_string(shape_.blocks) + ", " + blocks + ')';
   }
   [[nodiscard]] bool names_member(std::string_view object, std::string_view member) const {
-    if (only_.alone()) return false;
+    if (reduction_.alone) return false;
     bool found = false;
     walk(*function_.node, [&](const SyntaxNode& node) {
       found =
@@ -578,7 +412,7 @@ private:
     if (width_ > 1) factors.push_back(std::to_string(width_));
     std::vector<std::string> extents{parts_text_};
     if (!single_) extents.insert(parts_are_neighbours() ? extents.begin() : extents.end(), product(factors));
-    return "//@ scratch " + scratch_[value] + ": " + scratch_type(body_.values[value].type) + '[' +
+    return "//@ scratch " + scratch_[value] + ": " + scratch_type(reduction_.body.values[value].type) + '[' +
            joined(extents, ", ") + ']';
   }
 
@@ -600,7 +434,8 @@ private:
     std::string behind;
     if (shape_.team == ReductionTeam::present) {
       if (stage == Stage::parts && combined_)
-        for (std::size_t i = 0; i < combined_->statements; ++i) behind += print(*body_.epilogue[i]) + '\n';
+        for (std::size_t i = 0; i < combined_->statements; ++i)
+          behind += print(*reduction_.body.epilogue[i]) + '\n';
     } else {
       behind += combine_lanes();
     }
@@ -636,8 +471,8 @@ private:
       for (std::string& name : names_used(statement)) needed.insert(std::move(name));
     std::vector<std::string> code;
     std::string ends;
-    for (std::size_t at = body_.steps.size(); at-- > 0;) {
-      const ReductionStep& step = body_.steps[at];
+    for (std::size_t at = reduction_.body.steps.size(); at-- > 0;) {
+      const ReductionStep& step = reduction_.body.steps[at];
       const auto need = [&](const SyntaxNode& node) {
         for (std::string& name : names_used(node)) needed.insert(std::move(name));
       };
@@ -664,7 +499,7 @@ private:
   }
 
   [[nodiscard]] bool is_value(const SyntaxNode& declaration) const {
-    return std::any_of(body_.values.begin(), body_.values.end(),
+    return std::any_of(reduction_.body.values.begin(), reduction_.body.values.end(),
                        [&](const ReducedValue& value) { return value.declaration == &declaration; });
   }
 
@@ -675,7 +510,7 @@ private:
     add_conditions(condition, all);
     std::string text;
     for (const SyntaxNode* one : all)
-      if (!uses_varying(*one)) text += (text.empty() ? "" : " && ") + print(*one);
+      if (!reduction_.depends_on_index(*one)) text += (text.empty() ? "" : " && ") + print(*one);
     return text;
   }
 
@@ -710,7 +545,7 @@ private:
 
   /// A declaration in front of the loop: numbers of threads as they are now, sums from their identity.
   [[nodiscard]] std::string declaration_text(const SyntaxNode& declaration, Stage stage) const {
-    for (const ThreadIndex& index : indices_) {
+    for (const ThreadIndex& index : reduction_.indices) {
       if (&declaration != &statements(function_body(*function_.node))[index.statement]) continue;
       if (shape_.team == ReductionTeam::column) return {}; // `clamps` says it
       SyntaxNode changed = declaration;
@@ -722,7 +557,7 @@ private:
     if (!is_value(declaration) || as_it_is) return print(declaration) + '\n';
     SyntaxNode changed = declaration;
     for (SyntaxNode& declarator : declarators(changed))
-      for (const ReducedValue& value : body_.values)
+      for (const ReducedValue& value : reduction_.body.values)
         if (declarator.text == value.name && !value.is_extremum() && !starts_as_nothing(value))
           *initial_value(declarator) = make_literal(identity_of_reduction(value.reduction));
     return print(changed) + '\n';
@@ -752,9 +587,9 @@ private:
   [[nodiscard]] std::string combine_lanes() const {
     std::string code;
     if (shape_.team == ReductionTeam::block) {
-      for (std::size_t i = 0; i < body_.values.size(); ++i)
-        code +=
-            body_.values[i].name + " = " + combiner_of(body_.values[i]) + '(' + body_.values[i].name + ");\n";
+      for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
+        code += reduction_.body.values[i].name + " = " + combiner_of(reduction_.body.values[i]) + '(' +
+                reduction_.body.values[i].name + ");\n";
       return code;
     }
     std::string across, thread;
@@ -764,10 +599,11 @@ private:
     }
     const std::string lanes = std::to_string(shape_.lanes);
     std::string combined;
-    for (std::size_t i = 0; i < body_.values.size(); ++i) {
-      code += "__shared__ " + body_.values[i].type + ' ' + shared_[i] + '[' + lanes + ']' + across + ";\n";
-      code += shared_[i] + '[' + lane_ + ']' + thread + " = " + body_.values[i].name + ";\n";
-      combined += combine(body_.values[i], shared_[i] + "[other]" + thread);
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i) {
+      code += "__shared__ " + reduction_.body.values[i].type + ' ' + shared_[i] + '[' + lanes + ']' + across +
+              ";\n";
+      code += shared_[i] + '[' + lane_ + ']' + thread + " = " + reduction_.body.values[i].name + ";\n";
+      combined += combine(reduction_.body.values[i], shared_[i] + "[other]" + thread);
     }
     return code + "__syncthreads();\nif (" + lane_ + " == 0) {\nfor (int other = 1; other < " + lanes +
            "; ++other) {\n" + combined + "}\n}\n";
@@ -776,15 +612,16 @@ private:
   [[nodiscard]] std::string end_of_stage(Stage stage) const {
     std::string code;
     if (stage == Stage::parts) {
-      for (std::size_t i = 0; i < body_.values.size(); ++i)
-        code += part_place(i) + " = " + (combined_ ? combined_->totals[i] : body_.values[i].name) + ";\n";
+      for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
+        code += part_place(i) + " = " + (combined_ ? combined_->totals[i] : reduction_.body.values[i].name) +
+                ";\n";
       return code;
     }
     // Present threads start with it, as they did.
     if (shape_.team != ReductionTeam::present)
-      for (const ReducedValue& value : body_.values)
+      for (const ReducedValue& value : reduction_.body.values)
         if (!value.is_extremum() && !starts_as_nothing(value)) code += combine(value, print(value.start));
-    for (const SyntaxNode* statement : body_.epilogue) code += print(*statement) + '\n';
+    for (const SyntaxNode* statement : reduction_.body.epilogue) code += print(*statement) + '\n';
     return code;
   }
 
@@ -795,13 +632,14 @@ private:
       step = std::to_string(shape_.lanes);
     } else if (combined_) {
       first = combined_->warp ? "threadIdx.x % 32" : "threadIdx.x";
-      step = combined_->warp ? "32" : std::to_string(threads_);
+      step = combined_->warp ? "32" : std::to_string(reduction_.threads);
     }
     std::string code;
     if (step == "1") code += "#pragma unroll 8\n";
     code += "for (int " + part_ + " = " + first + "; " + part_ + " < " + parts_ + "; " +
             (step == "1" ? "++" + part_ : part_ + " += " + step) + ") {\n";
-    for (std::size_t i = 0; i < body_.values.size(); ++i) code += combine(body_.values[i], part_place(i));
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
+      code += combine(reduction_.body.values[i], part_place(i));
     return code + "}\n";
   }
 
@@ -811,15 +649,15 @@ private:
   /// iterations enough for a column.
   [[nodiscard]] const LoopInfo& lane_level() const {
     if (shape_.team != ReductionTeam::column) {
-      for (auto level = body_.nest.rbegin(); level != body_.nest.rend(); ++level)
+      for (auto level = reduction_.body.nest.rbegin(); level != reduction_.body.nest.rend(); ++level)
         if (accesses_along(**level) > 0 && trips_of(**level).value_or(1024) >= 32) return **level;
     }
     return longest_level();
   }
   [[nodiscard]] const LoopInfo& longest_level() const {
-    return **std::max_element(body_.nest.begin(), body_.nest.end(), [&](const auto* a, const auto* b) {
-      return trips_of(*a).value_or(1) < trips_of(*b).value_or(1);
-    });
+    return **std::max_element(
+        reduction_.body.nest.begin(), reduction_.body.nest.end(),
+        [&](const auto* a, const auto* b) { return trips_of(*a).value_or(1) < trips_of(*b).value_or(1); });
   }
   /// The loop that blocks share: another one than the lanes' where that has more iterations to give.
   [[nodiscard]] const LoopInfo& part_level() const {
@@ -827,7 +665,7 @@ private:
     const LoopInfo& lanes = lane_level();
     const LoopInfo* best = &lanes;
     std::int64_t most = trips_of(lanes).value_or(1) / shape_.lanes;
-    for (const LoopInfo* level : body_.nest)
+    for (const LoopInfo* level : reduction_.body.nest)
       if (const std::int64_t trips = trips_of(*level).value_or(1); level != &lanes && trips > most) {
         best = level;
         most = trips;
@@ -842,7 +680,7 @@ private:
     const LoopInfo* const split = parts ? &part_level() : nullptr;
     std::string code = parts ? range_of_part(*split, split == shared ? shape_.lanes : 1) : "";
     std::string ends;
-    for (const LoopInfo* level : body_.nest) {
+    for (const LoopInfo* level : reduction_.body.nest) {
       if (level != shared && level != split) {
         code += head_text(*level);
       } else {
@@ -851,7 +689,8 @@ private:
       code += " {\n";
       ends += "}\n";
     }
-    for (const SyntaxNode& statement : body_of(*body_.nest.back()->node)) code += print(statement) + '\n';
+    for (const SyntaxNode& statement : body_of(*reduction_.body.nest.back()->node))
+      code += print(statement) + '\n';
     return code + ends;
   }
   [[nodiscard]] static std::string head_text(const LoopInfo& level) {
@@ -872,49 +711,21 @@ private:
   }
   /// The threads that share the loop already start with their numbers and move by how many they are.
   [[nodiscard]] bool starts_with_thread(const LoopInfo& level) const {
-    return level.step == threads_ && is_thread_number(*level.start_expression);
-  }
-  /// The expression is the number of the thread in its block, by whatever name.
-  [[nodiscard]] bool is_thread_number(const SyntaxNode& expression) const {
-    if (block_.size() != 1) return false;
-    const SyntaxNode* node = &expression;
-    for (int turn = 0; turn < 4 && node != nullptr; ++turn) {
-      while (node->kind == NodeKind::cast) node = &operand(*node);
-      if (node->kind == NodeKind::member) return node->text == ".x" && is_name(operand(*node), "threadIdx");
-      if (node->kind != NodeKind::name) return false;
-      const SyntaxNode* next = nullptr;
-      for (const ReductionStep& step : body_.steps)
-        if (step.declaration != nullptr)
-          for (const SyntaxNode& declarator : declarators(*step.declaration))
-            if (declarator.text == node->text && is_constant(declarator)) next = initial_value(declarator);
-      node = next;
-    }
-    return false;
-  }
-  /// Nothing but its declaration writes the variable.
-  [[nodiscard]] bool is_constant(const SyntaxNode& declarator) const {
-    for (const Variable& variable : function_.variables) {
-      if (variable.declaration != &declarator) continue;
-      return !variable.address_taken &&
-             std::none_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
-               const ScalarUse& use = function_.scalar_uses[at];
-               return use.write && use.node != &declarator;
-             });
-    }
-    return false;
+    return level.step == reduction_.threads && reduction_.is_thread_number(*level.start_expression);
   }
   /// Each part is a run of iterations. Else parts take them in turns.
   [[nodiscard]] bool parts_are_runs(const LoopInfo& level) const {
     const CountingLoop head = head_of(level);
-    if (shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression))
-      return starts_with_thread(level) && !depends_on_thread(*level.bound_expression);
-    if (depends_on_thread(*level.bound_expression)) return false;
+    if (shape_.team == ReductionTeam::present && reduction_.depends_on_thread(*level.start_expression))
+      return starts_with_thread(level) && !reduction_.depends_on_thread(*level.bound_expression);
+    if (reduction_.depends_on_thread(*level.bound_expression)) return false;
     return literal_value(head.first) == 0 || (!head.is_unsigned() && head.step == 1);
   }
   [[nodiscard]] std::string range_of_part(const LoopInfo& level, std::int64_t lanes) const {
     if (!parts_are_runs(level)) return {};
     const CountingLoop head = head_of(level);
-    const bool thread = shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression);
+    const bool thread =
+        shape_.team == ReductionTeam::present && reduction_.depends_on_thread(*level.start_expression);
     const SyntaxNode first = thread ? make_integer(0) : head.first;
     const PartRange names = names_of(level);
     const std::int64_t unit = head.step * lanes;
@@ -950,7 +761,7 @@ private:
       const PartRange names = names_of(level);
       first = names.first;
       if (lanes) first += " + " + worker(lane_);
-      if (shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression))
+      if (shape_.team == ReductionTeam::present && reduction_.depends_on_thread(*level.start_expression))
         first += " + " + print(head.first);
       bound = names.end;
     } else if (parts) {
@@ -999,9 +810,9 @@ private:
     std::vector<std::string> part_arguments, rest_arguments;
     set_body(parts, body_of_stage(Stage::parts), part_arguments);
     set_body(rest, body_of_stage(Stage::rest), rest_arguments);
-    for (std::size_t i = 0; i < body_.values.size(); ++i) {
-      add_parameter(parts, body_.values[i].type + "*", scratch_[i]);
-      add_parameter(rest, "const " + body_.values[i].type + "*", scratch_[i]);
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i) {
+      add_parameter(parts, reduction_.body.values[i].type + "*", scratch_[i]);
+      add_parameter(rest, "const " + reduction_.body.values[i].type + "*", scratch_[i]);
       part_arguments.push_back(scratch_[i]);
       rest_arguments.push_back(scratch_[i]);
     }
@@ -1025,7 +836,7 @@ private:
     parts.leading_trivia =
         "\n// A block's part of what " + function_.name + " reduces, which combines the parts.\n";
     std::vector<SyntaxNode> lines;
-    for (std::size_t i = 0; i < body_.values.size(); ++i)
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
       lines.push_back(make_launch_comment(scratch_line(i)));
     lines.push_back(make_launch_comment(launch_line_text(first)));
     lines.front().leading_trivia = tree.children[launch_.line_at].leading_trivia;
@@ -1062,18 +873,13 @@ private:
   }
 
   const TransformRequest& request_;
+  const ReductionLaunch reduction_;
   ThreadLaunch launch_;
   const FunctionAnalysis& function_;
-  OneThread only_;
-  ReductionBody body_;
-  std::vector<ThreadIndex> indices_{};
   std::vector<Clamp> clamps_{};
-  bool own_ = false; ///< each thread reduces for itself, so that others may help it
-  std::string why_not_own_{};
   std::vector<std::string> grid_{}, block_{};
-  std::int64_t threads_ = 1; ///< of a block
-  std::int64_t width_ = 1;   ///< results of a block
-  bool single_ = false;      ///< there is one result
+  std::int64_t width_ = 1; ///< results of a block
+  bool single_ = false;    ///< there is one result
   std::size_t part_axis_ = 0;
   SplittingShape shape_{};
   std::string parts_text_{};
