@@ -13,12 +13,13 @@
 #include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/known_combination.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
-#include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
 #include <mtmc/coder/transform/threads/reduction_launch.hpp>
+#include <mtmc/coder/transform/threads/reduction_nest.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
-#include <mtmc/coder/transform/threads/transposition.hpp>
-#include <mtmc/coder/transform/threads/warp_lanes.hpp>
+#include <mtmc/coder/transform/threads/result_clamps.hpp>
+#include <mtmc/coder/transform/threads/split_geometry.hpp>
+#include <mtmc/coder/transform/threads/split_shapes.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -33,37 +34,22 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Who works on one result.
-enum class ReductionTeam {
-  /// All threads of a block, whose results lie along the loop: neighbours read neighbouring elements of it.
-  block,
-  /// Threads above each other: neighbours along x have neighbouring results.
-  column,
-  /// The thread, or the threads, that do so already.
-  present
-};
-
-/// One way to split a reduction.
-struct SplittingShape {
-  ReductionTeam team = ReductionTeam::block;
-  std::int64_t lanes = 1;  ///< threads of a block that share a result
-  std::int64_t blocks = 0; ///< how many blocks there should be about; 0: no more than now, in one launch
-};
-
 /// Writes a function that reduces anew, and its launches.
 class ReductionSplitter {
 public:
   /// Throws `TransformDeclined` with the reason where the function is not one that reduces in one loop.
   explicit ReductionSplitter(const TransformRequest& request)
       : request_(request), reduction_(reduction_launch(request)), launch_(reduction_.launch),
-        function_(reduction_.function()), grid_(reduction_.grid), block_(reduction_.block) {
+        function_(reduction_.function()), nest_(reduction_) {
     choose_names();
   }
 
   /// The tree with the reduction split.
   [[nodiscard]] SyntaxNode write() {
-    shape_ = choose_variant(shapes(), request_.variant);
-    set_geometry();
+    shape_ = choose_variant(SplitShapes(reduction_).all(), request_.variant);
+    if (shape_.team == ReductionTeam::present) combined_ = known_combination(reduction_);
+    if (shape_.team == ReductionTeam::column) clamps_ = result_clamps(reduction_);
+    geometry_ = split_geometry(reduction_, shape_, combined_);
     SyntaxNode tree = request_.tree;
     if (shape_.team == ReductionTeam::block)
       for (const ReducedValue& value : reduction_.body.values) add_combiner(tree, value);
@@ -95,278 +81,6 @@ private:
     }
   }
 
-  // --- Shapes
-
-  [[nodiscard]] std::int64_t main_value(const std::string& text, std::int64_t otherwise) const {
-    return value_at_main_size(request_, text).value_or(otherwise);
-  }
-
-  [[nodiscard]] std::optional<std::int64_t> trips_of(const LoopInfo& loop) const {
-    if (const auto trips = launched_trips(request_, launch_, loop)) return trips;
-    if (loop.bound_expression == nullptr || loop.step < 1 ||
-        !reduction_.depends_on_thread(*loop.start_expression))
-      return std::nullopt;
-    const auto bound = LaunchWords(request_.task, launch_).of(*loop.bound_expression);
-    const auto end = bound ? value_at_main_size(request_, *bound) : std::nullopt;
-    return end ? std::optional(*end / loop.step + 1) : std::nullopt; // of the first thread, about
-  }
-
-  /// Some access of the loop moves by one element from thread to thread along x.
-  [[nodiscard]] bool neighbours_have_neighbouring_results() const {
-    const auto x = std::find_if(reduction_.indices.begin(), reduction_.indices.end(),
-                                [](const ThreadIndex& index) { return index.axis == 0; });
-    if (x == reduction_.indices.end()) return false;
-    const WarpLanes lanes(request_, launch_);
-    return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-      return in_nest(access) && (is_neighbour_along(access, *x) || lanes.are_neighbours(access));
-    });
-  }
-  [[nodiscard]] bool in_nest(const Access& access) const {
-    return access.loop != nullptr && access.loop->inside(reduction_.body.nest.front());
-  }
-  /// A loop moves the access by one element.
-  [[nodiscard]] bool goes_along(const Access& access, const LoopInfo& level) const {
-    return in_nest(access) && access.subscripts.size() == 1 && access.subscripts.front().defined() &&
-           expanded(access.subscripts.front()).coefficient_of(level.symbol).constant() == 1;
-  }
-  [[nodiscard]] std::size_t accesses_along(const LoopInfo& level) const {
-    return static_cast<std::size_t>(
-        std::count_if(function_.accesses.begin(), function_.accesses.end(),
-                      [&](const Access& access) { return goes_along(access, level); }));
-  }
-  /// A loop goes along memory for each thread in another place. What all threads read is near for all of
-  /// them.
-  [[nodiscard]] bool goes_along_own_memory(const LoopInfo& level) const {
-    const WarpLanes lanes(request_, launch_);
-    return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-      return goes_along(access, level) && !lanes.are_together(access);
-    });
-  }
-
-  /// Iterations of the nest at the main size: those of a thread where threads share them.
-  [[nodiscard]] std::int64_t main_iterations() const {
-    constexpr std::int64_t usual = 1 << 20, most = std::int64_t{1} << 40;
-    std::int64_t product = 1;
-    for (const LoopInfo* level : reduction_.body.nest)
-      product =
-          std::min(product * std::clamp<std::int64_t>(trips_of(*level).value_or(usual), 1, 1 << 22), most);
-    return product;
-  }
-  [[nodiscard]] std::int64_t compute_units() const { return std::max(request_.device.compute_units, 1); }
-
-  /// Adds a shape of about `wanted` blocks where `blocks_now` are left, if each part of a result then has
-  /// iterations enough and there are more blocks than before.
-  void add_parts(std::vector<SplittingShape>& shapes, ReductionTeam team, std::int64_t lanes,
-                 std::int64_t wanted, std::int64_t blocks_now) const {
-    constexpr std::int64_t each = 8; // iterations of a thread
-    constexpr std::int64_t largest_extent = 65535;
-    const std::int64_t parts = std::max<std::int64_t>(main_iterations() / (lanes * each), 1);
-    const std::int64_t blocks = std::min({wanted, blocks_now * parts, largest_extent});
-    const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const SplittingShape& other) {
-      return other.team == team && other.lanes == lanes && other.blocks == blocks;
-    });
-    if (!known && blocks >= 2 * blocks_now) shapes.push_back({team, lanes, blocks});
-  }
-
-  /// Ways to split, the one expected to be best first.
-  [[nodiscard]] std::vector<SplittingShape> shapes() {
-    if (!reduction_.own) return shapes_of_present_threads();
-    std::vector<SplittingShape> result;
-    if (columns_are_possible() && neighbours_have_neighbouring_results()) result = shapes_of_columns();
-    if (block_.size() == 1) {
-      const auto blocks = shapes_of_blocks();
-      const bool blocks_first = goes_along_own_memory(lane_level());
-      result.insert(blocks_first ? result.begin() : result.end(), blocks.begin(), blocks.end());
-    }
-    if (result.empty())
-      throw TransformDeclined("the blocks of " + launch_.line.entry + " have no room for lanes");
-    return result;
-  }
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_present_threads() const {
-    const bool combined = known_combination(reduction_).has_value();
-    if (!combined && !reduction_.why_not_own.empty() && !reduction_.is_shared())
-      throw TransformDeclined(reduction_.why_not_own);
-    std::vector<SplittingShape> result;
-    for (const std::int64_t to_a_unit : {4, 2, 1, 8}) {
-      const std::int64_t wanted = to_a_unit * compute_units();
-      // a part for each thread takes the second launch long
-      add_parts(result, ReductionTeam::present, 1, combined ? wanted : wanted / 2,
-                main_value(product(grid_), 1));
-    }
-    if (result.empty()) throw TransformDeclined("there are blocks enough for all multiprocessors");
-    return result;
-  }
-  /// In one launch where its blocks are enough for most multiprocessors, else in two.
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_columns() const {
-    constexpr std::int64_t most_threads = 1024;     // of a block
-    constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
-    const bool plane = block_.size() > 1;
-    const std::int64_t width = plane ? reduction_.threads : 32;
-    const std::int64_t now = main_value(product(column_grid()), 1);
-    const std::int64_t most = most_threads / width, few = plane ? most : 8;
-    std::int64_t lanes = std::min<std::int64_t>(most, plane ? 2 : 8);
-    while (lanes < most && now * width * lanes < resident_threads / 2 * compute_units()) lanes *= 2;
-    std::vector<SplittingShape> alone, parts;
-    for (const std::int64_t one : {lanes, most, few, most / 2})
-      if (one > 1 && std::none_of(alone.begin(), alone.end(),
-                                  [&](const SplittingShape& other) { return other.lanes == one; }))
-        alone.push_back({ReductionTeam::column, one, 0});
-    const std::int64_t wanted = compute_units() * resident_threads / (width * few);
-    for (const std::int64_t blocks : {wanted, wanted / 2, 2 * wanted})
-      add_parts(parts, ReductionTeam::column, few, blocks, now);
-    const bool fills = 4 * now >= 3 * compute_units();
-    alone.insert(fills ? alone.end() : alone.begin(), parts.begin(), parts.end());
-    return alone;
-  }
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_blocks() const {
-    std::vector<SplittingShape> result;
-    for (const ReducedValue& value : reduction_.body.values)
-      if (!thread_reduction(value.reduction, false)) return result;
-    const std::int64_t now = main_value(product(block_grid()), 1);
-    for (const auto& [lanes, to_a_unit] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{256, 4}, {512, 2}, {256, 2}, {128, 8}})
-      add_parts(result, ReductionTeam::block, lanes, to_a_unit * compute_units(), now);
-    for (const std::int64_t lanes : {256, 512, 1024, 128})
-      if (lanes <= std::max<std::int64_t>(main_iterations() / 2, 256))
-        result.push_back({ReductionTeam::block, lanes, 0});
-    return result;
-  }
-
-  // --- Geometry
-
-  [[nodiscard]] static std::string product(const std::vector<std::string>& extents) {
-    std::string text;
-    for (const std::string& extent : extents) {
-      if (extent == "1") continue;
-      const bool sum = extent.find_first_of("+-*/% ") != std::string::npos && !is_one_call(extent);
-      const std::string factor = sum ? '(' + extent + ')' : extent;
-      text += (text.empty() ? "" : " * ") + factor;
-    }
-    return text.empty() ? "1" : extents.size() == 1 ? extents.front() : text;
-  }
-  [[nodiscard]] static bool is_one_call(const std::string& text) {
-    return !arguments_of_call(text, text.substr(0, text.find('('))).empty();
-  }
-
-  [[nodiscard]] std::vector<std::string> block_grid() const {
-    if (reduction_.alone) return {"1"};
-    auto grid = grid_;
-    grid[0] = launch_.threads(0);
-    return grid;
-  }
-  [[nodiscard]] std::vector<std::string> column_grid() const {
-    auto grid = grid_;
-    if (block_.size() == 1) grid[0] = launch_.threads_divided_by(32, 0);
-    return grid;
-  }
-
-  /// Threads along x can have lanes above each other: a thread beyond the last result may do the last one's
-  /// work, so that all of them wait at the barrier.
-  [[nodiscard]] bool columns_are_possible() {
-    if (reduction_.alone || block_.size() > 2 || reduction_.threads > 512) return false;
-    clamps_.clear();
-    for (const ThreadIndex& index : reduction_.indices) {
-      const auto clamp = clamp_of(index);
-      if (!clamp) return false;
-      clamps_.push_back(*clamp);
-    }
-    return !clamps_.empty();
-  }
-
-  struct Clamp {
-    ThreadIndex index{};
-    std::string type{};
-    std::string limit{}; ///< empty: no thread is beyond it
-    const SyntaxNode* declaration = nullptr;
-  };
-  [[nodiscard]] std::optional<Clamp> clamp_of(const ThreadIndex& index) const {
-    const auto body = statements(function_body(*function_.node));
-    Clamp clamp{index, body[index.statement].type, {}, &body[index.statement]};
-    const LaunchWords words(request_.task, launch_);
-    bool known = true;
-    for (const SyntaxNode* condition : conditions()) {
-      if (!reduction_.depends_on_index(*condition)) continue;
-      if (std::none_of(reduction_.indices.begin(), reduction_.indices.end(),
-                       [&](const ThreadIndex& one) { return uses_name(*condition, one.name); }))
-        return std::nullopt; // of something made of a number, which no clamp stands for
-      if (!uses_name(*condition, index.name)) continue;
-      const bool less = condition->kind == NodeKind::binary && condition->text == "<" &&
-                        is_name(left_operand(*condition), index.name) && clamp.limit.empty();
-      if (!less) return std::nullopt;
-      for (const std::string& name : names_used(right_operand(*condition)))
-        known = known && is_parameter(name);
-      const auto limit = words.of(right_operand(*condition));
-      // The grid has a block, so there is at least one result.
-      known = known && limit && without_brackets(*limit) == without_brackets(launch_.threads(index.axis));
-      clamp.limit = print(right_operand(*condition));
-    }
-    if (clamp.limit.empty() && (block_.size() == 1) && reduction_.threads % 32 != 0) return std::nullopt;
-    return known ? std::optional(clamp) : std::nullopt;
-  }
-  [[nodiscard]] bool is_parameter(const std::string& name) const {
-    const auto formal = parameters(*function_.node);
-    return std::any_of(formal.begin(), formal.end(),
-                       [&](const SyntaxNode& parameter) { return parameter.text == name; });
-  }
-
-  /// The single conditions of all steps.
-  [[nodiscard]] std::vector<const SyntaxNode*> conditions() const {
-    std::vector<const SyntaxNode*> found;
-    for (const ReductionStep& step : reduction_.body.steps)
-      if (step.declaration == nullptr) add_conditions(step.condition, found);
-    return found;
-  }
-  static void add_conditions(const SyntaxNode& condition, std::vector<const SyntaxNode*>& found) {
-    if (condition.kind == NodeKind::binary && condition.text == "&&") {
-      add_conditions(left_operand(condition), found);
-      add_conditions(right_operand(condition), found);
-    } else {
-      found.push_back(&condition);
-    }
-  }
-  void set_geometry() {
-    combined_ = shape_.team == ReductionTeam::present ? known_combination(reduction_) : std::nullopt;
-    switch (shape_.team) {
-    case ReductionTeam::block:
-      grid_ = block_grid();
-      block_ = {std::to_string(shape_.lanes)};
-      width_ = 1;
-      break;
-    case ReductionTeam::column:
-      grid_ = column_grid();
-      width_ = block_.size() == 1 ? 32 : reduction_.threads;
-      if (block_.size() == 1) block_ = {"32"};
-      block_.push_back(std::to_string(shape_.lanes));
-      break;
-    case ReductionTeam::present:
-      width_ = !combined_ ? reduction_.threads : combined_->warp ? reduction_.threads / 32 : 1;
-      break;
-    }
-    grid_ = without_ones(grid_);
-    single_ = width_ == 1 && grid_.size() == 1 && grid_.front() == "1";
-    part_axis_ = grid_.size();
-    const bool x_is_free = grid_.size() == 1 && grid_.front() == "1" && !names_member("blockIdx", ".x") &&
-                           !names_member("gridDim", ".x");
-    if (x_is_free) part_axis_ = 0;
-    if (shape_.blocks == 0) return;
-    if (part_axis_ > 2) throw TransformDeclined("the grid of " + launch_.line.entry + " has no axis left");
-    const std::string member = '.' + std::string(axis_names[part_axis_]);
-    if (part_axis_ > 0 && (names_member("blockIdx", member) || names_member("gridDim", member)))
-      throw TransformDeclined("the grid of " + launch_.line.entry + " has no axis left");
-    const std::string blocks = product(grid_);
-    parts_text_ = blocks == "1" ? std::to_string(shape_.blocks)
-                                : "ceil_div(" + std::to_string(shape_.blocks) + ", " + blocks + ')';
-  }
-  [[nodiscard]] bool names_member(std::string_view object, std::string_view member) const {
-    if (reduction_.alone) return false;
-    bool found = false;
-    walk(*function_.node, [&](const SyntaxNode& node) {
-      found =
-          found || (node.kind == NodeKind::member && node.text == member && is_name(operand(node), object));
-    });
-    return found;
-  }
-
   // --- Text
 
   [[nodiscard]] std::string axis(std::string_view object, std::size_t number) const {
@@ -374,25 +88,27 @@ private:
   }
   /// The number of the block among those that share no result, and how many there are.
   [[nodiscard]] std::pair<std::string, std::string> block_number() const {
-    if (grid_.size() == 1 && part_axis_ == 0) return {"0", "1"};
-    std::string number = axis("blockIdx", grid_.size() - 1), count = axis("gridDim", 0);
-    for (std::size_t i = grid_.size() - 1; i-- > 0;)
+    if (geometry_.grid.size() == 1 && geometry_.part_axis == 0) return {"0", "1"};
+    std::string number = axis("blockIdx", geometry_.grid.size() - 1), count = axis("gridDim", 0);
+    for (std::size_t i = geometry_.grid.size() - 1; i-- > 0;)
       number = (number.find(' ') == std::string::npos ? number : '(' + number + ')') + " * " +
                axis("gridDim", i) + " + " + axis("blockIdx", i);
-    for (std::size_t i = 1; i < grid_.size(); ++i) count += " * " + axis("gridDim", i);
+    for (std::size_t i = 1; i < geometry_.grid.size(); ++i) count += " * " + axis("gridDim", i);
     return {number, count};
   }
   /// The number of the thread's result, and how many there are.
   [[nodiscard]] std::pair<std::string, std::string> result_number() const {
     auto [number, count] = block_number();
-    if (width_ == 1) return {number, count};
+    if (geometry_.width == 1) return {number, count};
     std::string thread = "threadIdx.x";
     if (combined_) thread = "threadIdx.x / 32"; // a warp's
-    const std::size_t axes = shape_.team == ReductionTeam::column ? block_.size() - 1 : block_.size();
-    if (axes > 1) thread = "threadIdx.y * " + block_[0] + " + threadIdx.x";
+    const std::size_t axes =
+        shape_.team == ReductionTeam::column ? geometry_.block.size() - 1 : geometry_.block.size();
+    if (axes > 1) thread = "threadIdx.y * " + geometry_.block[0] + " + threadIdx.x";
     if (axes > 2)
-      thread = "(threadIdx.z * " + block_[1] + " + threadIdx.y) * " + block_[0] + " + threadIdx.x";
-    const std::string width = std::to_string(width_);
+      thread = "(threadIdx.z * " + geometry_.block[1] + " + threadIdx.y) * " + geometry_.block[0] +
+               " + threadIdx.x";
+    const std::string width = std::to_string(geometry_.width);
     if (number == "0") return {thread, width};
     return {(number.find(' ') == std::string::npos ? number : '(' + number + ')') + " * " + width + " + " +
                 thread,
@@ -403,15 +119,16 @@ private:
     return shape_.team == ReductionTeam::block || combined_.has_value();
   }
   [[nodiscard]] std::string part_place(std::size_t value) const {
-    if (single_) return scratch_[value] + '[' + part_ + ']';
+    if (geometry_.single) return scratch_[value] + '[' + part_ + ']';
     if (parts_are_neighbours()) return scratch_[value] + '[' + result_ + " * " + parts_ + " + " + part_ + ']';
     return scratch_[value] + '[' + part_ + " * " + results_ + " + " + result_ + ']';
   }
   [[nodiscard]] std::string scratch_line(std::size_t value) const {
-    std::vector<std::string> factors = grid_;
-    if (width_ > 1) factors.push_back(std::to_string(width_));
-    std::vector<std::string> extents{parts_text_};
-    if (!single_) extents.insert(parts_are_neighbours() ? extents.begin() : extents.end(), product(factors));
+    std::vector<std::string> factors = geometry_.grid;
+    if (geometry_.width > 1) factors.push_back(std::to_string(geometry_.width));
+    std::vector<std::string> extents{geometry_.parts};
+    if (!geometry_.single)
+      extents.insert(parts_are_neighbours() ? extents.begin() : extents.end(), extent_product(factors));
     return "//@ scratch " + scratch_[value] + ": " + scratch_type(reduction_.body.values[value].type) + '[' +
            joined(extents, ", ") + ']';
   }
@@ -426,7 +143,7 @@ private:
   }
   [[nodiscard]] bool any_clamp() const {
     return std::any_of(clamps_.begin(), clamps_.end(),
-                       [](const Clamp& clamp) { return !clamp.limit.empty(); });
+                       [](const ResultClamp& clamp) { return !clamp.limit.empty(); });
   }
 
   [[nodiscard]] std::string body_of_stage(Stage stage) const {
@@ -452,11 +169,11 @@ private:
     std::string code;
     if (shape_.team == ReductionTeam::block) code += "const int " + lane_ + " = threadIdx.x;\n";
     if (shape_.team == ReductionTeam::column)
-      code += "const int " + lane_ + " = " + axis("threadIdx", block_.size() - 1) + ";\n";
+      code += "const int " + lane_ + " = " + axis("threadIdx", geometry_.block.size() - 1) + ";\n";
     if (stage == Stage::parts)
-      code += "const int " + part_ + " = " + axis("blockIdx", part_axis_) + ";\nconst int " + parts_ + " = " +
-              axis("gridDim", part_axis_) + ";\n";
-    if (stage != Stage::whole && !single_) {
+      code += "const int " + part_ + " = " + axis("blockIdx", geometry_.part_axis) + ";\nconst int " +
+              parts_ + " = " + axis("gridDim", geometry_.part_axis) + ";\n";
+    if (stage != Stage::whole && !geometry_.single) {
       const auto [number, count] = result_number();
       code += "const int " + result_ + " = " + number + ";\n";
       if (!parts_are_neighbours()) code += "const int " + results_ + " = " + count + ";\n";
@@ -518,10 +235,10 @@ private:
   [[nodiscard]] std::string clamps() const {
     if (shape_.team != ReductionTeam::column) return {};
     std::string code, inside, last;
-    for (const Clamp& clamp : clamps_) {
+    for (const ResultClamp& clamp : clamps_) {
       std::string type = clamp.type;
       if (type.find("const") == std::string::npos) type = "const " + type;
-      const std::string extent = block_[clamp.index.axis];
+      const std::string extent = geometry_.block[clamp.index.axis];
       const std::string number =
           axis("blockIdx", clamp.index.axis) + " * " + extent + " + " + axis("threadIdx", clamp.index.axis);
       if (clamp.limit.empty()) {
@@ -593,8 +310,8 @@ private:
       return code;
     }
     std::string across, thread;
-    for (std::size_t i = block_.size() - 1; i-- > 0;) {
-      across += '[' + block_[i] + ']';
+    for (std::size_t i = geometry_.block.size() - 1; i-- > 0;) {
+      across += '[' + geometry_.block[i] + ']';
       thread += '[' + axis("threadIdx", i) + ']';
     }
     const std::string lanes = std::to_string(shape_.lanes);
@@ -648,25 +365,16 @@ private:
   /// The loop that lanes share: the innermost one that goes along memory for a block, the outermost one with
   /// iterations enough for a column.
   [[nodiscard]] const LoopInfo& lane_level() const {
-    if (shape_.team != ReductionTeam::column) {
-      for (auto level = reduction_.body.nest.rbegin(); level != reduction_.body.nest.rend(); ++level)
-        if (accesses_along(**level) > 0 && trips_of(**level).value_or(1024) >= 32) return **level;
-    }
-    return longest_level();
-  }
-  [[nodiscard]] const LoopInfo& longest_level() const {
-    return **std::max_element(
-        reduction_.body.nest.begin(), reduction_.body.nest.end(),
-        [&](const auto* a, const auto* b) { return trips_of(*a).value_or(1) < trips_of(*b).value_or(1); });
+    return shape_.team == ReductionTeam::column ? nest_.longest_level() : nest_.level_along_memory();
   }
   /// The loop that blocks share: another one than the lanes' where that has more iterations to give.
   [[nodiscard]] const LoopInfo& part_level() const {
-    if (shape_.team == ReductionTeam::present) return longest_level();
+    if (shape_.team == ReductionTeam::present) return nest_.longest_level();
     const LoopInfo& lanes = lane_level();
     const LoopInfo* best = &lanes;
-    std::int64_t most = trips_of(lanes).value_or(1) / shape_.lanes;
+    std::int64_t most = nest_.trips_of(lanes).value_or(1) / shape_.lanes;
     for (const LoopInfo* level : reduction_.body.nest)
-      if (const std::int64_t trips = trips_of(*level).value_or(1); level != &lanes && trips > most) {
+      if (const std::int64_t trips = nest_.trips_of(*level).value_or(1); level != &lanes && trips > most) {
         best = level;
         most = trips;
       }
@@ -797,8 +505,8 @@ private:
     SyntaxNode& function = *node_at(tree, launch_.function_at);
     function.type = without_launch_bounds(function.type);
     function_body(function).children = parse_statements(body_of_stage(Stage::whole));
-    launch_.line.grid = grid_;
-    launch_.line.block = block_;
+    launch_.line.grid = geometry_.grid;
+    launch_.line.block = geometry_.block;
     tree.children[launch_.line_at].text = launch_line_text(launch_.line);
   }
 
@@ -817,21 +525,21 @@ private:
       rest_arguments.push_back(scratch_[i]);
     }
     add_parameter(rest, "int", parts_);
-    rest_arguments.push_back(parts_text_);
+    rest_arguments.push_back(geometry_.parts);
 
     LaunchLine first = launch_.line;
     first.entry = parts.text;
     first.arguments = part_arguments;
-    first.block = block_;
-    first.grid = grid_;
-    if (part_axis_ == 0)
-      first.grid[0] = parts_text_;
+    first.block = geometry_.block;
+    first.grid = geometry_.grid;
+    if (geometry_.part_axis == 0)
+      first.grid[0] = geometry_.parts;
     else
-      first.grid.push_back(parts_text_);
+      first.grid.push_back(geometry_.parts);
     LaunchLine second = launch_.line;
     second.arguments = rest_arguments;
-    second.block = block_;
-    second.grid = grid_;
+    second.block = geometry_.block;
+    second.grid = geometry_.grid;
 
     parts.leading_trivia =
         "\n// A block's part of what " + function_.name + " reduces, which combines the parts.\n";
@@ -876,13 +584,10 @@ private:
   const ReductionLaunch reduction_;
   ThreadLaunch launch_;
   const FunctionAnalysis& function_;
-  std::vector<Clamp> clamps_{};
-  std::vector<std::string> grid_{}, block_{};
-  std::int64_t width_ = 1; ///< results of a block
-  bool single_ = false;    ///< there is one result
-  std::size_t part_axis_ = 0;
+  std::vector<ResultClamp> clamps_{};
+  ReductionNest nest_;
   SplittingShape shape_{};
-  std::string parts_text_{};
+  SplitGeometry geometry_{};
   std::optional<KnownCombination> combined_{}; ///< what combines the values of threads already
   std::vector<ThreadReduction> combiners_{};   ///< what does so now
   std::string lane_, part_, parts_, result_, results_, inside_;
