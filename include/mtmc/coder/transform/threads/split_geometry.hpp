@@ -1,7 +1,6 @@
 #pragma once
 /// A way to split a reduction, and the grid and the blocks of threads that do so.
 
-#include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/block_trees.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
@@ -42,6 +41,11 @@ struct SplitGeometry {
   std::size_t part_axis = 0;                ///< along which the blocks of the parts lie
   std::string parts{};                      ///< of a result, in the words of the launch line
 };
+
+/// A number or an extent of the launch along an axis: "blockIdx.y".
+[[nodiscard]] inline std::string launch_member(std::string_view object, std::size_t axis) {
+  return std::string(object) + '.' + std::string(axis_names[axis]);
+}
 
 /// The product of extents of a launch line.
 [[nodiscard]] inline std::string extent_product(const std::vector<std::string>& extents) {
