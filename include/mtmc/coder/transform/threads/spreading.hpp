@@ -9,14 +9,11 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/threads/block_shapes.hpp>
-#include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/one_thread.hpp>
 #include <mtmc/coder/transform/threads/product_sum.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
-#include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/thread_rows.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -32,13 +29,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// The launch of a function that is launched once.
-[[nodiscard]] inline LaunchLine launch_line_of(const SyntaxNode& tree, std::string_view entry) {
-  for (const LaunchNode& launch : launches_of(tree))
-    if (launch.line.entry == entry) return launch.line;
-  return {};
-}
 
 /// A loop whose iterations become threads.
 struct SpreadLevel {
@@ -684,137 +674,5 @@ private:
   std::set<const SyntaxNode*> number_declarations_{};
   std::vector<std::vector<SpreadLevel>> nests_{};
 };
-
-/// What one thread does alone is done by one block: it is a row of its own, which `spread_rows` shares.
-[[nodiscard]] inline SyntaxNode spread_over_block(const TransformRequest& request, ThreadLaunch launch,
-                                                  const OneThread& only) {
-  SyntaxNode tree = request.tree;
-  const std::string row = fresh_name(tree, "row");
-  std::vector<SyntaxNode> work;
-  for (const SyntaxNode* statement : only.work()) work.push_back(*statement);
-  std::vector<SyntaxNode> body =
-      parse_statements("const int " + row + " = blockIdx.x * blockDim.x + threadIdx.x;");
-  body.push_back(make_if(make_binary("<", make_name(row), make_integer(1)), make_block(std::move(work))));
-  SyntaxNode& function = *node_at(tree, launch.function_at);
-  function.type = without_launch_bounds(function.type);
-  function_body(function).children = std::move(body);
-  launch.set_grid(tree, {"1"}, "1");
-
-  const KernelAnalysis analysis{tree, &request.task};
-  SyntaxNode shared = spread_rows(
-      {request.task, request.kernel, request.device, request.action, tree, analysis, request.variant});
-  // The one row needs no number where it has the one block.
-  const LaunchLine line = launch_line_of(shared, launch.line.entry);
-  SyntaxNode* const after = find_function(shared, launch.line.entry);
-  if (after == nullptr || line.grid != std::vector<std::string>{"1"}) return shared;
-  auto& statements = function_body(*after).children;
-  const bool plain = !statements.empty() && statements.front().kind == NodeKind::declaration &&
-                     statements.back().kind == NodeKind::if_statement &&
-                     declarators(statements.front()).front().text == row &&
-                     is_name(left_operand(if_condition(statements.back())), row);
-  if (!plain) return shared;
-  std::vector<SyntaxNode> inside = std::move(then_branch(statements.back()).children);
-  statements.pop_back();
-  statements.erase(statements.begin());
-  for (SyntaxNode& statement : inside) statements.push_back(std::move(statement));
-  return shared;
-}
-
-/// One way after the other until one has the wanted variant: each is asked for the variants that the ones
-/// before it have not.
-class VariantChain {
-public:
-  explicit VariantChain(const TransformRequest& request) : request_(request), left_(request.variant) {}
-
-  /// Asks a transformation of which it is known how many variants it has.
-  template <class Write> void add(std::size_t count, const Write& write) {
-    if (result_) return;
-    if (left_ < static_cast<int>(count))
-      result_ = write(left_);
-    else
-      left_ -= static_cast<int>(count);
-  }
-  /// Asks one of which it is not known, which declines when they are used up. `last`: none comes behind it.
-  void add(const Transformation& transformation, bool last) {
-    if (result_) return;
-    const auto variant = [&](int number) {
-      return transformation({request_.task, request_.kernel, request_.device, request_.action, request_.tree,
-                             request_.analysis, number});
-    };
-    try {
-      result_ = variant(left_);
-    } catch (const TransformDeclined&) {
-      if (last) throw;
-      constexpr int most = 8;
-      int count = 0;
-      for (; count < most && count < left_; ++count) try {
-          (void)variant(count);
-        } catch (const TransformDeclined&) {
-          break;
-        }
-      left_ -= count;
-    }
-  }
-  [[nodiscard]] SyntaxNode take() const {
-    if (!result_) throw TransformDeclined("no further variant");
-    return *result_;
-  }
-
-private:
-  const TransformRequest& request_;
-  int left_;
-  std::optional<SyntaxNode> result_{};
-};
-
-/// Gives more threads to what few do: iterations of parallel loops become threads of a grid; threads above
-/// each other share the columns of neighbours; a warp or a block does what one thread did. Threads without
-/// loops get blocks of another shape.
-[[nodiscard]] inline SyntaxNode parallelize_threads(const TransformRequest& request) {
-  if (thread_launch(request).function->loops.empty()) return reshape_blocks(request);
-  std::optional<IterationSpreader> iterations;
-  std::optional<ColumnSpreader> columns;
-  std::string reason;
-  try {
-    iterations.emplace(request);
-  } catch (const TransformDeclined& declined) {
-    reason = declined.what();
-  }
-  const ThreadLaunch launch = thread_launch(request);
-  const OneThread only(launch);
-  if (only.alone() && !iterations) return spread_over_block(request, launch, only);
-  try {
-    columns.emplace(request);
-    if (columns->shapes().empty() || !columns->lies_along_memory()) columns.reset();
-    if (columns) (void)ColumnSpreader(request).write(columns->shapes().front());
-  } catch (const TransformDeclined&) {
-    columns.reset();
-  }
-  VariantChain chain(request);
-  const auto spread = [&] {
-    if (!iterations) return;
-    const auto shapes = iterations->shapes();
-    chain.add(shapes.size(),
-              [&](int variant) { return iterations->write(shapes[static_cast<std::size_t>(variant)]); });
-  };
-  if (columns && !iterations) {
-    const auto shapes = columns->shapes();
-    chain.add(shapes.size(),
-              [&](int variant) { return columns->write(shapes[static_cast<std::size_t>(variant)]); });
-  }
-  // Rows come first where there are many of them.
-  if (iterations && !iterations->has_many_rows()) spread();
-  const bool last = !iterations || !iterations->has_many_rows();
-  try {
-    if (!only.alone()) chain.add(spread_rows, last);
-  } catch (const TransformDeclined& declined) {
-    const std::string other = declined.what();
-    // Few blocks are what loops are spread over a grid for.
-    const bool shares =
-        other.find("speaks of threads") != std::string::npos && integer_literal(launch.line.grid.front());
-    throw TransformDeclined(shares && !reason.empty() ? reason : other);
-  }
-  if (!last) spread();
-  return chain.take();
-}
 
 } // namespace mtmc::detail
