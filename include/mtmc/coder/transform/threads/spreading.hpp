@@ -12,8 +12,9 @@
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
 #include <mtmc/coder/transform/threads/one_thread.hpp>
-#include <mtmc/coder/transform/threads/product_sum.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
+#include <mtmc/coder/transform/threads/spread_forms.hpp>
+#include <mtmc/coder/transform/threads/spread_levels.hpp>
 #include <mtmc/coder/transform/threads/thread_rows.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -29,26 +30,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// A loop whose iterations become threads.
-struct SpreadLevel {
-  const LoopInfo* loop = nullptr; ///< null for the rows that threads do already
-  CountingLoop head{};
-  std::optional<std::int64_t> trips{}; ///< at the main size
-  std::string launch_count{};          ///< iterations, in the words of the launch line
-  bool at_least_one = false;           ///< there is an iteration at every size
-};
-
-/// How the iterations of a nest become threads.
-enum class SpreadForm {
-  numbered, ///< one number through all of them
-  rows,     ///< blocks along the innermost loop; the others by the number of the block
-  plane     ///< the two loops along x and y
-};
-struct SpreadShape {
-  SpreadForm form = SpreadForm::numbered;
-  std::int64_t threads = 256;
-};
 
 /// Spreads the parallel loops of a function over a grid, one launch for each loop nest that stands by itself.
 class IterationSpreader {
@@ -288,7 +269,7 @@ private:
 
   /// The loops from the outermost one on that are parallel and perfectly nested; the one that goes along
   /// memory comes last.
-  [[nodiscard]] std::vector<SpreadLevel> levels_of(const SyntaxNode& node) const {
+  [[nodiscard]] SpreadNest levels_of(const SyntaxNode& node) const {
     const LoopInfo* const outermost = function_.find_loop(node);
     if (outermost == nullptr) decline("a loop was not analysed");
     require_legal(loop_is_parallel(*outermost));
@@ -298,7 +279,7 @@ private:
                 " is used after it");
     const LaunchWords words(request_.task, launch_);
     const LoopNest nest = nest_of(*outermost);
-    std::vector<SpreadLevel> levels;
+    SpreadNest levels;
     if (row_) levels.push_back(*row_);
     for (std::size_t i = 0; i < nest.size(); ++i) {
       const LoopInfo& loop = nest.loop(i);
@@ -321,7 +302,7 @@ private:
         level.head.step = 1;
       }
       const auto first = words.of(level.head.first), bound = words.of(level.head.bound);
-      const bool plain = literal_value(level.head.first) == 0 && level.head.step == 1;
+      const bool plain = level.counts_iterations();
       if (!bound || !first || (level.head.is_unsigned() && literal_value(level.head.first) != 0)) {
         if (i > 0) break;
         decline("the launch line does not know how many iterations " + loop_name(loop) + " has");
@@ -372,57 +353,9 @@ private:
            text.find("ceil_div") == std::string::npos;
   }
 
-  // --- Text
-
-  /// The loop whose body is the work.
-  [[nodiscard]] static const LoopInfo& innermost_of(const std::vector<SpreadLevel>& nest) {
-    const LoopInfo* innermost = nullptr;
-    for (const SpreadLevel& level : nest)
-      if (level.loop != nullptr && (innermost == nullptr || level.loop->depth > innermost->depth))
-        innermost = level.loop;
-    return *innermost;
-  }
-  /// What the body of the nest says of the number through all iterations, as kernels write it.
-  [[nodiscard]] static std::optional<ProductSum> number_of(const std::vector<SpreadLevel>& nest) {
-    SyntaxNode number = make_name(nest.front().head.variable);
-    for (const SpreadLevel& level : nest)
-      if (literal_value(level.head.first) != 0 || level.head.step != 1) return std::nullopt;
-    for (std::size_t i = 1; i < nest.size(); ++i)
-      number = make_binary("+", make_binary("*", std::move(number), nest[i].head.bound),
-                           make_name(nest[i].head.variable));
-    return product_sum(number);
-  }
-  /// The body with one name for that number, and how often it stands there.
-  [[nodiscard]] static std::size_t name_number(SyntaxNode& body, const std::vector<SpreadLevel>& nest,
-                                               const std::string& name) {
-    const auto wanted = number_of(nest);
-    if (!wanted || nest.size() < 2) return 0;
-    bool hidden = false; // a name of the bounds means something else inside
-    std::set<std::string> outside;
-    for (const SpreadLevel& level : nest) {
-      outside.insert(level.head.variable);
-      for (std::string& one : names_used(level.head.bound)) outside.insert(std::move(one));
-    }
-    walk(body, [&](const SyntaxNode& node) {
-      hidden = hidden || (node.kind == NodeKind::declarator && outside.contains(node.text));
-    });
-    if (hidden) return 0;
-    std::size_t count = 0;
-    walk(body, [&](SyntaxNode& node) {
-      if (node.kind != NodeKind::binary) return true;
-      if (const auto sum = product_sum(node); sum && *sum == *wanted) {
-        node = make_name(name);
-        ++count;
-        return false;
-      }
-      // a part of a longer sum
-      return true;
-    });
-    return count;
-  }
   /// What a thread does: the body of the innermost loop, and what it needs of the declarations that depend on
   /// the row.
-  [[nodiscard]] SyntaxNode work_of(const std::vector<SpreadLevel>& nest) const {
+  [[nodiscard]] SyntaxNode work_of(const SpreadNest& nest) const {
     SyntaxNode body = loop_body(*innermost_of(nest).node);
     const auto dependent = row_dependent();
     if (dependent.empty()) return body;
@@ -451,83 +384,36 @@ private:
     return found;
   }
   /// Loops whose variable the body uses otherwise than in the number.
-  [[nodiscard]] std::size_t names_left(const std::vector<SpreadLevel>& nest) const {
+  [[nodiscard]] std::size_t names_left(const SpreadNest& nest) const {
     SyntaxNode body = work_of(nest);
-    (void)name_number(body, nest, "number");
+    (void)name_iteration_number(body, nest, "number");
     return static_cast<std::size_t>(std::count_if(nest.begin(), nest.end(), [&](const SpreadLevel& level) {
       return uses_name(body, level.head.variable);
     }));
   }
 
-  [[nodiscard]] static std::string text(const SyntaxNode& expression) {
-    // as a factor
-    std::string product = print(make_binary("*", expression, make_integer(1)));
-    return product.substr(0, product.rfind(" * 1"));
-  }
-  /// Iterations of a level, in the words of the function.
-  [[nodiscard]] static std::string count_text(const SpreadLevel& level) {
-    SyntaxNode range = difference(level.head.bound, level.head.first);
-    if (level.head.step == 1) return text(range);
-    return text(make_binary("/", offset_by(range, level.head.step - 1), make_integer(level.head.step)));
-  }
-  /// The same as a divisor.
-  [[nodiscard]] static std::string divisor_text(const SpreadLevel& level) {
-    const std::string count = count_text(level);
-    const bool plain = std::all_of(count.begin(), count.end(), is_name_character);
-    return plain || (count.starts_with('(') && without_brackets(count) != count) ? count : '(' + count + ')';
-  }
-  [[nodiscard]] static std::string value_text(const SpreadLevel& level, const std::string& number) {
-    std::string value = number;
-    if (level.head.step != 1)
-      value = std::to_string(level.head.step) + " * " +
-              (number.find(' ') == std::string::npos ? number : '(' + number + ')');
-    if (literal_value(level.head.first) == 0) return value;
-    return text(level.head.first) + " + " + value;
-  }
-  [[nodiscard]] static std::string in_range(const SpreadLevel& level) {
-    return print(make_binary("<", make_name(level.head.variable), level.head.bound));
-  }
-  [[nodiscard]] static std::string declared(const SpreadLevel& level, const std::string& value) {
-    const bool constant = level.head.type.find("const") != std::string::npos;
-    return (constant ? "" : "const ") + level.head.type + ' ' + level.head.variable + " = " + value + ";\n";
-  }
-  [[nodiscard]] static bool is_wide(const SpreadLevel& level) { return type_facts(level.head.type).size > 4; }
-
-  /// It counts in `int`, and so does its bound.
-  [[nodiscard]] bool is_int(const SpreadLevel& level) const {
-    const auto is = [](std::string_view type) {
-      const TypeFacts facts = type_facts(type);
-      return facts.integer && facts.size == 4 && !facts.is_unsigned;
-    };
-    bool all = is(level.head.type);
-    for (const std::string& name : names_used(level.head.bound))
-      for (const Variable& variable : function_.variables)
-        all = all && (variable.name != name || is(variable.type));
-    return all;
+  /// The threads of a nest, and its body in their words.
+  [[nodiscard]] SpreadThreads threads_of(const SpreadNest& nest, const SpreadShape& shape,
+                                         SyntaxNode& body) const {
+    if (nest.size() == 1) return threads_of_loop(nest.front(), shape.threads);
+    if (shape.form == SpreadForm::plane && nest.size() == 2) return threads_in_plane(nest, shape.threads);
+    if (shape.form == SpreadForm::rows) return threads_in_rows(nest, shape.threads, request_.tree);
+    return threads_by_number(nest, shape.threads, request_.tree, function_, body);
   }
 
   [[nodiscard]] std::vector<SyntaxNode> body_of_nest(std::size_t which, const SpreadShape& shape,
                                                      LaunchLine& line) const {
     const auto& nest = nests_[which];
     SyntaxNode body = work_of(nest);
-    std::string numbers, condition;
-    if (nest.size() == 1) {
-      const SpreadLevel& level = nest.front();
-      numbers = declared(level, value_text(level, thread_number(level)));
-      condition = in_range(level);
-      set_line(line, {level.launch_count}, level.at_least_one, shape.threads);
-    } else if (shape.form == SpreadForm::plane && nest.size() == 2) {
-      write_plane(nest, shape, numbers, condition, line);
-    } else if (shape.form == SpreadForm::rows) {
-      write_rows(nest, shape, numbers, condition, line);
-    } else {
-      write_numbered(nest, shape, body, numbers, condition, line);
-    }
+    const SpreadThreads threads = threads_of(nest, shape, body);
+    line.grid = threads.grid;
+    line.block = threads.block;
     std::vector<SyntaxNode> result;
     std::set<std::string> needed;
     const auto dependent = row_dependent();
     for (std::string& name : names_used(body)) needed.insert(std::move(name));
-    for (const SyntaxNode& statement : parse_statements(numbers + "if (" + condition + ") {}"))
+    for (const SyntaxNode& statement :
+         parse_statements(threads.numbers + "if (" + threads.condition + ") {}"))
       for (std::string& name : names_used(statement)) needed.insert(std::move(name));
     for (auto entry = declarations_.rbegin(); entry != declarations_.rend(); ++entry) {
       const auto& [declaration, loops_before] = *entry;
@@ -541,126 +427,11 @@ private:
       for (std::string& name : names_used(*declaration)) needed.insert(std::move(name));
       result.insert(result.begin(), *declaration);
     }
-    for (SyntaxNode& statement : parse_statements(numbers)) result.push_back(std::move(statement));
-    SyntaxNode branch = make_if(parse_expression(condition), as_block(std::move(body)));
+    for (SyntaxNode& statement : parse_statements(threads.numbers)) result.push_back(std::move(statement));
+    SyntaxNode branch = make_if(parse_expression(threads.condition), as_block(std::move(body)));
     branch.leading_trivia = loops_[which]->leading_trivia;
     result.push_back(std::move(branch));
     return result;
-  }
-
-  [[nodiscard]] static std::string thread_number(const SpreadLevel& level) {
-    const std::string number = "blockIdx.x * blockDim.x + threadIdx.x";
-    if (is_wide(level)) return '(' + level.head.type + ')' + number;
-    return literal_value(level.head.first) == 0 && level.head.step == 1 ? number : "(int)(" + number + ')';
-  }
-
-  static void set_line(LaunchLine& line, const std::vector<std::string>& counts, bool at_least_one,
-                       std::int64_t threads) {
-    std::string count;
-    for (const std::string& one : counts) count += (count.empty() ? "" : " * ") + one;
-    if (counts.size() == 1) count = without_brackets(count);
-    if (!at_least_one) count = "max(" + count + ", 1)";
-    line.grid = {"ceil_div(" + count + ", " + std::to_string(threads) + ')'};
-    line.block = {std::to_string(threads)};
-  }
-  [[nodiscard]] static bool all_at_least_one(const std::vector<SpreadLevel>& nest) {
-    return std::all_of(nest.begin(), nest.end(), [](const SpreadLevel& level) { return level.at_least_one; });
-  }
-  [[nodiscard]] static std::vector<std::string> counts_of(const std::vector<SpreadLevel>& nest) {
-    std::vector<std::string> counts;
-    for (const SpreadLevel& level : nest)
-      counts.push_back(level.at_least_one ? level.launch_count
-                                          : "max(" + without_brackets(level.launch_count) + ", 1)");
-    return counts;
-  }
-
-  void write_numbered(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, SyntaxNode& body,
-                      std::string& numbers, std::string& condition, LaunchLine& line) const {
-    const std::string number = fresh_name(request_.tree, "number");
-    const std::size_t named = name_number(body, nest, number);
-    // The kernel computes the same number: it holds whatever that holds.
-    const bool narrow = named > 0 && std::all_of(nest.begin(), nest.end(),
-                                                 [&](const SpreadLevel& level) { return is_int(level); });
-    numbers = narrow ? "const int " + number + " = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                     : "const long long " + number + " = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n";
-    std::string all = narrow ? "" : "(long long)", rest = number, values;
-    bool positive = true;
-    for (std::size_t i = nest.size(); i-- > 0;) {
-      const std::string count = divisor_text(nest[i]);
-      if (i > 0 || uses_name(body, nest[i].head.variable)) {
-        const std::string own = i == 0 ? rest : rest + " % " + count;
-        if (uses_name(body, nest[i].head.variable))
-          values = declared(nest[i], cast(nest[i], own, narrow)) + values;
-      }
-      rest += " / " + count;
-      positive = positive && nest[i].at_least_one;
-    }
-    for (std::size_t i = 0; i < nest.size(); ++i) all += (i > 0 ? " * " : "") + count_text(nest[i]);
-    condition = number + " < " + all;
-    if (!positive)
-      for (const SpreadLevel& level : nest)
-        if (!level.at_least_one)
-          condition = print(make_binary("<", level.head.first, level.head.bound)) + " && " + condition;
-    // The numbers of the loops stand inside, where there is an iteration to each.
-    std::vector<SyntaxNode> inside = parse_statements(values);
-    SyntaxNode block = as_block(std::move(body));
-    block.children.insert(block.children.begin(), std::make_move_iterator(inside.begin()),
-                          std::make_move_iterator(inside.end()));
-    body = std::move(block);
-    set_line(line, counts_of(nest), true, shape.threads);
-  }
-  [[nodiscard]] static std::string cast(const SpreadLevel& level, const std::string& number, bool narrow) {
-    const bool plain = literal_value(level.head.first) == 0 && level.head.step == 1;
-    if (narrow || plain) return value_text(level, number);
-    return value_text(level, '(' + level.head.type + ")(" + number + ')');
-  }
-
-  void write_rows(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, std::string& numbers,
-                  std::string& condition, LaunchLine& line) const {
-    const SpreadLevel& along = nest.back();
-    const std::string blocks = fresh_name(request_.tree, along.head.variable + "_blocks");
-    const std::string threads = std::to_string(shape.threads);
-    const std::string count = count_text(along);
-    // blocks have at least one thread each of the innermost loop, so that there is no division by zero
-    numbers = "const unsigned int " + blocks + " = (" + count + " + " + std::to_string(shape.threads - 1) +
-              ") / " + threads + ";\n";
-    std::string rest = "blockIdx.x / " + blocks;
-    condition = in_range(along);
-    std::string values;
-    for (std::size_t i = nest.size() - 1; i-- > 0;) {
-      std::string own = i == 0 ? rest : rest + " % " + divisor_text(nest[i]);
-      rest += " / " + divisor_text(nest[i]);
-      if (literal_value(nest[i].head.first) != 0 || nest[i].head.step != 1) own = "(int)(" + own + ')';
-      values = declared(nest[i], value_text(nest[i], own)) + values;
-    }
-    std::string own = "blockIdx.x % " + blocks + " * " + threads + " + threadIdx.x";
-    if (is_wide(along))
-      own = '(' + along.head.type + ")(blockIdx.x % " + blocks + ") * " + threads + " + threadIdx.x";
-    else if (literal_value(along.head.first) != 0 || along.head.step != 1)
-      own = "(int)(" + own + ')';
-    numbers += values + declared(along, value_text(along, own));
-    auto counts = counts_of(nest);
-    counts.back() = "ceil_div(" + without_brackets(counts.back()) + ", " + threads + ')';
-    line.grid = {joined(counts, " * ")};
-    line.block = {threads};
-    if (!all_at_least_one(nest)) decline("a loop may have no iteration at some size");
-  }
-
-  void write_plane(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, std::string& numbers,
-                   std::string& condition, LaunchLine& line) const {
-    const std::int64_t width = 16, height = shape.threads / width;
-    const auto number = [](const SpreadLevel& level, const std::string& axis) {
-      const std::string own = "blockIdx." + axis + " * blockDim." + axis + " + threadIdx." + axis;
-      if (is_wide(level)) return '(' + level.head.type + ')' + own;
-      return literal_value(level.head.first) == 0 && level.head.step == 1 ? own : "(int)(" + own + ')';
-    };
-    numbers = declared(nest[0], value_text(nest[0], number(nest[0], "y"))) +
-              declared(nest[1], value_text(nest[1], number(nest[1], "x")));
-    condition = in_range(nest[0]) + " && " + in_range(nest[1]);
-    const auto counts = counts_of(nest);
-    line.grid = {"ceil_div(" + without_brackets(counts[1]) + ", " + std::to_string(width) + ')',
-                 "ceil_div(" + without_brackets(counts[0]) + ", " + std::to_string(height) + ')'};
-    line.block = {std::to_string(width), std::to_string(height)};
   }
 
   const TransformRequest& request_;
@@ -672,7 +443,7 @@ private:
   std::vector<std::pair<const SyntaxNode*, std::size_t>> declarations_{}; ///< and how many loops come before
   std::optional<SpreadLevel> row_{};                                      ///< rows that threads do already
   std::set<const SyntaxNode*> number_declarations_{};
-  std::vector<std::vector<SpreadLevel>> nests_{};
+  std::vector<SpreadNest> nests_{};
 };
 
 } // namespace mtmc::detail
