@@ -81,6 +81,7 @@ public:
   }
 
 private:
+  /// The access is made in the nest.
   [[nodiscard]] bool in_nest(const Access& access) const {
     return access.loop != nullptr && access.loop->inside(reduction_.body.nest.front());
   }

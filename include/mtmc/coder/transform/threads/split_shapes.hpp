@@ -44,6 +44,7 @@ public:
   }
 
 private:
+  /// In two launches, of which the first has the blocks that multiprocessors want.
   [[nodiscard]] std::vector<SplittingShape> of_present_threads() const {
     const bool combined = known_combination(reduction_).has_value();
     if (!combined && !reduction_.why_not_own.empty() && !reduction_.is_shared())
@@ -80,6 +81,7 @@ private:
     alone.insert(fills ? alone.end() : alone.begin(), parts.begin(), parts.end());
     return alone;
   }
+  /// In two launches where there are fewer blocks than multiprocessors want, and in one.
   [[nodiscard]] std::vector<SplittingShape> of_blocks() const {
     std::vector<SplittingShape> result;
     for (const ReducedValue& value : reduction_.body.values)

@@ -68,6 +68,7 @@ struct SpreadLevel {
   }
 
 private:
+  /// The text of an expression as a factor.
   [[nodiscard]] static std::string factor(const SyntaxNode& expression) {
     const std::string product = print(make_binary("*", expression, make_integer(1)));
     return product.substr(0, product.rfind(" * 1"));
