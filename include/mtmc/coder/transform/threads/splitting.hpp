@@ -3,28 +3,22 @@
 /// and combine their parts in shared memory; where that leaves multiprocessors idle, several blocks share it,
 /// and a second launch combines their parts in fixed order.
 
-#include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
-#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
-#include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/threads/block_trees.hpp>
+#include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/threads/columns.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
-#include <mtmc/coder/transform/threads/launch_words.hpp>
-#include <mtmc/coder/transform/threads/one_thread.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
+#include <mtmc/coder/transform/threads/reduction_launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
-#include <mtmc/coder/transform/threads/transposition.hpp>
-#include <mtmc/coder/transform/threads/warp_lanes.hpp>
+#include <mtmc/coder/transform/threads/split_plan.hpp>
+#include <mtmc/coder/transform/threads/split_scratch.hpp>
+#include <mtmc/coder/transform/threads/split_shapes.hpp>
+#include <mtmc/coder/transform/threads/split_stages.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,1001 +26,74 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Who works on one result.
-enum class ReductionTeam {
-  /// All threads of a block, whose results lie along the loop: neighbours read neighbouring elements of it.
-  block,
-  /// Threads above each other: neighbours along x have neighbouring results.
-  column,
-  /// The thread, or the threads, that do so already.
-  present
-};
-
-/// One way to split a reduction.
-struct SplittingShape {
-  ReductionTeam team = ReductionTeam::block;
-  std::int64_t lanes = 1;  ///< threads of a block that share a result
-  std::int64_t blocks = 0; ///< how many blocks there should be about; 0: no more than now, in one launch
-};
-
-/// A type of the C family as scratch lines name it; empty for others.
-[[nodiscard]] inline std::string scratch_type(std::string_view type) {
-  static constexpr std::pair<std::string_view, std::string_view> names[] = {{"float", "f32"},
-                                                                            {"double", "f64"},
-                                                                            {"int", "i32"},
-                                                                            {"unsigned int", "u32"},
-                                                                            {"unsigned", "u32"},
-                                                                            {"long long", "i64"},
-                                                                            {"unsigned long long", "u64"}};
-  for (const auto& [one, other] : names)
-    if (type == one) return std::string(other);
-  return {};
-}
-
 /// Writes a function that reduces anew, and its launches.
 class ReductionSplitter {
 public:
-  /// Throws `TransformDeclined` with the reason where the function is not one that reduces in one loop.
-  explicit ReductionSplitter(const TransformRequest& request)
-      : request_(request), launch_(thread_launch(request)), function_(*launch_.function), only_(launch_),
-        body_(function_, statements_of_work(), target()) {
-    if (launch_.function_at.size() != 1)
-      throw TransformDeclined("the function " + function_.name + " stands in another scope");
-    grid_ = without_ones(launch_.line.grid);
-    block_ = without_ones(launch_.line.block);
-    for (const std::string& extent : block_) threads_ *= integer_literal(extent).value_or(1);
-    for (const ReducedValue& value : body_.values) require_type(value);
-    const bool shared = std::any_of(body_.nest.begin(), body_.nest.end(), [](const LoopInfo* loop) {
-      return names_thread(*loop->start_expression) || names_thread(*loop->bound_expression);
-    });
-    own_ = only_.alone();
-    if (!own_ && !shared) {
-      try {
-        indices_ = thread_indices(launch_);
-        own_ = !indices_.empty();
-      } catch (const TransformDeclined& reason) {
-        why_not_own_ = reason.what();
-      }
-    }
-    if (own_) read_own();
-    choose_names();
-  }
+  /// `reduction` and `plan` must outlive it.
+  ReductionSplitter(const ReductionLaunch& reduction, const SplitPlan& plan)
+      : reduction_(reduction), plan_(plan), launch_(reduction.launch), scratch_(reduction, plan),
+        stages_(reduction, plan) {}
 
   /// The tree with the reduction split.
   [[nodiscard]] SyntaxNode write() {
-    shape_ = choose_variant(shapes(), request_.variant);
-    set_geometry();
-    SyntaxNode tree = request_.tree;
-    if (shape_.team == ReductionTeam::block)
-      for (const ReducedValue& value : body_.values) add_combiner(tree, value);
-    if (shape_.blocks == 0)
+    SyntaxNode tree = reduction_.request.tree;
+    if (plan_.shape.blocks == 0)
       write_one(tree);
     else
       write_two(tree);
-    for (const ThreadReduction& one : combiners_)
+    for (const ThreadReduction& one : plan_.combiners)
       if (!one.is_there) launch_.add_function(tree, one.text());
     return tree;
   }
 
 private:
-  enum class Stage { whole, parts, rest };
-
-  // --- Reading
-
-  [[nodiscard]] std::vector<const SyntaxNode*> statements_of_work() const {
-    if (only_.alone()) return only_.work();
-    return pointers_to(statements(function_body(*function_.node)));
-  }
-
-  /// The loop of the action, or the first one that reduces.
-  [[nodiscard]] const LoopInfo& target() const {
-    if (request_.action.region.find("/threads:") == std::string::npos) {
-      const auto located = locate(request_.tree, request_.action.region);
-      const LoopInfo* const loop =
-          located.empty() ? nullptr : request_.analysis.find_loop(*located.front().node);
-      if (loop == nullptr) throw TransformDeclined('"' + request_.action.region + "\" names no loop");
-      return *loop;
-    }
-    for (const LoopInfo& loop : function_.loops)
-      if (loop.parent == nullptr && loop_is_reduction(loop)) return loop;
-    throw TransformDeclined("no loop of " + function_.name + " reduces");
-  }
-
-  static void require_type(const ReducedValue& value) {
-    if (scratch_type(value.type).empty())
-      throw TransformDeclined("threads cannot combine values of the type " + value.type);
-  }
-
-  /// What the lanes of a result must not find behind the loop, since one of them does it.
-  void read_own() {
-    for (const SyntaxNode* statement : body_.epilogue)
-      walk(*statement, [&](const SyntaxNode& node) {
-        if (is_loop(node.kind) || node.kind == NodeKind::return_statement)
-          why_not_own_ = "more than a result follows " + loop_name(*body_.nest.front());
-      });
-    if (!function_.barriers.empty()) why_not_own_ = "the threads wait for each other already";
-    if (!why_not_own_.empty()) own_ = false;
-  }
-
-  void choose_names() {
-    const SyntaxNode& tree = request_.tree;
-    lane_ = fresh_name(tree, "lane");
-    part_ = fresh_name(tree, "part");
-    parts_ = fresh_name(tree, "parts");
-    result_ = fresh_name(tree, "result");
-    results_ = fresh_name(tree, "results");
-    inside_ = fresh_name(tree, "inside");
-    for (const ReducedValue& value : body_.values) {
-      std::string name = fresh_name(tree, value.name + "_parts");
-      while (request_.task.find_argument(name) != nullptr) name = fresh_name(tree, name + "_of_blocks");
-      scratch_.push_back(name);
-      shared_.push_back(fresh_name(tree, value.name + "_of_lanes"));
-    }
-  }
-
-  /// Extents without the last ones that are 1.
-  [[nodiscard]] static std::vector<std::string> without_ones(std::vector<std::string> extents) {
-    while (extents.size() > 1 && extents.back() == "1") extents.pop_back();
-    return extents;
-  }
-
-  // --- Shapes
-
-  [[nodiscard]] std::int64_t main_value(const std::string& text, std::int64_t otherwise) const {
-    return value_at_main_size(request_, text).value_or(otherwise);
-  }
-
-  [[nodiscard]] std::optional<std::int64_t> trips_of(const LoopInfo& loop) const {
-    if (const auto trips = launched_trips(request_, launch_, loop)) return trips;
-    if (loop.bound_expression == nullptr || loop.step < 1 || !depends_on_thread(*loop.start_expression))
-      return std::nullopt;
-    const auto bound = LaunchWords(request_.task, launch_).of(*loop.bound_expression);
-    const auto end = bound ? value_at_main_size(request_, *bound) : std::nullopt;
-    return end ? std::optional(*end / loop.step + 1) : std::nullopt; // of the first thread, about
-  }
-
-  /// Some access of the loop moves by one element from thread to thread along x.
-  [[nodiscard]] bool neighbours_have_neighbouring_results() const {
-    const auto x = std::find_if(indices_.begin(), indices_.end(),
-                                [](const ThreadIndex& index) { return index.axis == 0; });
-    if (x == indices_.end()) return false;
-    const WarpLanes lanes(request_, launch_);
-    return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-      return in_nest(access) && (is_neighbour_along(access, *x) || lanes.are_neighbours(access));
-    });
-  }
-  [[nodiscard]] bool in_nest(const Access& access) const {
-    return access.loop != nullptr && access.loop->inside(body_.nest.front());
-  }
-  /// A loop moves the access by one element.
-  [[nodiscard]] bool goes_along(const Access& access, const LoopInfo& level) const {
-    return in_nest(access) && access.subscripts.size() == 1 && access.subscripts.front().defined() &&
-           expanded(access.subscripts.front()).coefficient_of(level.symbol).constant() == 1;
-  }
-  [[nodiscard]] std::size_t accesses_along(const LoopInfo& level) const {
-    return static_cast<std::size_t>(
-        std::count_if(function_.accesses.begin(), function_.accesses.end(),
-                      [&](const Access& access) { return goes_along(access, level); }));
-  }
-  /// A loop goes along memory for each thread in another place. What all threads read is near for all of
-  /// them.
-  [[nodiscard]] bool goes_along_own_memory(const LoopInfo& level) const {
-    const WarpLanes lanes(request_, launch_);
-    return std::any_of(function_.accesses.begin(), function_.accesses.end(), [&](const Access& access) {
-      return goes_along(access, level) && !lanes.are_together(access);
-    });
-  }
-
-  /// Iterations of the nest at the main size: those of a thread where threads share them.
-  [[nodiscard]] std::int64_t main_iterations() const {
-    constexpr std::int64_t usual = 1 << 20, most = std::int64_t{1} << 40;
-    std::int64_t product = 1;
-    for (const LoopInfo* level : body_.nest)
-      product =
-          std::min(product * std::clamp<std::int64_t>(trips_of(*level).value_or(usual), 1, 1 << 22), most);
-    return product;
-  }
-  [[nodiscard]] std::int64_t compute_units() const { return std::max(request_.device.compute_units, 1); }
-
-  /// Adds a shape of about `wanted` blocks where `blocks_now` are left, if each part of a result then has
-  /// iterations enough and there are more blocks than before.
-  void add_parts(std::vector<SplittingShape>& shapes, ReductionTeam team, std::int64_t lanes,
-                 std::int64_t wanted, std::int64_t blocks_now) const {
-    constexpr std::int64_t each = 8; // iterations of a thread
-    constexpr std::int64_t largest_extent = 65535;
-    const std::int64_t parts = std::max<std::int64_t>(main_iterations() / (lanes * each), 1);
-    const std::int64_t blocks = std::min({wanted, blocks_now * parts, largest_extent});
-    const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const SplittingShape& other) {
-      return other.team == team && other.lanes == lanes && other.blocks == blocks;
-    });
-    if (!known && blocks >= 2 * blocks_now) shapes.push_back({team, lanes, blocks});
-  }
-
-  /// Ways to split, the one expected to be best first.
-  [[nodiscard]] std::vector<SplittingShape> shapes() {
-    if (!own_) return shapes_of_present_threads();
-    std::vector<SplittingShape> result;
-    if (columns_are_possible() && neighbours_have_neighbouring_results()) result = shapes_of_columns();
-    if (block_.size() == 1) {
-      const auto blocks = shapes_of_blocks();
-      const bool blocks_first = goes_along_own_memory(lane_level());
-      result.insert(blocks_first ? result.begin() : result.end(), blocks.begin(), blocks.end());
-    }
-    if (result.empty())
-      throw TransformDeclined("the blocks of " + launch_.line.entry + " have no room for lanes");
-    return result;
-  }
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_present_threads() const {
-    const bool combined = known_combination().has_value();
-    if (!combined && !why_not_own_.empty() && !is_shared()) throw TransformDeclined(why_not_own_);
-    std::vector<SplittingShape> result;
-    for (const std::int64_t to_a_unit : {4, 2, 1, 8}) {
-      const std::int64_t wanted = to_a_unit * compute_units();
-      // a part for each thread takes the second launch long
-      add_parts(result, ReductionTeam::present, 1, combined ? wanted : wanted / 2,
-                main_value(product(grid_), 1));
-    }
-    if (result.empty()) throw TransformDeclined("there are blocks enough for all multiprocessors");
-    return result;
-  }
-  /// In one launch where its blocks are enough for most multiprocessors, else in two.
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_columns() const {
-    constexpr std::int64_t most_threads = 1024;     // of a block
-    constexpr std::int64_t resident_threads = 2048; // of a multiprocessor
-    const bool plane = block_.size() > 1;
-    const std::int64_t width = plane ? threads_ : 32;
-    const std::int64_t now = main_value(product(column_grid()), 1);
-    const std::int64_t most = most_threads / width, few = plane ? most : 8;
-    std::int64_t lanes = std::min<std::int64_t>(most, plane ? 2 : 8);
-    while (lanes < most && now * width * lanes < resident_threads / 2 * compute_units()) lanes *= 2;
-    std::vector<SplittingShape> alone, parts;
-    for (const std::int64_t one : {lanes, most, few, most / 2})
-      if (one > 1 && std::none_of(alone.begin(), alone.end(),
-                                  [&](const SplittingShape& other) { return other.lanes == one; }))
-        alone.push_back({ReductionTeam::column, one, 0});
-    const std::int64_t wanted = compute_units() * resident_threads / (width * few);
-    for (const std::int64_t blocks : {wanted, wanted / 2, 2 * wanted})
-      add_parts(parts, ReductionTeam::column, few, blocks, now);
-    const bool fills = 4 * now >= 3 * compute_units();
-    alone.insert(fills ? alone.end() : alone.begin(), parts.begin(), parts.end());
-    return alone;
-  }
-  [[nodiscard]] std::vector<SplittingShape> shapes_of_blocks() const {
-    std::vector<SplittingShape> result;
-    for (const ReducedValue& value : body_.values)
-      if (!thread_reduction(value.reduction, false)) return result;
-    const std::int64_t now = main_value(product(block_grid()), 1);
-    for (const auto& [lanes, to_a_unit] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{256, 4}, {512, 2}, {256, 2}, {128, 8}})
-      add_parts(result, ReductionTeam::block, lanes, to_a_unit * compute_units(), now);
-    for (const std::int64_t lanes : {256, 512, 1024, 128})
-      if (lanes <= std::max<std::int64_t>(main_iterations() / 2, 256))
-        result.push_back({ReductionTeam::block, lanes, 0});
-    return result;
-  }
-
-  // --- Sharing as it is
-
-  [[nodiscard]] bool is_shared() const {
-    return std::any_of(body_.nest.begin(), body_.nest.end(),
-                       [&](const LoopInfo* loop) { return is_shared(*loop); });
-  }
-  [[nodiscard]] bool is_shared(const LoopInfo& loop) const {
-    return depends_on_thread(*loop.start_expression) || depends_on_thread(*loop.bound_expression);
-  }
-  /// The expression uses the number of a thread within its block, or a constant made of it.
-  [[nodiscard]] bool depends_on_thread(const SyntaxNode& expression) const {
-    const auto names = thread_dependent();
-    bool found = names_thread(expression);
-    for (const std::string& name : names_used(expression)) found = found || names.contains(name);
-    return found;
-  }
-  [[nodiscard]] std::set<std::string> thread_dependent() const {
-    std::set<std::string> names;
-    for (const ReductionStep& step : body_.steps) {
-      if (step.declaration == nullptr) continue;
-      for (const SyntaxNode& declarator : declarators(*step.declaration)) {
-        const SyntaxNode* const value = initial_value(declarator);
-        if (value == nullptr) continue;
-        bool thread = false;
-        walk(*value, [&](const SyntaxNode& node) {
-          thread = thread || is_name(node, "threadIdx") ||
-                   (node.kind == NodeKind::name && names.contains(node.text));
-        });
-        if (thread) names.insert(declarator.text);
-      }
-    }
-    return names;
-  }
-
-  /// How the threads combine their values right behind the loop, where that is known: the parts of a block or
-  /// a warp are then one.
-  [[nodiscard]] std::optional<KnownCombination> known_combination() const {
-    if (block_.size() != 1 || threads_ % 32 != 0 || !is_shared()) return std::nullopt;
-    if (auto functions = combining_functions()) return functions;
-    return BlockTree(body_, threads_, [this](const SyntaxNode& node) { return is_thread_number(node); })
-        .find();
-  }
-  /// `sum = sum_of_block(sum);` for each value, where those functions do what they are called for.
-  [[nodiscard]] std::optional<KnownCombination> combining_functions() const {
-    KnownCombination found;
-    found.statements = body_.values.size();
-    if (body_.epilogue.size() < found.statements) return std::nullopt;
-    std::set<bool> warps;
-    std::set<std::string> combined;
-    for (std::size_t i = 0; i < found.statements; ++i)
-      for (const ReducedValue& value : body_.values)
-        for (const bool warp : {false, true})
-          if (combines_by_function(*body_.epilogue[i], value, warp)) {
-            warps.insert(warp);
-            combined.insert(value.name);
-          }
-    if (combined.size() != body_.values.size() || warps.size() != 1) return std::nullopt;
-    found.warp = *warps.begin();
-    for (const ReducedValue& value : body_.values) found.totals.push_back(value.name);
-    return found;
-  }
-  [[nodiscard]] bool combines_by_function(const SyntaxNode& statement, const ReducedValue& value,
-                                          bool warp) const {
-    if (statement.kind != NodeKind::expression_statement || operand(statement).kind != NodeKind::assignment ||
-        operand(statement).text != "=" || !is_name(left_operand(operand(statement)), value.name))
-      return false;
-    const SyntaxNode& call = right_operand(operand(statement));
-    if (call.kind != NodeKind::call || callee(call).kind != NodeKind::name || arguments(call).size() != 1 ||
-        !is_name(arguments(call).front(), value.name))
-      return false;
-    const SyntaxNode* const there = find_function(request_.tree, callee(call).text);
-    auto kind = thread_reduction(value.reduction, warp);
-    if (!kind || there == nullptr) return false;
-    kind->name = callee(call).text;
-    const SyntaxNode text = parse(kind->text());
-    const SyntaxNode* const wanted = find_function(text, kind->name);
-    return wanted != nullptr && structurally_equal(*there, *wanted);
-  }
-
-  // --- Geometry
-
-  [[nodiscard]] static std::string product(const std::vector<std::string>& extents) {
-    std::string text;
-    for (const std::string& extent : extents) {
-      if (extent == "1") continue;
-      const bool sum = extent.find_first_of("+-*/% ") != std::string::npos && !is_one_call(extent);
-      const std::string factor = sum ? '(' + extent + ')' : extent;
-      text += (text.empty() ? "" : " * ") + factor;
-    }
-    return text.empty() ? "1" : extents.size() == 1 ? extents.front() : text;
-  }
-  [[nodiscard]] static bool is_one_call(const std::string& text) {
-    return !arguments_of_call(text, text.substr(0, text.find('('))).empty();
-  }
-
-  [[nodiscard]] std::vector<std::string> block_grid() const {
-    if (only_.alone()) return {"1"};
-    auto grid = grid_;
-    grid[0] = launch_.threads(0);
-    return grid;
-  }
-  [[nodiscard]] std::vector<std::string> column_grid() const {
-    auto grid = grid_;
-    if (block_.size() == 1) grid[0] = launch_.threads_divided_by(32, 0);
-    return grid;
-  }
-
-  /// Threads along x can have lanes above each other: a thread beyond the last result may do the last one's
-  /// work, so that all of them wait at the barrier.
-  [[nodiscard]] bool columns_are_possible() {
-    if (only_.alone() || block_.size() > 2 || threads_ > 512) return false;
-    clamps_.clear();
-    for (const ThreadIndex& index : indices_) {
-      const auto clamp = clamp_of(index);
-      if (!clamp) return false;
-      clamps_.push_back(*clamp);
-    }
-    return !clamps_.empty();
-  }
-
-  struct Clamp {
-    ThreadIndex index{};
-    std::string type{};
-    std::string limit{}; ///< empty: no thread is beyond it
-    const SyntaxNode* declaration = nullptr;
-  };
-  [[nodiscard]] std::optional<Clamp> clamp_of(const ThreadIndex& index) const {
-    const auto body = statements(function_body(*function_.node));
-    Clamp clamp{index, body[index.statement].type, {}, &body[index.statement]};
-    const LaunchWords words(request_.task, launch_);
-    bool known = true;
-    for (const SyntaxNode* condition : conditions()) {
-      if (!uses_varying(*condition)) continue;
-      if (std::none_of(indices_.begin(), indices_.end(),
-                       [&](const ThreadIndex& one) { return uses_name(*condition, one.name); }))
-        return std::nullopt; // of something made of a number, which no clamp stands for
-      if (!uses_name(*condition, index.name)) continue;
-      const bool less = condition->kind == NodeKind::binary && condition->text == "<" &&
-                        is_name(left_operand(*condition), index.name) && clamp.limit.empty();
-      if (!less) return std::nullopt;
-      for (const std::string& name : names_used(right_operand(*condition)))
-        known = known && is_parameter(name);
-      const auto limit = words.of(right_operand(*condition));
-      // The grid has a block, so there is at least one result.
-      known = known && limit && without_brackets(*limit) == without_brackets(launch_.threads(index.axis));
-      clamp.limit = print(right_operand(*condition));
-    }
-    if (clamp.limit.empty() && (block_.size() == 1) && threads_ % 32 != 0) return std::nullopt;
-    return known ? std::optional(clamp) : std::nullopt;
-  }
-  [[nodiscard]] bool is_parameter(const std::string& name) const {
-    const auto formal = parameters(*function_.node);
-    return std::any_of(formal.begin(), formal.end(),
-                       [&](const SyntaxNode& parameter) { return parameter.text == name; });
-  }
-
-  /// The single conditions of all steps.
-  [[nodiscard]] std::vector<const SyntaxNode*> conditions() const {
-    std::vector<const SyntaxNode*> found;
-    for (const ReductionStep& step : body_.steps)
-      if (step.declaration == nullptr) add_conditions(step.condition, found);
-    return found;
-  }
-  static void add_conditions(const SyntaxNode& condition, std::vector<const SyntaxNode*>& found) {
-    if (condition.kind == NodeKind::binary && condition.text == "&&") {
-      add_conditions(left_operand(condition), found);
-      add_conditions(right_operand(condition), found);
-    } else {
-      found.push_back(&condition);
-    }
-  }
-  /// The expression may differ between threads of a block.
-  [[nodiscard]] bool uses_varying(const SyntaxNode& expression) const {
-    std::set<std::string> names;
-    for (const ThreadIndex& index : indices_) names.insert(index.name);
-    for (const ReductionStep& step : body_.steps) {
-      if (step.declaration == nullptr) continue;
-      for (const SyntaxNode& declarator : declarators(*step.declaration))
-        for (const std::string& name : names_used(declarator))
-          if (names.contains(name)) names.insert(declarator.text);
-    }
-    const auto used = names_used(expression);
-    return std::any_of(used.begin(), used.end(), [&](const auto& name) { return names.contains(name); });
-  }
-
-  void set_geometry() {
-    combined_ = shape_.team == ReductionTeam::present ? known_combination() : std::nullopt;
-    switch (shape_.team) {
-    case ReductionTeam::block:
-      grid_ = block_grid();
-      block_ = {std::to_string(shape_.lanes)};
-      width_ = 1;
-      break;
-    case ReductionTeam::column:
-      grid_ = column_grid();
-      width_ = block_.size() == 1 ? 32 : threads_;
-      if (block_.size() == 1) block_ = {"32"};
-      block_.push_back(std::to_string(shape_.lanes));
-      break;
-    case ReductionTeam::present:
-      width_ = !combined_ ? threads_ : combined_->warp ? threads_ / 32 : 1;
-      break;
-    }
-    grid_ = without_ones(grid_);
-    single_ = width_ == 1 && grid_.size() == 1 && grid_.front() == "1";
-    part_axis_ = grid_.size();
-    const bool x_is_free = grid_.size() == 1 && grid_.front() == "1" && !names_member("blockIdx", ".x") &&
-                           !names_member("gridDim", ".x");
-    if (x_is_free) part_axis_ = 0;
-    if (shape_.blocks == 0) return;
-    if (part_axis_ > 2) throw TransformDeclined("the grid of " + launch_.line.entry + " has no axis left");
-    const std::string member = '.' + std::string(axis_names[part_axis_]);
-    if (part_axis_ > 0 && (names_member("blockIdx", member) || names_member("gridDim", member)))
-      throw TransformDeclined("the grid of " + launch_.line.entry + " has no axis left");
-    const std::string blocks = product(grid_);
-    parts_text_ = blocks == "1" ? std::to_string(shape_.blocks)
-                                : "ceil_div(" + std::to_string(shape_.blocks) + ", " + blocks + ')';
-  }
-  [[nodiscard]] bool names_member(std::string_view object, std::string_view member) const {
-    if (only_.alone()) return false;
-    bool found = false;
-    walk(*function_.node, [&](const SyntaxNode& node) {
-      found =
-          found || (node.kind == NodeKind::member && node.text == member && is_name(operand(node), object));
-    });
-    return found;
-  }
-
-  // --- Text
-
-  [[nodiscard]] std::string axis(std::string_view object, std::size_t number) const {
-    return std::string(object) + '.' + std::string(axis_names[number]);
-  }
-  /// The number of the block among those that share no result, and how many there are.
-  [[nodiscard]] std::pair<std::string, std::string> block_number() const {
-    if (grid_.size() == 1 && part_axis_ == 0) return {"0", "1"};
-    std::string number = axis("blockIdx", grid_.size() - 1), count = axis("gridDim", 0);
-    for (std::size_t i = grid_.size() - 1; i-- > 0;)
-      number = (number.find(' ') == std::string::npos ? number : '(' + number + ')') + " * " +
-               axis("gridDim", i) + " + " + axis("blockIdx", i);
-    for (std::size_t i = 1; i < grid_.size(); ++i) count += " * " + axis("gridDim", i);
-    return {number, count};
-  }
-  /// The number of the thread's result, and how many there are.
-  [[nodiscard]] std::pair<std::string, std::string> result_number() const {
-    auto [number, count] = block_number();
-    if (width_ == 1) return {number, count};
-    std::string thread = "threadIdx.x";
-    if (combined_) thread = "threadIdx.x / 32"; // a warp's
-    const std::size_t axes = shape_.team == ReductionTeam::column ? block_.size() - 1 : block_.size();
-    if (axes > 1) thread = "threadIdx.y * " + block_[0] + " + threadIdx.x";
-    if (axes > 2)
-      thread = "(threadIdx.z * " + block_[1] + " + threadIdx.y) * " + block_[0] + " + threadIdx.x";
-    const std::string width = std::to_string(width_);
-    if (number == "0") return {thread, width};
-    return {(number.find(' ') == std::string::npos ? number : '(' + number + ')') + " * " + width + " + " +
-                thread,
-            count + " * " + width};
-  }
-  /// Parts of one result lie next to each other where neighbouring threads combine them.
-  [[nodiscard]] bool parts_are_neighbours() const {
-    return shape_.team == ReductionTeam::block || combined_.has_value();
-  }
-  [[nodiscard]] std::string part_place(std::size_t value) const {
-    if (single_) return scratch_[value] + '[' + part_ + ']';
-    if (parts_are_neighbours()) return scratch_[value] + '[' + result_ + " * " + parts_ + " + " + part_ + ']';
-    return scratch_[value] + '[' + part_ + " * " + results_ + " + " + result_ + ']';
-  }
-  [[nodiscard]] std::string scratch_line(std::size_t value) const {
-    std::vector<std::string> factors = grid_;
-    if (width_ > 1) factors.push_back(std::to_string(width_));
-    std::vector<std::string> extents{parts_text_};
-    if (!single_) extents.insert(parts_are_neighbours() ? extents.begin() : extents.end(), product(factors));
-    return "//@ scratch " + scratch_[value] + ": " + scratch_type(body_.values[value].type) + '[' +
-           joined(extents, ", ") + ']';
-  }
-
-  /// The thread of the lanes that goes on alone, as a condition; empty where each thread does.
-  [[nodiscard]] std::string first_lane() const {
-    if (shape_.team == ReductionTeam::present)
-      return !combined_ ? "" : combined_->warp ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0";
-    std::string condition = lane_ + " == 0";
-    if (shape_.team == ReductionTeam::column && any_clamp()) condition += " && " + inside_;
-    return condition;
-  }
-  [[nodiscard]] bool any_clamp() const {
-    return std::any_of(clamps_.begin(), clamps_.end(),
-                       [](const Clamp& clamp) { return !clamp.limit.empty(); });
-  }
-
-  [[nodiscard]] std::string body_of_stage(Stage stage) const {
-    const std::string work = stage == Stage::rest ? loop_over_parts() : loops(stage == Stage::parts);
-    std::string behind;
-    if (shape_.team == ReductionTeam::present) {
-      if (stage == Stage::parts && combined_)
-        for (std::size_t i = 0; i < combined_->statements; ++i) behind += print(*body_.epilogue[i]) + '\n';
-    } else {
-      behind += combine_lanes();
-    }
-    std::string end = end_of_stage(stage);
-    if (const std::string condition = first_lane();
-        !condition.empty() && (stage == Stage::parts || shape_.team != ReductionTeam::present))
-      end = "if (" + condition + ") {\n" + end + "}\n";
-    behind += end;
-    return head(stage) + around(work + behind, stage);
-  }
-
-  /// Which thread it is.
-  [[nodiscard]] std::string head(Stage stage) const {
-    std::string code;
-    if (shape_.team == ReductionTeam::block) code += "const int " + lane_ + " = threadIdx.x;\n";
-    if (shape_.team == ReductionTeam::column)
-      code += "const int " + lane_ + " = " + axis("threadIdx", block_.size() - 1) + ";\n";
-    if (stage == Stage::parts)
-      code += "const int " + part_ + " = " + axis("blockIdx", part_axis_) + ";\nconst int " + parts_ + " = " +
-              axis("gridDim", part_axis_) + ";\n";
-    if (stage != Stage::whole && !single_) {
-      const auto [number, count] = result_number();
-      code += "const int " + result_ + " = " + number + ";\n";
-      if (!parts_are_neighbours()) code += "const int " + results_ + " = " + count + ";\n";
-    }
-    return code;
-  }
-
-  /// The steps in front of the work, as far as it needs them, and the work in the branches that guard it.
-  [[nodiscard]] std::string around(const std::string& work, Stage stage) const {
-    std::set<std::string> needed;
-    for (const SyntaxNode& statement : parse_statements(work))
-      for (std::string& name : names_used(statement)) needed.insert(std::move(name));
-    std::vector<std::string> code;
-    std::string ends;
-    for (std::size_t at = body_.steps.size(); at-- > 0;) {
-      const ReductionStep& step = body_.steps[at];
-      const auto need = [&](const SyntaxNode& node) {
-        for (std::string& name : names_used(node)) needed.insert(std::move(name));
-      };
-      if (step.declaration == nullptr) {
-        const std::string condition = condition_text(step.condition);
-        if (condition.empty()) continue;
-        need(step.condition);
-        code.push_back("if (" + condition + ") {\n");
-        ends += "}\n";
-        continue;
-      }
-      const auto declared = declarators(*step.declaration);
-      const bool wanted = is_value(*step.declaration) ||
-                          std::any_of(declared.begin(), declared.end(), [&](const SyntaxNode& declarator) {
-                            return needed.contains(declarator.text);
-                          });
-      if (!wanted) continue;
-      need(*step.declaration);
-      code.push_back(declaration_text(*step.declaration, stage));
-    }
-    std::string text = clamps();
-    for (auto line = code.rbegin(); line != code.rend(); ++line) text += *line;
-    return text + work + ends;
-  }
-
-  [[nodiscard]] bool is_value(const SyntaxNode& declaration) const {
-    return std::any_of(body_.values.begin(), body_.values.end(),
-                       [&](const ReducedValue& value) { return value.declaration == &declaration; });
-  }
-
-  /// What is left of a condition where threads beyond the last result do the last one's work.
-  [[nodiscard]] std::string condition_text(const SyntaxNode& condition) const {
-    if (shape_.team != ReductionTeam::column) return print(condition);
-    std::vector<const SyntaxNode*> all;
-    add_conditions(condition, all);
-    std::string text;
-    for (const SyntaxNode* one : all)
-      if (!uses_varying(*one)) text += (text.empty() ? "" : " && ") + print(*one);
-    return text;
-  }
-
-  /// The numbers of results along the axes, where threads above each other have the same.
-  [[nodiscard]] std::string clamps() const {
-    if (shape_.team != ReductionTeam::column) return {};
-    std::string code, inside, last;
-    for (const Clamp& clamp : clamps_) {
-      std::string type = clamp.type;
-      if (type.find("const") == std::string::npos) type = "const " + type;
-      const std::string extent = block_[clamp.index.axis];
-      const std::string number =
-          axis("blockIdx", clamp.index.axis) + " * " + extent + " + " + axis("threadIdx", clamp.index.axis);
-      if (clamp.limit.empty()) {
-        code += type + ' ' + clamp.index.name + " = " + number + ";\n";
-        continue;
-      }
-      const std::string thread = fresh_name(request_.tree, clamp.index.name + "_thread");
-      code += type + ' ' + thread + " = " + number + ";\n";
-      inside += (inside.empty() ? "" : " && ") + thread + " < " + clamp.limit;
-      last += type + ' ' + clamp.index.name + " = " + thread + " < " + clamp.limit + " ? " + thread + " : " +
-              bracketed(clamp.limit) + " - 1;\n";
-    }
-    if (inside.empty()) return code;
-    return code + "const bool " + inside_ + " = " + inside +
-           ";\n// Threads beyond the last result do the last one's work, and store nothing.\n" + last;
-  }
-  [[nodiscard]] static std::string bracketed(const std::string& text) {
-    const bool plain = std::all_of(text.begin(), text.end(), is_name_character);
-    return plain ? text : '(' + text + ')';
-  }
-
-  /// A declaration in front of the loop: numbers of threads as they are now, sums from their identity.
-  [[nodiscard]] std::string declaration_text(const SyntaxNode& declaration, Stage stage) const {
-    for (const ThreadIndex& index : indices_) {
-      if (&declaration != &statements(function_body(*function_.node))[index.statement]) continue;
-      if (shape_.team == ReductionTeam::column) return {}; // `clamps` says it
-      SyntaxNode changed = declaration;
-      if (shape_.team == ReductionTeam::block)
-        *initial_value(declarators(changed).front()) = parse_expression(axis("blockIdx", index.axis));
-      return print(changed) + '\n';
-    }
-    const bool as_it_is = shape_.team == ReductionTeam::present && stage == Stage::rest;
-    if (!is_value(declaration) || as_it_is) return print(declaration) + '\n';
-    SyntaxNode changed = declaration;
-    for (SyntaxNode& declarator : declarators(changed))
-      for (const ReducedValue& value : body_.values)
-        if (declarator.text == value.name && !value.is_extremum() && !starts_as_nothing(value))
-          *initial_value(declarator) = make_literal(identity_of_reduction(value.reduction));
-    return print(changed) + '\n';
-  }
-  /// It starts with what changes no sum or product.
-  [[nodiscard]] static bool starts_as_nothing(const ReducedValue& value) {
-    if (value.start.kind != NodeKind::literal) return false;
-    std::string_view text = value.start.text;
-    while (!text.empty() && (text.back() == 'f' || text.back() == 'F' || text.back() == 'u' ||
-                             text.back() == 'U' || text.back() == 'l' || text.back() == 'L'))
-      text.remove_suffix(1);
-    if (text.find('.') != std::string_view::npos)
-      while (text.ends_with('0')) text.remove_suffix(1);
-    if (text.ends_with('.')) text.remove_suffix(1);
-    return text == (value.reduction.operation == ReductionOperation::sum ? "0" : "1");
-  }
-
-  /// `sum += value;` and the like.
-  [[nodiscard]] static std::string combine(const ReducedValue& value, const std::string& other) {
-    if (value.reduction.operation == ReductionOperation::sum) return value.name + " += " + other + ";\n";
-    if (value.reduction.operation == ReductionOperation::product) return value.name + " *= " + other + ";\n";
-    return value.name + " = " + combined_values(value.reduction.operation, value.type, value.name, other) +
-           ";\n";
-  }
-
-  /// The lane 0 has the result behind it.
-  [[nodiscard]] std::string combine_lanes() const {
-    std::string code;
-    if (shape_.team == ReductionTeam::block) {
-      for (std::size_t i = 0; i < body_.values.size(); ++i)
-        code +=
-            body_.values[i].name + " = " + combiner_of(body_.values[i]) + '(' + body_.values[i].name + ");\n";
-      return code;
-    }
-    std::string across, thread;
-    for (std::size_t i = block_.size() - 1; i-- > 0;) {
-      across += '[' + block_[i] + ']';
-      thread += '[' + axis("threadIdx", i) + ']';
-    }
-    const std::string lanes = std::to_string(shape_.lanes);
-    std::string combined;
-    for (std::size_t i = 0; i < body_.values.size(); ++i) {
-      code += "__shared__ " + body_.values[i].type + ' ' + shared_[i] + '[' + lanes + ']' + across + ";\n";
-      code += shared_[i] + '[' + lane_ + ']' + thread + " = " + body_.values[i].name + ";\n";
-      combined += combine(body_.values[i], shared_[i] + "[other]" + thread);
-    }
-    return code + "__syncthreads();\nif (" + lane_ + " == 0) {\nfor (int other = 1; other < " + lanes +
-           "; ++other) {\n" + combined + "}\n}\n";
-  }
-
-  [[nodiscard]] std::string end_of_stage(Stage stage) const {
-    std::string code;
-    if (stage == Stage::parts) {
-      for (std::size_t i = 0; i < body_.values.size(); ++i)
-        code += part_place(i) + " = " + (combined_ ? combined_->totals[i] : body_.values[i].name) + ";\n";
-      return code;
-    }
-    // Present threads start with it, as they did.
-    if (shape_.team != ReductionTeam::present)
-      for (const ReducedValue& value : body_.values)
-        if (!value.is_extremum() && !starts_as_nothing(value)) code += combine(value, print(value.start));
-    for (const SyntaxNode* statement : body_.epilogue) code += print(*statement) + '\n';
-    return code;
-  }
-
-  [[nodiscard]] std::string loop_over_parts() const {
-    std::string first = "0", step = "1";
-    if (shape_.team != ReductionTeam::present) {
-      first = lane_;
-      step = std::to_string(shape_.lanes);
-    } else if (combined_) {
-      first = combined_->warp ? "threadIdx.x % 32" : "threadIdx.x";
-      step = combined_->warp ? "32" : std::to_string(threads_);
-    }
-    std::string code;
-    if (step == "1") code += "#pragma unroll 8\n";
-    code += "for (int " + part_ + " = " + first + "; " + part_ + " < " + parts_ + "; " +
-            (step == "1" ? "++" + part_ : part_ + " += " + step) + ") {\n";
-    for (std::size_t i = 0; i < body_.values.size(); ++i) code += combine(body_.values[i], part_place(i));
-    return code + "}\n";
-  }
-
-  // --- Loops
-
-  /// The loop that lanes share: the innermost one that goes along memory for a block, the outermost one with
-  /// iterations enough for a column.
-  [[nodiscard]] const LoopInfo& lane_level() const {
-    if (shape_.team != ReductionTeam::column) {
-      for (auto level = body_.nest.rbegin(); level != body_.nest.rend(); ++level)
-        if (accesses_along(**level) > 0 && trips_of(**level).value_or(1024) >= 32) return **level;
-    }
-    return longest_level();
-  }
-  [[nodiscard]] const LoopInfo& longest_level() const {
-    return **std::max_element(body_.nest.begin(), body_.nest.end(), [&](const auto* a, const auto* b) {
-      return trips_of(*a).value_or(1) < trips_of(*b).value_or(1);
-    });
-  }
-  /// The loop that blocks share: another one than the lanes' where that has more iterations to give.
-  [[nodiscard]] const LoopInfo& part_level() const {
-    if (shape_.team == ReductionTeam::present) return longest_level();
-    const LoopInfo& lanes = lane_level();
-    const LoopInfo* best = &lanes;
-    std::int64_t most = trips_of(lanes).value_or(1) / shape_.lanes;
-    for (const LoopInfo* level : body_.nest)
-      if (const std::int64_t trips = trips_of(*level).value_or(1); level != &lanes && trips > most) {
-        best = level;
-        most = trips;
-      }
-    return *best;
-  }
-
-  /// The nest with its iterations shared by lanes and, where they are wanted, by parts.
-  [[nodiscard]] std::string loops(bool parts) const {
-    const bool lanes = shape_.team != ReductionTeam::present;
-    const LoopInfo* const shared = lanes ? &lane_level() : nullptr;
-    const LoopInfo* const split = parts ? &part_level() : nullptr;
-    std::string code = parts ? range_of_part(*split, split == shared ? shape_.lanes : 1) : "";
-    std::string ends;
-    for (const LoopInfo* level : body_.nest) {
-      if (level != shared && level != split) {
-        code += head_text(*level);
-      } else {
-        code += shared_head(*level, level == shared, level == split);
-      }
-      code += " {\n";
-      ends += "}\n";
-    }
-    for (const SyntaxNode& statement : body_of(*body_.nest.back()->node)) code += print(statement) + '\n';
-    return code + ends;
-  }
-  [[nodiscard]] static std::string head_text(const LoopInfo& level) {
-    SyntaxNode loop = *level.node;
-    loop_body(loop) = make_empty();
-    std::string text(trim(print(head_of(level).with_body({}))));
-    return text.substr(0, text.rfind(')') + 1);
-  }
-
-  /// The values of a loop's variable that the threads of this part go through.
-  struct PartRange {
-    std::string each{}, first{}, end{};
-  };
-  [[nodiscard]] PartRange names_of(const LoopInfo& level) const {
-    return {fresh_name(request_.tree, level.variable + "_each"),
-            fresh_name(request_.tree, level.variable + "_first"),
-            fresh_name(request_.tree, level.variable + "_end")};
-  }
-  /// The threads that share the loop already start with their numbers and move by how many they are.
-  [[nodiscard]] bool starts_with_thread(const LoopInfo& level) const {
-    return level.step == threads_ && is_thread_number(*level.start_expression);
-  }
-  /// The expression is the number of the thread in its block, by whatever name.
-  [[nodiscard]] bool is_thread_number(const SyntaxNode& expression) const {
-    if (block_.size() != 1) return false;
-    const SyntaxNode* node = &expression;
-    for (int turn = 0; turn < 4 && node != nullptr; ++turn) {
-      while (node->kind == NodeKind::cast) node = &operand(*node);
-      if (node->kind == NodeKind::member) return node->text == ".x" && is_name(operand(*node), "threadIdx");
-      if (node->kind != NodeKind::name) return false;
-      const SyntaxNode* next = nullptr;
-      for (const ReductionStep& step : body_.steps)
-        if (step.declaration != nullptr)
-          for (const SyntaxNode& declarator : declarators(*step.declaration))
-            if (declarator.text == node->text && is_constant(declarator)) next = initial_value(declarator);
-      node = next;
-    }
-    return false;
-  }
-  /// Nothing but its declaration writes the variable.
-  [[nodiscard]] bool is_constant(const SyntaxNode& declarator) const {
-    for (const Variable& variable : function_.variables) {
-      if (variable.declaration != &declarator) continue;
-      return !variable.address_taken &&
-             std::none_of(variable.uses.begin(), variable.uses.end(), [&](std::size_t at) {
-               const ScalarUse& use = function_.scalar_uses[at];
-               return use.write && use.node != &declarator;
-             });
-    }
-    return false;
-  }
-  /// Each part is a run of iterations. Else parts take them in turns.
-  [[nodiscard]] bool parts_are_runs(const LoopInfo& level) const {
-    const CountingLoop head = head_of(level);
-    if (shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression))
-      return starts_with_thread(level) && !depends_on_thread(*level.bound_expression);
-    if (depends_on_thread(*level.bound_expression)) return false;
-    return literal_value(head.first) == 0 || (!head.is_unsigned() && head.step == 1);
-  }
-  [[nodiscard]] std::string range_of_part(const LoopInfo& level, std::int64_t lanes) const {
-    if (!parts_are_runs(level)) return {};
-    const CountingLoop head = head_of(level);
-    const bool thread = shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression);
-    const SyntaxNode first = thread ? make_integer(0) : head.first;
-    const PartRange names = names_of(level);
-    const std::int64_t unit = head.step * lanes;
-    const std::string type = "const " + head.type + ' ';
-    const std::string count = print(make_binary("+", difference(head.bound, first), make_integer(0)));
-    const std::string range = count.substr(0, count.rfind(" + 0"));
-    const std::string units = unit == 1 ? parts_ : '(' + parts_ + " * " + std::to_string(unit) + ')';
-    std::string code = type + names.each + " = (" + range + " + " + units + " - 1) / " + units +
-                       (unit == 1 ? "" : " * " + std::to_string(unit)) + ";\n";
-    const std::string start = print(make_binary("+", first, make_name(part_)));
-    code += type + names.first + " = " +
-            (literal_value(first) == 0 ? "" : start.substr(0, start.rfind(part_))) + part_ + " * " +
-            names.each + ";\n";
-    const std::string bound = print(make_binary("+", head.bound, make_integer(0)));
-    const std::string last = bound.substr(0, bound.rfind(" + 0"));
-    code += type + names.end + " = " + names.first + " + " + names.each + " < " + last + " ? " + names.first +
-            " + " + names.each + " : " + last + ";\n";
-    return code;
-  }
-
-  [[nodiscard]] std::string shared_head(const LoopInfo& level, bool lanes, bool parts) const {
-    CountingLoop head = head_of(level);
-    const std::int64_t count = lanes ? shape_.lanes : 1;
-    const auto worker = [&](const std::string& number) {
-      return head.step == 1 ? number : std::to_string(head.step) + " * " + bracketed(number);
-    };
-    const auto plus = [&](const SyntaxNode& first, const std::string& number) {
-      if (literal_value(first) == 0) return number;
-      return print(make_binary("+", first, make_name("x"))).substr(0, print(first).size()) + " + " + number;
-    };
-    std::string first, bound = print(head.bound), step = std::to_string(head.step * count);
-    if (parts && parts_are_runs(level)) {
-      const PartRange names = names_of(level);
-      first = names.first;
-      if (lanes) first += " + " + worker(lane_);
-      if (shape_.team == ReductionTeam::present && depends_on_thread(*level.start_expression))
-        first += " + " + print(head.first);
-      bound = names.end;
-    } else if (parts) {
-      const std::string number = lanes ? part_ + " * " + std::to_string(count) + " + " + lane_ : part_;
-      first = plus(head.first, worker(number));
-      step = parts_ + (head.step * count == 1 ? "" : " * " + std::to_string(head.step * count));
-    } else {
-      first = plus(head.first, worker(lane_));
-    }
-    const std::string next = step == "1" ? "++" + head.variable : head.variable + " += " + step;
-    return "for (" + head.type + ' ' + head.variable + " = " + first + "; " + head.variable + " < " + bound +
-           "; " + next + ')';
-  }
-
-  // --- Writing
-
-  void add_combiner(const SyntaxNode& tree, const ReducedValue& value) {
-    auto kind = thread_reduction(value.reduction, false);
-    if (!kind) throw TransformDeclined("threads cannot combine values of the type " + value.type);
-    for (const ThreadReduction& known : combiners_)
-      if (known.same_as(*kind)) return;
-    give_name(tree, *kind);
-    combiners_.push_back(*kind);
-  }
-  [[nodiscard]] std::string combiner_of(const ReducedValue& value) const {
-    const auto kind = thread_reduction(value.reduction, false);
-    for (const ThreadReduction& known : combiners_)
-      if (known.same_as(*kind)) return known.name;
-    return {};
-  }
-
+  /// Threads of a block share the results, in the launch that is there.
   void write_one(SyntaxNode& tree) {
     SyntaxNode& function = *node_at(tree, launch_.function_at);
     function.type = without_launch_bounds(function.type);
-    function_body(function).children = parse_statements(body_of_stage(Stage::whole));
-    launch_.line.grid = grid_;
-    launch_.line.block = block_;
+    function_body(function).children = parse_statements(stages_.text(SplitStage::whole));
+    launch_.line.grid = plan_.geometry.grid;
+    launch_.line.block = plan_.geometry.block;
     tree.children[launch_.line_at].text = launch_line_text(launch_.line);
   }
 
+  /// Blocks share the results, whose parts the function combines in a launch of its own.
   void write_two(SyntaxNode& tree) {
     SyntaxNode& rest = *node_at(tree, launch_.function_at);
     rest.type = without_launch_bounds(rest.type);
     SyntaxNode parts = rest;
-    parts.text = fresh_name(tree, function_.name + "_in_parts");
+    parts.text = fresh_name(tree, reduction_.function().name + "_in_parts");
     std::vector<std::string> part_arguments, rest_arguments;
-    set_body(parts, body_of_stage(Stage::parts), part_arguments);
-    set_body(rest, body_of_stage(Stage::rest), rest_arguments);
-    for (std::size_t i = 0; i < body_.values.size(); ++i) {
-      add_parameter(parts, body_.values[i].type + "*", scratch_[i]);
-      add_parameter(rest, "const " + body_.values[i].type + "*", scratch_[i]);
-      part_arguments.push_back(scratch_[i]);
-      rest_arguments.push_back(scratch_[i]);
+    set_body(parts, stages_.text(SplitStage::parts), part_arguments);
+    set_body(rest, stages_.text(SplitStage::rest), rest_arguments);
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i) {
+      add_parameter(parts, reduction_.body.values[i].type + "*", plan_.names.scratch[i]);
+      add_parameter(rest, "const " + reduction_.body.values[i].type + "*", plan_.names.scratch[i]);
+      part_arguments.push_back(plan_.names.scratch[i]);
+      rest_arguments.push_back(plan_.names.scratch[i]);
     }
-    add_parameter(rest, "int", parts_);
-    rest_arguments.push_back(parts_text_);
+    add_parameter(rest, "int", plan_.names.parts);
+    rest_arguments.push_back(plan_.geometry.parts);
 
     LaunchLine first = launch_.line;
     first.entry = parts.text;
     first.arguments = part_arguments;
-    first.block = block_;
-    first.grid = grid_;
-    if (part_axis_ == 0)
-      first.grid[0] = parts_text_;
+    first.block = plan_.geometry.block;
+    first.grid = plan_.geometry.grid;
+    if (plan_.geometry.part_axis == 0)
+      first.grid[0] = plan_.geometry.parts;
     else
-      first.grid.push_back(parts_text_);
+      first.grid.push_back(plan_.geometry.parts);
     LaunchLine second = launch_.line;
     second.arguments = rest_arguments;
-    second.block = block_;
-    second.grid = grid_;
+    second.block = plan_.geometry.block;
+    second.grid = plan_.geometry.grid;
 
     parts.leading_trivia =
-        "\n// A block's part of what " + function_.name + " reduces, which combines the parts.\n";
+        "\n// A block's part of what " + reduction_.function().name + " reduces, which combines the parts.\n";
     std::vector<SyntaxNode> lines;
-    for (std::size_t i = 0; i < body_.values.size(); ++i)
-      lines.push_back(make_launch_comment(scratch_line(i)));
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
+      lines.push_back(make_launch_comment(scratch_.line(i)));
     lines.push_back(make_launch_comment(launch_line_text(first)));
     lines.front().leading_trivia = tree.children[launch_.line_at].leading_trivia;
     tree.children[launch_.line_at].leading_trivia.clear();
@@ -1048,7 +115,7 @@ private:
     SyntaxNode& body = function_body(function);
     body.children = parse_statements(text);
     std::vector<SyntaxNode> kept;
-    const auto formal = parameters(*function_.node);
+    const auto formal = parameters(*reduction_.function().node);
     for (std::size_t i = 0; i < formal.size(); ++i) {
       if (!uses_name(body, formal[i].text)) continue;
       kept.push_back(formal[i]);
@@ -1057,37 +124,31 @@ private:
     kept.push_back(std::move(function.children.back()));
     function.children = std::move(kept);
   }
+  /// A parameter in front of the body, which is the last child.
   static void add_parameter(SyntaxNode& function, const std::string& type, const std::string& name) {
     function.children.insert(function.children.end() - 1, make_parameter(type, name));
   }
 
-  const TransformRequest& request_;
+  const ReductionLaunch& reduction_;
+  const SplitPlan& plan_;
   ThreadLaunch launch_;
-  const FunctionAnalysis& function_;
-  OneThread only_;
-  ReductionBody body_;
-  std::vector<ThreadIndex> indices_{};
-  std::vector<Clamp> clamps_{};
-  bool own_ = false; ///< each thread reduces for itself, so that others may help it
-  std::string why_not_own_{};
-  std::vector<std::string> grid_{}, block_{};
-  std::int64_t threads_ = 1; ///< of a block
-  std::int64_t width_ = 1;   ///< results of a block
-  bool single_ = false;      ///< there is one result
-  std::size_t part_axis_ = 0;
-  SplittingShape shape_{};
-  std::string parts_text_{};
-  std::optional<KnownCombination> combined_{}; ///< what combines the values of threads already
-  std::vector<ThreadReduction> combiners_{};   ///< what does so now
-  std::string lane_, part_, parts_, result_, results_, inside_;
-  std::vector<std::string> scratch_{}, shared_{};
+  SplitScratch scratch_;
+  SplitStages stages_;
 };
+
+/// More threads share the reduction of each result, in the way that the request's variant asks for. Throws
+/// `TransformDeclined` where the function does not reduce in one loop, or there is no such way.
+[[nodiscard]] inline SyntaxNode split_among_threads(const TransformRequest& request) {
+  const ReductionLaunch reduction = reduction_launch(request);
+  const SplitPlan plan = split_plan(reduction, choose_variant(SplitShapes(reduction).all(), request.variant));
+  return ReductionSplitter(reduction, plan).write();
+}
 
 /// Splits the reduction of the action; where more than a result follows it, threads above each other share
 /// all that a thread does.
 [[nodiscard]] inline SyntaxNode split_reduction(const TransformRequest& request) {
   try {
-    return ReductionSplitter(request).write();
+    return split_among_threads(request);
   } catch (const TransformDeclined& declined) {
     const std::string reason = declined.what();
     if (reason.starts_with("no further variant")) throw;

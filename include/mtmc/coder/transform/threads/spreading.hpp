@@ -1,31 +1,23 @@
 #pragma once
 /// Spreading: the iterations of parallel loops that few threads of a GPU go through become threads of a grid.
 
-#include <mtmc/analysis/flow/scalars.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
-#include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/launch_text.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
-#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
-#include <mtmc/coder/transform/loop_edit.hpp>
-#include <mtmc/coder/transform/threads/block_shapes.hpp>
-#include <mtmc/coder/transform/threads/columns.hpp>
+#include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
-#include <mtmc/coder/transform/threads/launch_words.hpp>
-#include <mtmc/coder/transform/threads/one_thread.hpp>
-#include <mtmc/coder/transform/threads/product_sum.hpp>
-#include <mtmc/coder/transform/threads/reduction_body.hpp>
-#include <mtmc/coder/transform/threads/rows.hpp>
-#include <mtmc/coder/transform/threads/thread_rows.hpp>
-#include <mtmc/coder/transform/threads/transposition.hpp>
+#include <mtmc/coder/transform/threads/spread_forms.hpp>
+#include <mtmc/coder/transform/threads/spread_levels.hpp>
+#include <mtmc/coder/transform/threads/spread_nests.hpp>
+#include <mtmc/coder/transform/threads/spread_work.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,50 +25,24 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The launch of a function that is launched once.
-[[nodiscard]] inline LaunchLine launch_line_of(const SyntaxNode& tree, std::string_view entry) {
-  for (const LaunchNode& launch : launches_of(tree))
-    if (launch.line.entry == entry) return launch.line;
-  return {};
-}
-
-/// A loop whose iterations become threads.
-struct SpreadLevel {
-  const LoopInfo* loop = nullptr; ///< null for the rows that threads do already
-  CountingLoop head{};
-  std::optional<std::int64_t> trips{}; ///< at the main size
-  std::string launch_count{};          ///< iterations, in the words of the launch line
-  bool at_least_one = false;           ///< there is an iteration at every size
-};
-
-/// How the iterations of a nest become threads.
-enum class SpreadForm {
-  numbered, ///< one number through all of them
-  rows,     ///< blocks along the innermost loop; the others by the number of the block
-  plane     ///< the two loops along x and y
-};
-struct SpreadShape {
-  SpreadForm form = SpreadForm::numbered;
-  std::int64_t threads = 256;
-};
-
 /// Spreads the parallel loops of a function over a grid, one launch for each loop nest that stands by itself.
 class IterationSpreader {
 public:
   /// Throws `TransformDeclined` with the reason where the function does more, or loops are not parallel.
   explicit IterationSpreader(const TransformRequest& request)
-      : request_(request), launch_(thread_launch(request)), function_(*launch_.function), only_(launch_) {
+      : request_(request), launch_(thread_launch(request)), function_(*launch_.function) {
     if (launch_.function_at.size() != 1)
       throw TransformDeclined("the function " + function_.name + " stands in another scope");
-    require_understood();
-    read_statements();
-    for (const SyntaxNode* loop : loops_) nests_.push_back(levels_of(*loop));
-    require_reads_apart();
+    work_ = SpreadWorkReader(request, launch_).read();
+    const SpreadNestReader nests(request, launch_, work_);
+    for (const SyntaxNode* loop : work_.loops) nests_.push_back(nests.read(*loop));
+    require_reads_apart(function_, work_);
   }
 
   /// There are rows enough for a block each.
   [[nodiscard]] bool has_many_rows() const {
-    return row_ && row_->trips.value_or(0) >= std::int64_t{4} * std::max(request_.device.compute_units, 1);
+    return work_.row &&
+           work_.row->trips.value_or(0) >= std::int64_t{4} * std::max(request_.device.compute_units, 1);
   }
 
   /// How many ways there are to do it.
@@ -127,8 +93,6 @@ public:
   }
 
 private:
-  [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
-
   /// Puts nodes into the place of one, whose comments the first of them keeps.
   static void replace(SyntaxNode& tree, std::size_t at, std::vector<SyntaxNode> nodes) {
     nodes.front().leading_trivia = tree.children[at].leading_trivia;
@@ -142,679 +106,61 @@ private:
     tree.children.insert(next, std::make_move_iterator(nodes.begin()), std::make_move_iterator(nodes.end()));
   }
 
-  void require_understood() const {
-    if (!function_.opaque.empty())
-      decline("line " + std::to_string(function_.opaque.front().line) + " contains " +
-              function_.opaque.front().reason);
-    if (!function_.barriers.empty()) decline("the threads wait for each other already");
-    for (const Array& array : function_.arrays) {
-      if (array.unknown) decline("it is not known what " + array.name + " points to");
-      if (array.place != ArrayPlace::common && (array.variable == nullptr || array.variable->loop == nullptr))
-        decline("the function has memory of its own, " + array.name);
-    }
-  }
-
-  /// Declarations and loops, and nothing else.
-  void read_statements() {
-    std::vector<const SyntaxNode*> work;
-    const auto body = statements(function_body(*function_.node));
-    if (only_.alone())
-      work = only_.work();
-    else if (shares_loops())
-      shared_ = true;
-    else
-      work = read_row();
-    if (shared_)
-      for (const SyntaxNode& statement : body) work.push_back(&statement);
-    for (const SyntaxNode* statement : work) {
-      switch (statement->kind) {
-      case NodeKind::comment:
-      case NodeKind::empty:
-      case NodeKind::pragma:
-        continue;
-      case NodeKind::declaration:
-        if (writes_memory(*statement)) break;
-        declarations_.push_back({statement, loops_.size()});
-        continue;
-      case NodeKind::for_loop:
-        loops_.push_back(statement);
-        continue;
-      default:
-        break;
-      }
-      decline("line " + std::to_string(statement->range.first_line) + " does something outside of loops");
-    }
-    if (loops_.empty()) decline("a thread goes through no loop");
-    if (shared_) read_shared();
-  }
-  /// Some loop starts with the number of a thread.
-  [[nodiscard]] bool shares_loops() const {
-    std::set<std::string> numbers;
-    for (const SyntaxNode& statement : statements(function_body(*function_.node)))
-      if (statement.kind == NodeKind::declaration)
-        for (const SyntaxNode& declarator : declarators(statement))
-          if (const SyntaxNode* const value = initial_value(declarator);
-              value != nullptr && names_thread(*value))
-            numbers.insert(declarator.text);
-    return std::any_of(function_.loops.begin(), function_.loops.end(), [&](const LoopInfo& loop) {
-      if (loop.parent != nullptr || loop.start_expression == nullptr) return false;
-      const auto used = names_used(*loop.start_expression);
-      return names_thread(*loop.start_expression) ||
-             std::any_of(used.begin(), used.end(), [&](const auto& name) { return numbers.contains(name); });
-    });
-  }
-  /// What each thread does with a row of its own.
-  [[nodiscard]] std::vector<const SyntaxNode*> read_row() {
-    require_one_axis(launch_);
-    const ThreadIndex index = thread_index(launch_);
-    const ThreadRows rows = thread_rows(request_, launch_, index);
-    SpreadLevel row;
-    row.head.type = rows.type;
-    row.head.variable = index.name;
-    row.head.first = make_integer(0);
-    row.head.bound = rows.limit;
-    row.trips = value_at_main_size(request_, launch_.threads());
-    row.launch_count = rows.launch_limit;
-    row.at_least_one = true; // the grid has a block
-    row_ = std::move(row);
-    std::vector<const SyntaxNode*> work = rows.before;
-    work.insert(work.end(), rows.work.begin(), rows.work.end());
-    return work;
-  }
-  /// What is read outside of the loops is not written in them by other threads.
-  void require_reads_apart() const {
-    for (const auto& [declaration, loops_before] : declarations_)
-      walk(*declaration, [&](const SyntaxNode& node) {
-        for (const Access& access : function_.accesses)
-          if (access.node == &node)
-            for (const Access& other : function_.accesses)
-              if (other.write && other.array == access.array)
-                decline(access.array->name + " is read in front of a loop and written");
-      });
-  }
-  [[nodiscard]] bool writes_memory(const SyntaxNode& statement) const {
-    bool found = false;
-    walk(statement, [&](const SyntaxNode& node) {
-      found =
-          found || std::any_of(function_.accesses.begin(), function_.accesses.end(),
-                               [&](const Access& access) { return access.write && access.node == &node; });
-    });
-    return found;
-  }
-
-  /// The threads of few blocks share each loop: `for (i = number; i < n; i += threads)`.
-  void read_shared() {
-    const LaunchLine& line = launch_.line;
-    if (line.grid.size() != 1 || line.block.size() != 1)
-      decline("the threads of " + line.entry + " are not numbered along one axis");
-    const auto blocks = integer_literal(line.grid[0]);
-    const auto threads = integer_literal(line.block[0]);
-    if (!blocks || !threads) decline("the number of blocks of " + line.entry + " depends on the size");
-    const std::int64_t all = *blocks * *threads;
-    for (const SyntaxNode* node : loops_) {
-      const LoopInfo* const loop = function_.find_loop(*node);
-      if (loop == nullptr || !loop->canonical || loop->step != all ||
-          !is_number(*loop->start_expression, *blocks == 1))
-        decline("the threads of " + line.entry + " do not share all loops one after the other");
-      if (names_thread(*loop->bound_expression)) decline(loop_name(*loop) + " has a bound for each thread");
-    }
-    std::set<std::string> numbers;
-    for (const auto& [declaration, count] : declarations_) {
-      if (is_number_declaration(*declaration)) {
-        numbers.insert(declarators(*declaration).front().text);
-        number_declarations_.insert(declaration);
-        continue;
-      }
-      bool speaks = names_thread(*declaration);
-      for (const std::string& number : numbers) speaks = speaks || uses_name(*declaration, number);
-      if (speaks)
-        decline("line " + std::to_string(declaration->range.first_line) + " speaks of threads or blocks");
-    }
-    for (const SyntaxNode* node : loops_) {
-      bool speaks = names_thread(loop_body(*node));
-      for (const std::string& number : numbers) speaks = speaks || uses_name(loop_body(*node), number);
-      if (speaks) decline("line " + std::to_string(node->range.first_line) + " speaks of threads or blocks");
-    }
-  }
-  [[nodiscard]] bool is_number_declaration(const SyntaxNode& declaration) const {
-    if (declarators(declaration).size() != 1) return false;
-    const SyntaxNode* const value = initial_value(declarators(declaration).front());
-    return value != nullptr && is_number(*value, launch_.line.grid[0] == "1");
-  }
-  /// The expression is the number of the thread in the launch.
-  [[nodiscard]] bool is_number(const SyntaxNode& expression, bool one_block) const {
-    const SyntaxNode* plain = &expression;
-    while (plain->kind == NodeKind::cast) plain = &operand(*plain);
-    if (is_number_of_thread(*plain, launch_.line.block[0], 0)) return true;
-    if (one_block && plain->kind == NodeKind::member && plain->text == ".x" &&
-        is_name(operand(*plain), "threadIdx"))
-      return true;
-    if (plain->kind != NodeKind::name) return false;
-    return std::any_of(declarations_.begin(), declarations_.end(), [&](const auto& entry) {
-      return declarators(*entry.first).size() == 1 && declarators(*entry.first).front().text == plain->text &&
-             is_number_declaration(*entry.first);
-    });
-  }
-
-  /// The loops from the outermost one on that are parallel and perfectly nested; the one that goes along
-  /// memory comes last.
-  [[nodiscard]] std::vector<SpreadLevel> levels_of(const SyntaxNode& node) const {
-    const LoopInfo* const outermost = function_.find_loop(node);
-    if (outermost == nullptr) decline("a loop was not analysed");
-    require_legal(loop_is_parallel(*outermost));
-    for (const ScalarFacts& scalar : classify_scalars(*outermost))
-      if (scalar.role == ScalarRole::privatizable && scalar.live_out)
-        decline("the last value of " + scalar.variable->name + " in " + loop_name(*outermost) +
-                " is used after it");
-    const LaunchWords words(request_.task, launch_);
-    const LoopNest nest = nest_of(*outermost);
-    std::vector<SpreadLevel> levels;
-    if (row_) levels.push_back(*row_);
-    for (std::size_t i = 0; i < nest.size(); ++i) {
-      const LoopInfo& loop = nest.loop(i);
-      if (row_ && bound_depends_on_row(loop)) {
-        if (i > 0) break;
-        decline("rows of " + loop_name(loop) + " differ in length");
-      }
-      if (i > 0) {
-        bool goes_on = nest.perfect(i - 1, i) && loop_is_parallel(loop) && !loop.variable_type.empty() &&
-                       loop.step > 0 && !loop.comparison.empty();
-        for (const SpreadLevel& outer : levels) // the range is the same for all
-          goes_on = goes_on && !uses_name(*loop.bound_expression, outer.head.variable) &&
-                    !uses_name(*loop.start_expression, outer.head.variable) &&
-                    loop.variable != outer.head.variable;
-        if (!goes_on) break;
-      }
-      SpreadLevel level{&loop, head_of(loop), launched_trips(request_, launch_, loop)};
-      if (shared_ && i == 0) {
-        level.head.first = make_integer(0);
-        level.head.step = 1;
-      }
-      const auto first = words.of(level.head.first), bound = words.of(level.head.bound);
-      const bool plain = literal_value(level.head.first) == 0 && level.head.step == 1;
-      if (!bound || !first || (level.head.is_unsigned() && literal_value(level.head.first) != 0)) {
-        if (i > 0) break;
-        decline("the launch line does not know how many iterations " + loop_name(loop) + " has");
-      }
-      const std::string count = plain ? *bound : '(' + *bound + " - " + *first + ')';
-      level.launch_count = level.head.step == 1 ? count
-                                                : "ceil_div(" + without_brackets(count) + ", " +
-                                                      std::to_string(level.head.step) + ')';
-      level.at_least_one = plain && is_extent(*bound);
-      levels.push_back(std::move(level));
-    }
-    const auto along = std::max_element(levels.begin(), levels.end(), [&](const auto& a, const auto& b) {
-      return accesses_along(a, *outermost) < accesses_along(b, *outermost);
-    });
-    if (accesses_along(*along, *outermost) > accesses_along(levels.back(), *outermost))
-      std::rotate(along, along + 1, levels.end());
-    return levels;
-  }
-  /// Accesses of the nest that go from element to element with the level; writes count twice.
-  [[nodiscard]] std::size_t accesses_along(const SpreadLevel& level, const LoopInfo& nest) const {
-    std::size_t count = 0;
-    for (const Access& access : function_.accesses) {
-      if (access.loop == nullptr || !access.loop->inside(&nest) || access.subscripts.size() != 1 ||
-          !access.subscripts.front().defined())
-        continue;
-      const bool along =
-          level.loop == nullptr
-              ? is_neighbour_along(access, ThreadIndex{level.head.variable, 0, 0})
-              : expanded(access.subscripts.front()).coefficient_of(level.loop->symbol).constant() == 1;
-      if (along) count += access.write ? 2 : 1;
-    }
-    return count;
-  }
-  [[nodiscard]] bool bound_depends_on_row(const LoopInfo& loop) const {
-    std::set<std::string> names{row_->head.variable};
-    for (const SyntaxNode* declaration : row_dependent())
-      for (const SyntaxNode& declarator : declarators(*declaration)) names.insert(declarator.text);
-    for (const SyntaxNode* end : {loop.start_expression, loop.bound_expression})
-      for (const std::string& name : names_used(*end))
-        if (names.contains(name)) return true;
-    return false;
-  }
-  /// A symbol or a product of some: an extent, of which there is at least one.
-  [[nodiscard]] static bool is_extent(const std::string& text) {
-    return text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_ *()") ==
-               std::string::npos &&
-           text.find("min") == std::string::npos && text.find("max") == std::string::npos &&
-           text.find("ceil_div") == std::string::npos;
-  }
-
-  // --- Text
-
-  /// The loop whose body is the work.
-  [[nodiscard]] static const LoopInfo& innermost_of(const std::vector<SpreadLevel>& nest) {
-    const LoopInfo* innermost = nullptr;
-    for (const SpreadLevel& level : nest)
-      if (level.loop != nullptr && (innermost == nullptr || level.loop->depth > innermost->depth))
-        innermost = level.loop;
-    return *innermost;
-  }
-  /// What the body of the nest says of the number through all iterations, as kernels write it.
-  [[nodiscard]] static std::optional<ProductSum> number_of(const std::vector<SpreadLevel>& nest) {
-    SyntaxNode number = make_name(nest.front().head.variable);
-    for (const SpreadLevel& level : nest)
-      if (literal_value(level.head.first) != 0 || level.head.step != 1) return std::nullopt;
-    for (std::size_t i = 1; i < nest.size(); ++i)
-      number = make_binary("+", make_binary("*", std::move(number), nest[i].head.bound),
-                           make_name(nest[i].head.variable));
-    return product_sum(number);
-  }
-  /// The body with one name for that number, and how often it stands there.
-  [[nodiscard]] static std::size_t name_number(SyntaxNode& body, const std::vector<SpreadLevel>& nest,
-                                               const std::string& name) {
-    const auto wanted = number_of(nest);
-    if (!wanted || nest.size() < 2) return 0;
-    bool hidden = false; // a name of the bounds means something else inside
-    std::set<std::string> outside;
-    for (const SpreadLevel& level : nest) {
-      outside.insert(level.head.variable);
-      for (std::string& one : names_used(level.head.bound)) outside.insert(std::move(one));
-    }
-    walk(body, [&](const SyntaxNode& node) {
-      hidden = hidden || (node.kind == NodeKind::declarator && outside.contains(node.text));
-    });
-    if (hidden) return 0;
-    std::size_t count = 0;
-    walk(body, [&](SyntaxNode& node) {
-      if (node.kind != NodeKind::binary) return true;
-      if (const auto sum = product_sum(node); sum && *sum == *wanted) {
-        node = make_name(name);
-        ++count;
-        return false;
-      }
-      // a part of a longer sum
-      return true;
-    });
-    return count;
-  }
-  /// What a thread does: the body of the innermost loop, and what it needs of the declarations that depend on
-  /// the row.
-  [[nodiscard]] SyntaxNode work_of(const std::vector<SpreadLevel>& nest) const {
-    SyntaxNode body = loop_body(*innermost_of(nest).node);
-    const auto dependent = row_dependent();
-    if (dependent.empty()) return body;
-    SyntaxNode block = as_block(std::move(body));
-    for (auto entry = declarations_.rbegin(); entry != declarations_.rend(); ++entry) {
-      const auto names = declarators(*entry->first);
-      if (dependent.contains(entry->first) &&
-          std::any_of(names.begin(), names.end(),
-                      [&](const SyntaxNode& one) { return uses_name(block, one.text); }))
-        block.children.insert(block.children.begin(), *entry->first);
-    }
-    return block;
-  }
-  /// Declarations whose values differ from row to row.
-  [[nodiscard]] std::set<const SyntaxNode*> row_dependent() const {
-    std::set<const SyntaxNode*> found;
-    if (!row_) return found;
-    std::set<std::string> names{row_->head.variable};
-    for (const auto& [declaration, loops_before] : declarations_) {
-      const auto used = names_used(*declaration);
-      if (std::none_of(used.begin(), used.end(), [&](const auto& name) { return names.contains(name); }))
-        continue;
-      found.insert(declaration);
-      for (const SyntaxNode& declarator : declarators(*declaration)) names.insert(declarator.text);
-    }
-    return found;
-  }
   /// Loops whose variable the body uses otherwise than in the number.
-  [[nodiscard]] std::size_t names_left(const std::vector<SpreadLevel>& nest) const {
-    SyntaxNode body = work_of(nest);
-    (void)name_number(body, nest, "number");
+  [[nodiscard]] std::size_t names_left(const SpreadNest& nest) const {
+    SyntaxNode body = work_.body_of(nest);
+    (void)name_iteration_number(body, nest, "number");
     return static_cast<std::size_t>(std::count_if(nest.begin(), nest.end(), [&](const SpreadLevel& level) {
       return uses_name(body, level.head.variable);
     }));
   }
 
-  [[nodiscard]] static std::string text(const SyntaxNode& expression) {
-    // as a factor
-    std::string product = print(make_binary("*", expression, make_integer(1)));
-    return product.substr(0, product.rfind(" * 1"));
-  }
-  /// Iterations of a level, in the words of the function.
-  [[nodiscard]] static std::string count_text(const SpreadLevel& level) {
-    SyntaxNode range = difference(level.head.bound, level.head.first);
-    if (level.head.step == 1) return text(range);
-    return text(make_binary("/", offset_by(range, level.head.step - 1), make_integer(level.head.step)));
-  }
-  /// The same as a divisor.
-  [[nodiscard]] static std::string divisor_text(const SpreadLevel& level) {
-    const std::string count = count_text(level);
-    const bool plain = std::all_of(count.begin(), count.end(), is_name_character);
-    return plain || (count.starts_with('(') && without_brackets(count) != count) ? count : '(' + count + ')';
-  }
-  [[nodiscard]] static std::string value_text(const SpreadLevel& level, const std::string& number) {
-    std::string value = number;
-    if (level.head.step != 1)
-      value = std::to_string(level.head.step) + " * " +
-              (number.find(' ') == std::string::npos ? number : '(' + number + ')');
-    if (literal_value(level.head.first) == 0) return value;
-    return text(level.head.first) + " + " + value;
-  }
-  [[nodiscard]] static std::string in_range(const SpreadLevel& level) {
-    return print(make_binary("<", make_name(level.head.variable), level.head.bound));
-  }
-  [[nodiscard]] static std::string declared(const SpreadLevel& level, const std::string& value) {
-    const bool constant = level.head.type.find("const") != std::string::npos;
-    return (constant ? "" : "const ") + level.head.type + ' ' + level.head.variable + " = " + value + ";\n";
-  }
-  [[nodiscard]] static bool is_wide(const SpreadLevel& level) { return type_facts(level.head.type).size > 4; }
-
-  /// It counts in `int`, and so does its bound.
-  [[nodiscard]] bool is_int(const SpreadLevel& level) const {
-    const auto is = [](std::string_view type) {
-      const TypeFacts facts = type_facts(type);
-      return facts.integer && facts.size == 4 && !facts.is_unsigned;
-    };
-    bool all = is(level.head.type);
-    for (const std::string& name : names_used(level.head.bound))
-      for (const Variable& variable : function_.variables)
-        all = all && (variable.name != name || is(variable.type));
-    return all;
+  /// The threads of a nest, and its body in their words.
+  [[nodiscard]] SpreadThreads threads_of(const SpreadNest& nest, const SpreadShape& shape,
+                                         SyntaxNode& body) const {
+    if (nest.size() == 1) return threads_of_loop(nest.front(), shape.threads);
+    if (shape.form == SpreadForm::plane && nest.size() == 2) return threads_in_plane(nest, shape.threads);
+    if (shape.form == SpreadForm::rows) return threads_in_rows(nest, shape.threads, request_.tree);
+    return threads_by_number(nest, shape.threads, request_.tree, function_, body);
   }
 
+  /// The body of the function of a nest, whose grid and blocks the launch line gets.
   [[nodiscard]] std::vector<SyntaxNode> body_of_nest(std::size_t which, const SpreadShape& shape,
                                                      LaunchLine& line) const {
     const auto& nest = nests_[which];
-    SyntaxNode body = work_of(nest);
-    std::string numbers, condition;
-    if (nest.size() == 1) {
-      const SpreadLevel& level = nest.front();
-      numbers = declared(level, value_text(level, thread_number(level)));
-      condition = in_range(level);
-      set_line(line, {level.launch_count}, level.at_least_one, shape.threads);
-    } else if (shape.form == SpreadForm::plane && nest.size() == 2) {
-      write_plane(nest, shape, numbers, condition, line);
-    } else if (shape.form == SpreadForm::rows) {
-      write_rows(nest, shape, numbers, condition, line);
-    } else {
-      write_numbered(nest, shape, body, numbers, condition, line);
-    }
+    SyntaxNode body = work_.body_of(nest);
+    const SpreadThreads threads = threads_of(nest, shape, body);
+    line.grid = threads.grid;
+    line.block = threads.block;
     std::vector<SyntaxNode> result;
     std::set<std::string> needed;
-    const auto dependent = row_dependent();
+    const auto dependent = work_.row_dependent();
     for (std::string& name : names_used(body)) needed.insert(std::move(name));
-    for (const SyntaxNode& statement : parse_statements(numbers + "if (" + condition + ") {}"))
+    for (const SyntaxNode& statement :
+         parse_statements(threads.numbers + "if (" + threads.condition + ") {}"))
       for (std::string& name : names_used(statement)) needed.insert(std::move(name));
-    for (auto entry = declarations_.rbegin(); entry != declarations_.rend(); ++entry) {
-      const auto& [declaration, loops_before] = *entry;
-      if (loops_before > which || number_declarations_.contains(declaration) ||
-          dependent.contains(declaration))
-        continue;
-      const auto names = declarators(*declaration);
+    for (auto entry = work_.declarations.rbegin(); entry != work_.declarations.rend(); ++entry) {
+      const SyntaxNode& declaration = *entry->statement;
+      if (entry->loops_before > which || entry->is_number || dependent.contains(&declaration)) continue;
+      const auto names = declarators(declaration);
       if (nests_.size() > 1 && std::none_of(names.begin(), names.end(),
                                             [&](const SyntaxNode& one) { return needed.contains(one.text); }))
         continue;
-      for (std::string& name : names_used(*declaration)) needed.insert(std::move(name));
-      result.insert(result.begin(), *declaration);
+      for (std::string& name : names_used(declaration)) needed.insert(std::move(name));
+      result.insert(result.begin(), declaration);
     }
-    for (SyntaxNode& statement : parse_statements(numbers)) result.push_back(std::move(statement));
-    SyntaxNode branch = make_if(parse_expression(condition), as_block(std::move(body)));
-    branch.leading_trivia = loops_[which]->leading_trivia;
+    for (SyntaxNode& statement : parse_statements(threads.numbers)) result.push_back(std::move(statement));
+    SyntaxNode branch = make_if(parse_expression(threads.condition), as_block(std::move(body)));
+    branch.leading_trivia = work_.loops[which]->leading_trivia;
     result.push_back(std::move(branch));
     return result;
-  }
-
-  [[nodiscard]] static std::string thread_number(const SpreadLevel& level) {
-    const std::string number = "blockIdx.x * blockDim.x + threadIdx.x";
-    if (is_wide(level)) return '(' + level.head.type + ')' + number;
-    return literal_value(level.head.first) == 0 && level.head.step == 1 ? number : "(int)(" + number + ')';
-  }
-
-  static void set_line(LaunchLine& line, const std::vector<std::string>& counts, bool at_least_one,
-                       std::int64_t threads) {
-    std::string count;
-    for (const std::string& one : counts) count += (count.empty() ? "" : " * ") + one;
-    if (counts.size() == 1) count = without_brackets(count);
-    if (!at_least_one) count = "max(" + count + ", 1)";
-    line.grid = {"ceil_div(" + count + ", " + std::to_string(threads) + ')'};
-    line.block = {std::to_string(threads)};
-  }
-  [[nodiscard]] static bool all_at_least_one(const std::vector<SpreadLevel>& nest) {
-    return std::all_of(nest.begin(), nest.end(), [](const SpreadLevel& level) { return level.at_least_one; });
-  }
-  [[nodiscard]] static std::vector<std::string> counts_of(const std::vector<SpreadLevel>& nest) {
-    std::vector<std::string> counts;
-    for (const SpreadLevel& level : nest)
-      counts.push_back(level.at_least_one ? level.launch_count
-                                          : "max(" + without_brackets(level.launch_count) + ", 1)");
-    return counts;
-  }
-
-  void write_numbered(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, SyntaxNode& body,
-                      std::string& numbers, std::string& condition, LaunchLine& line) const {
-    const std::string number = fresh_name(request_.tree, "number");
-    const std::size_t named = name_number(body, nest, number);
-    // The kernel computes the same number: it holds whatever that holds.
-    const bool narrow = named > 0 && std::all_of(nest.begin(), nest.end(),
-                                                 [&](const SpreadLevel& level) { return is_int(level); });
-    numbers = narrow ? "const int " + number + " = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                     : "const long long " + number + " = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n";
-    std::string all = narrow ? "" : "(long long)", rest = number, values;
-    bool positive = true;
-    for (std::size_t i = nest.size(); i-- > 0;) {
-      const std::string count = divisor_text(nest[i]);
-      if (i > 0 || uses_name(body, nest[i].head.variable)) {
-        const std::string own = i == 0 ? rest : rest + " % " + count;
-        if (uses_name(body, nest[i].head.variable))
-          values = declared(nest[i], cast(nest[i], own, narrow)) + values;
-      }
-      rest += " / " + count;
-      positive = positive && nest[i].at_least_one;
-    }
-    for (std::size_t i = 0; i < nest.size(); ++i) all += (i > 0 ? " * " : "") + count_text(nest[i]);
-    condition = number + " < " + all;
-    if (!positive)
-      for (const SpreadLevel& level : nest)
-        if (!level.at_least_one)
-          condition = print(make_binary("<", level.head.first, level.head.bound)) + " && " + condition;
-    // The numbers of the loops stand inside, where there is an iteration to each.
-    std::vector<SyntaxNode> inside = parse_statements(values);
-    SyntaxNode block = as_block(std::move(body));
-    block.children.insert(block.children.begin(), std::make_move_iterator(inside.begin()),
-                          std::make_move_iterator(inside.end()));
-    body = std::move(block);
-    set_line(line, counts_of(nest), true, shape.threads);
-  }
-  [[nodiscard]] static std::string cast(const SpreadLevel& level, const std::string& number, bool narrow) {
-    const bool plain = literal_value(level.head.first) == 0 && level.head.step == 1;
-    if (narrow || plain) return value_text(level, number);
-    return value_text(level, '(' + level.head.type + ")(" + number + ')');
-  }
-
-  void write_rows(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, std::string& numbers,
-                  std::string& condition, LaunchLine& line) const {
-    const SpreadLevel& along = nest.back();
-    const std::string blocks = fresh_name(request_.tree, along.head.variable + "_blocks");
-    const std::string threads = std::to_string(shape.threads);
-    const std::string count = count_text(along);
-    // blocks have at least one thread each of the innermost loop, so that there is no division by zero
-    numbers = "const unsigned int " + blocks + " = (" + count + " + " + std::to_string(shape.threads - 1) +
-              ") / " + threads + ";\n";
-    std::string rest = "blockIdx.x / " + blocks;
-    condition = in_range(along);
-    std::string values;
-    for (std::size_t i = nest.size() - 1; i-- > 0;) {
-      std::string own = i == 0 ? rest : rest + " % " + divisor_text(nest[i]);
-      rest += " / " + divisor_text(nest[i]);
-      if (literal_value(nest[i].head.first) != 0 || nest[i].head.step != 1) own = "(int)(" + own + ')';
-      values = declared(nest[i], value_text(nest[i], own)) + values;
-    }
-    std::string own = "blockIdx.x % " + blocks + " * " + threads + " + threadIdx.x";
-    if (is_wide(along))
-      own = '(' + along.head.type + ")(blockIdx.x % " + blocks + ") * " + threads + " + threadIdx.x";
-    else if (literal_value(along.head.first) != 0 || along.head.step != 1)
-      own = "(int)(" + own + ')';
-    numbers += values + declared(along, value_text(along, own));
-    auto counts = counts_of(nest);
-    counts.back() = "ceil_div(" + without_brackets(counts.back()) + ", " + threads + ')';
-    line.grid = {joined(counts, " * ")};
-    line.block = {threads};
-    if (!all_at_least_one(nest)) decline("a loop may have no iteration at some size");
-  }
-
-  void write_plane(const std::vector<SpreadLevel>& nest, const SpreadShape& shape, std::string& numbers,
-                   std::string& condition, LaunchLine& line) const {
-    const std::int64_t width = 16, height = shape.threads / width;
-    const auto number = [](const SpreadLevel& level, const std::string& axis) {
-      const std::string own = "blockIdx." + axis + " * blockDim." + axis + " + threadIdx." + axis;
-      if (is_wide(level)) return '(' + level.head.type + ')' + own;
-      return literal_value(level.head.first) == 0 && level.head.step == 1 ? own : "(int)(" + own + ')';
-    };
-    numbers = declared(nest[0], value_text(nest[0], number(nest[0], "y"))) +
-              declared(nest[1], value_text(nest[1], number(nest[1], "x")));
-    condition = in_range(nest[0]) + " && " + in_range(nest[1]);
-    const auto counts = counts_of(nest);
-    line.grid = {"ceil_div(" + without_brackets(counts[1]) + ", " + std::to_string(width) + ')',
-                 "ceil_div(" + without_brackets(counts[0]) + ", " + std::to_string(height) + ')'};
-    line.block = {std::to_string(width), std::to_string(height)};
   }
 
   const TransformRequest& request_;
   ThreadLaunch launch_;
   const FunctionAnalysis& function_;
-  OneThread only_;
-  bool shared_ = false; ///< the threads of few blocks share the loops; else one thread does all
-  std::vector<const SyntaxNode*> loops_{};
-  std::vector<std::pair<const SyntaxNode*, std::size_t>> declarations_{}; ///< and how many loops come before
-  std::optional<SpreadLevel> row_{};                                      ///< rows that threads do already
-  std::set<const SyntaxNode*> number_declarations_{};
-  std::vector<std::vector<SpreadLevel>> nests_{};
+  SpreadWork work_{};
+  std::vector<SpreadNest> nests_{};
 };
-
-/// What one thread does alone is done by one block: it is a row of its own, which `spread_rows` shares.
-[[nodiscard]] inline SyntaxNode spread_over_block(const TransformRequest& request, ThreadLaunch launch,
-                                                  const OneThread& only) {
-  SyntaxNode tree = request.tree;
-  const std::string row = fresh_name(tree, "row");
-  std::vector<SyntaxNode> work;
-  for (const SyntaxNode* statement : only.work()) work.push_back(*statement);
-  std::vector<SyntaxNode> body =
-      parse_statements("const int " + row + " = blockIdx.x * blockDim.x + threadIdx.x;");
-  body.push_back(make_if(make_binary("<", make_name(row), make_integer(1)), make_block(std::move(work))));
-  SyntaxNode& function = *node_at(tree, launch.function_at);
-  function.type = without_launch_bounds(function.type);
-  function_body(function).children = std::move(body);
-  launch.set_grid(tree, {"1"}, "1");
-
-  const KernelAnalysis analysis{tree, &request.task};
-  SyntaxNode shared = spread_rows(
-      {request.task, request.kernel, request.device, request.action, tree, analysis, request.variant});
-  // The one row needs no number where it has the one block.
-  const LaunchLine line = launch_line_of(shared, launch.line.entry);
-  SyntaxNode* const after = find_function(shared, launch.line.entry);
-  if (after == nullptr || line.grid != std::vector<std::string>{"1"}) return shared;
-  auto& statements = function_body(*after).children;
-  const bool plain = !statements.empty() && statements.front().kind == NodeKind::declaration &&
-                     statements.back().kind == NodeKind::if_statement &&
-                     declarators(statements.front()).front().text == row &&
-                     is_name(left_operand(if_condition(statements.back())), row);
-  if (!plain) return shared;
-  std::vector<SyntaxNode> inside = std::move(then_branch(statements.back()).children);
-  statements.pop_back();
-  statements.erase(statements.begin());
-  for (SyntaxNode& statement : inside) statements.push_back(std::move(statement));
-  return shared;
-}
-
-/// One way after the other until one has the wanted variant: each is asked for the variants that the ones
-/// before it have not.
-class VariantChain {
-public:
-  explicit VariantChain(const TransformRequest& request) : request_(request), left_(request.variant) {}
-
-  /// Asks a transformation of which it is known how many variants it has.
-  template <class Write> void add(std::size_t count, const Write& write) {
-    if (result_) return;
-    if (left_ < static_cast<int>(count))
-      result_ = write(left_);
-    else
-      left_ -= static_cast<int>(count);
-  }
-  /// Asks one of which it is not known, which declines when they are used up. `last`: none comes behind it.
-  void add(const Transformation& transformation, bool last) {
-    if (result_) return;
-    const auto variant = [&](int number) {
-      return transformation({request_.task, request_.kernel, request_.device, request_.action, request_.tree,
-                             request_.analysis, number});
-    };
-    try {
-      result_ = variant(left_);
-    } catch (const TransformDeclined&) {
-      if (last) throw;
-      constexpr int most = 8;
-      int count = 0;
-      for (; count < most && count < left_; ++count) try {
-          (void)variant(count);
-        } catch (const TransformDeclined&) {
-          break;
-        }
-      left_ -= count;
-    }
-  }
-  [[nodiscard]] SyntaxNode take() const {
-    if (!result_) throw TransformDeclined("no further variant");
-    return *result_;
-  }
-
-private:
-  const TransformRequest& request_;
-  int left_;
-  std::optional<SyntaxNode> result_{};
-};
-
-/// Gives more threads to what few do: iterations of parallel loops become threads of a grid; threads above
-/// each other share the columns of neighbours; a warp or a block does what one thread did. Threads without
-/// loops get blocks of another shape.
-[[nodiscard]] inline SyntaxNode parallelize_threads(const TransformRequest& request) {
-  if (thread_launch(request).function->loops.empty()) return reshape_blocks(request);
-  std::optional<IterationSpreader> iterations;
-  std::optional<ColumnSpreader> columns;
-  std::string reason;
-  try {
-    iterations.emplace(request);
-  } catch (const TransformDeclined& declined) {
-    reason = declined.what();
-  }
-  const ThreadLaunch launch = thread_launch(request);
-  const OneThread only(launch);
-  if (only.alone() && !iterations) return spread_over_block(request, launch, only);
-  try {
-    columns.emplace(request);
-    if (columns->shapes().empty() || !columns->lies_along_memory()) columns.reset();
-    if (columns) (void)ColumnSpreader(request).write(columns->shapes().front());
-  } catch (const TransformDeclined&) {
-    columns.reset();
-  }
-  VariantChain chain(request);
-  const auto spread = [&] {
-    if (!iterations) return;
-    const auto shapes = iterations->shapes();
-    chain.add(shapes.size(),
-              [&](int variant) { return iterations->write(shapes[static_cast<std::size_t>(variant)]); });
-  };
-  if (columns && !iterations) {
-    const auto shapes = columns->shapes();
-    chain.add(shapes.size(),
-              [&](int variant) { return columns->write(shapes[static_cast<std::size_t>(variant)]); });
-  }
-  // Rows come first where there are many of them.
-  if (iterations && !iterations->has_many_rows()) spread();
-  const bool last = !iterations || !iterations->has_many_rows();
-  try {
-    if (!only.alone()) chain.add(spread_rows, last);
-  } catch (const TransformDeclined& declined) {
-    const std::string other = declined.what();
-    // Few blocks are what loops are spread over a grid for.
-    const bool shares =
-        other.find("speaks of threads") != std::string::npos && integer_literal(launch.line.grid.front());
-    throw TransformDeclined(shares && !reason.empty() ? reason : other);
-  }
-  if (!last) spread();
-  return chain.take();
-}
 
 } // namespace mtmc::detail

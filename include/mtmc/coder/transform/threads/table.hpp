@@ -10,11 +10,11 @@
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
 #include <mtmc/coder/transform/threads/flat_loops.hpp>
 #include <mtmc/coder/transform/threads/online.hpp>
+#include <mtmc/coder/transform/threads/parallelization.hpp>
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/splitting.hpp>
-#include <mtmc/coder/transform/threads/spreading.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
