@@ -111,6 +111,11 @@ private:
   [[nodiscard]] std::optional<GridIndex> index_of(const Symbol& symbol, const Access& access,
                                                   const GridLaunch& at);
 
+  /// The subscript of an access in terms of indices, parameters and what is made of them: names of other
+  /// numbers are replaced by what they stand for.
+  [[nodiscard]] Polynomial opened(const Access& access, const GridLaunch& at);
+
+  /// The indices of an access with their factors; nothing where its subscript is no sum of such products.
   [[nodiscard]] std::optional<IndexedAccess> taken_apart(const Access& access, const GridLaunch& at);
 
   /// Puts the parts into the order in which each factor is the one before times its extent, starting at

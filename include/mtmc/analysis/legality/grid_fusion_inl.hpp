@@ -157,11 +157,29 @@ MTMC_INLINE std::optional<GridIndex> GridFusion::index_of(const Symbol& symbol, 
   return std::nullopt;
 }
 
+MTMC_INLINE Polynomial GridFusion::opened(const Access& access, const GridLaunch& at) {
+  Polynomial result = access.subscripts.front();
+  while (result.defined()) {
+    // As in `expanded`: from the last name on, each is replaced once.
+    const Symbol* last = nullptr;
+    for (const Symbol* symbol : result.symbols()) {
+      const bool is_name = symbol->kind == Symbol::Kind::derived && symbol->operation == "=";
+      if (is_name && !index_of(*symbol, access, at) && (last == nullptr || symbol->index > last->index))
+        last = symbol;
+    }
+    if (last == nullptr) break;
+    result = result.substitute(last, last->operands[0]);
+  }
+  return result;
+}
+
 MTMC_INLINE std::optional<IndexedAccess> GridFusion::taken_apart(const Access& access, const GridLaunch& at) {
   if (access.subscripts.size() != 1 || !access.subscripts.front().defined()) return std::nullopt;
-  Polynomial rest = access.subscripts.front();
+  const Polynomial subscript = opened(access, at);
+  if (!subscript.defined()) return std::nullopt;
+  Polynomial rest = subscript;
   IndexedAccess result;
-  for (const Symbol* symbol : access.subscripts.front().symbols()) {
+  for (const Symbol* symbol : subscript.symbols()) {
     auto index = index_of(*symbol, access, at);
     if (!index) continue; // a parameter: part of some factor
     if (rest.degree_in(symbol) > 1) return std::nullopt;
@@ -218,7 +236,7 @@ MTMC_INLINE bool GridFusion::pointwise(const std::string& buffer) {
 
 MTMC_INLINE bool GridFusion::writes_once(const GridLaunch& at, const std::string& buffer) {
   const auto all = at.accesses_to(buffer);
-  return all.size() == 1 && all.front()->write;
+  return std::count_if(all.begin(), all.end(), [](const Access* one) { return one->write; }) == 1;
 }
 
 MTMC_INLINE Polynomial GridFusion::row_length(const std::string& buffer) {

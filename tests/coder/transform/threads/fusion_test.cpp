@@ -162,3 +162,36 @@ TEST_CASE("launches in place are fused: the element changes in a register and is
       grid_draft(task("    atomicAdd(&y[i], x[i]);\n"), task("    atomicAdd(&y[i], x[i]);\n").kernel, key)
           .kernel);
 }
+
+TEST_CASE("a launch over layers is fused with one over all elements: both reach each element once") {
+  const auto task = [](const std::string& layers) {
+    return TaskBuilder{"layers"}
+        .kernel(
+            languages::cuda,
+            "//@ scratch t: f32[N, C, P]\n"
+            "//@ launch centre<<<(ceil_div(P, 128), C, " +
+                layers +
+                "), 128>>>(x, t, C, P)\n"
+                "//@ launch scale<<<ceil_div(N * C * P, 128), 128>>>(t, w, y, N, C, P)\n"
+                "__global__ void centre(const float* x, float* t, int C, int P) {\n"
+                "  int p = blockIdx.x * blockDim.x + threadIdx.x;\n  int c = blockIdx.y, n = blockIdx.z;\n"
+                "  if (p < P) {\n    int at = (n * C + c) * P + p;\n    t[at] = x[at] - 0.5f;\n  }\n}\n"
+                "__global__ void scale(const float* t, const float* w, float* y, int N, int C, int P) {\n"
+                "  int at = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                "  if (at >= N * C * P) return;\n  y[at] = t[at] * w[at / P % C];\n}\n")
+        .shape("x", {"N", "C", "P"})
+        .shape("w", {"C"})
+        .shape("y", {"N", "C", "P"})
+        .size({{"N", 16}, {"C", 64}, {"P", 4096}})
+        .check({{"N", 3}, {"C", 5}, {"P", 133}})
+        .check({{"N", 1}, {"C", 1}, {"P", 1}})
+        .build();
+  };
+  const std::string key = "fusion|launch:centre+launch:scale";
+  const std::string source = grid_source_after(task("N"), {key});
+  CHECK(has(source, "//@ launch centre_scale<<<(ceil_div(P, 128), C, N), 128>>>(x, C, P, w, y, N)\n"));
+  CHECK(has(source, "    int at_2 = at;\n"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task("N"), source) == 0.0);
+  const Task some = task("max(N - 1, 1)"); // the last layer is left out
+  CHECK(has(grid_draft(some, some.kernel, key).message, "it is not proved"));
+}

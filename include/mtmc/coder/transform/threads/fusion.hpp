@@ -191,8 +191,12 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
        [&](const SyntaxNode& node) { own_uses += structurally_equal(node, element) ? 1U : 0U; });
   if (made.all != 1 + own_uses) throw TransformDeclined(several);
 
+  if (const std::string& taken = declarators(later[index.statement]).front().text;
+      uses_name(element, taken)) {
+    const std::string other = fresh_name(merged, taken), before = taken;
+    for (SyntaxNode& statement : later) rename(statement, before, other);
+  }
   const SyntaxNode number = declarators(later[index.statement]).front();
-  if (uses_name(element, number.text)) throw TransformDeclined("both launches call something " + number.text);
   const SyntaxNode own = make_subscript(make_name(array), make_name(number.text));
   std::string type;
   for (const SyntaxNode& parameter : parameters(merged))
