@@ -213,8 +213,6 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   behind.push_back(std::move(counted));
   const auto add = [&](SyntaxNode statement) {
     walk(statement, [&](SyntaxNode& node) {
-      if (node.kind == NodeKind::return_statement)
-        throw TransformDeclined(second.line.entry + " ends threads within its work");
       if (node.kind == NodeKind::unary && node.text == "&" && structurally_equal(operand(node), own))
         throw TransformDeclined(second.line.entry + " takes the address of an element of " + buffer);
       if (!structurally_equal(node, own)) return true;
