@@ -17,8 +17,11 @@ TEST_CASE("the naive CUDA kernels keep to the rule of their page") {
   const std::string folder = MTMC_REPOSITORY "/tests/bench/naive_cuda";
   const auto counterparts = mtmc::read_file(folder + "/counterparts.py");
   const auto device = mtmc::find_device_preset("H100")->device;
-  const auto files = mtmc::find_task_files(folder + "/tasks");
+  auto files = mtmc::find_task_files(folder + "/tasks");
   CHECK(files.size() == 36);
+  const auto later = mtmc::find_task_files(folder + "/later_tasks");
+  CHECK(later.size() == 14);
+  files.insert(files.end(), later.begin(), later.end());
   for (const auto& file : files) {
     CAPTURE(file);
     const auto task = mtmc::load_task(file);

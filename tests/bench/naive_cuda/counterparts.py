@@ -1,6 +1,6 @@
 """Times of PyTorch eager and torch.compile for the tasks of this folder and of examples/tasks/cuda, in f32 without TF32.
 
-    python3 tests/bench/naive_cuda/counterparts.py --output counterparts.json [NAME...]
+    python3 tests/bench/naive_cuda/counterparts.py --output counterparts.json [TASK.json | NAME]...
 """
 
 import argparse
@@ -11,11 +11,12 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 import cuda_kernels  # noqa: E402
 
-FOLDERS = [pathlib.Path(__file__).parent / "tasks", pathlib.Path(__file__).parents[3] / "examples/tasks/cuda"]
+HERE = pathlib.Path(__file__).parent
+FOLDERS = [HERE / "tasks", HERE / "later_tasks", pathlib.Path(__file__).parents[3] / "examples/tasks/cuda"]
 
 
 def operations(torch):
-    """What each task of this folder computes, from its inputs and its symbols by name, as one writes it in PyTorch."""
+    """What each task of `tasks` computes, from its inputs and its symbols by name, as one writes it in PyTorch."""
     functional = torch.nn.functional
 
     def weight_gradient(t, size):
@@ -144,6 +145,64 @@ def operations(torch):
     return {function.__name__: function for function in functions}
 
 
+def later_operations(torch):
+    """The same for `later_tasks`."""
+    functional = torch.nn.functional
+
+    def squared_relu_mlp(t, size):
+        hidden = functional.relu(torch.addmm(t["b1"], t["x"], t["w1"])).square()
+        return torch.addmm(t["b2"], hidden, t["w2"])
+
+    def batched_matvec(t, size):
+        return torch.bmm(t["A"], t["x"][:, :, None])[:, :, 0]
+
+    def bias_residual_silu(t, size):
+        return functional.silu(t["x"] + t["bias"] + t["residual"])
+
+    def channel_moments(t, size):
+        variances, means = torch.var_mean(t["x"], dim=(0, 2, 3), correction=0)
+        return means, variances
+
+    def top1_middle(t, size):
+        values, indices = t["scores"].max(dim=1)
+        return values, indices.int()
+
+    def l2_rows_scaled(t, size):
+        return functional.normalize(t["x"], dim=1, eps=1e-6) * t["gain"]
+
+    def layer_norm_planes(t, size):
+        return functional.layer_norm(t["x"], t["weight"].shape, t["weight"], t["bias"], 1e-5)
+
+    def log_softmax_temperature(t, size):
+        return functional.log_softmax(t["logits"] / 0.7, dim=1)
+
+    def huber_loss(t, size):
+        return functional.huber_loss(t["prediction"], t["target"], delta=0.5).reshape(1)
+
+    def depthwise_conv2d(t, size):
+        return functional.conv2d(t["x"], t["filter"][:, None], t["bias"], stride=size["S"], padding=size["P"],
+                                 groups=size["C"])
+
+    def avg_pool2d(t, size):
+        pooled = functional.avg_pool2d(t["x"].permute(0, 3, 1, 2), 3, stride=2, padding=1, count_include_pad=False)
+        return pooled.permute(0, 2, 3, 1)
+
+    def cumulative_max(t, size):
+        return t["in"].cummax(dim=1).values
+
+    def decode_attention(t, size):
+        keys, values = t["k_cache"].transpose(1, 2), t["v_cache"].transpose(1, 2)
+        return functional.scaled_dot_product_attention(t["q"][:, :, None], keys, values, scale=0.125)[:, :, 0]
+
+    def embedding_bag(t, size):
+        return functional.embedding_bag(t["ids"], t["table"], mode="sum", per_sample_weights=t["weights"])
+
+    functions = (squared_relu_mlp, batched_matvec, bias_residual_silu, channel_moments, top1_middle, l2_rows_scaled,
+                 layer_norm_planes, log_softmax_temperature, huber_loss, depthwise_conv2d, avg_pool2d, cumulative_max,
+                 decode_attention, embedding_bag)
+    return {function.__name__: function for function in functions}
+
+
 def example_operations(torch):
     """The same for examples/tasks/cuda."""
     functional = torch.nn.functional
@@ -181,7 +240,7 @@ def example_operations(torch):
 
 def cases(torch):
     """(name, size, inputs, function) of every task at its main size, and a product of 4096 cubed."""
-    for folder, functions in zip(FOLDERS, (operations(torch), example_operations(torch))):
+    for folder, functions in zip(FOLDERS, (operations(torch), later_operations(torch), example_operations(torch))):
         for name, function in functions.items():
             size, buffers = cuda_kernels.main_buffers(json.loads((folder / f"{name}.json").read_text()))
             yield name, size, buffers, function
@@ -191,16 +250,17 @@ def cases(torch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="tasks; all if there is none")
+    parser.add_argument("names", nargs="*", help="tasks, or their files; all if there is none")
     parser.add_argument("--output", help="file for table.py")
     parser.add_argument("--samples", type=int, default=100, help="timed calls of each")
     arguments = parser.parse_args()
+    names = {pathlib.Path(name).stem for name in arguments.names}
     torch = cuda_kernels.import_torch()
     flush = cuda_kernels.Flush(torch)
     cuda_kernels.say_conditions(torch)
     counterparts = []
     for name, size, buffers, function in cases(torch):
-        if arguments.names and name not in arguments.names:
+        if names and name not in names:
             continue
         tensors = cuda_kernels.make_tensors(torch, {"buffers": buffers}, 1)
         row = {"task": name, "size": size}

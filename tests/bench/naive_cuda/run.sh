@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the naive CUDA kernels fast with the offline coder, three tasks at a time on one GPU: the tasks of this folder and
-# of examples/tasks/cuda, or those that are named. OUTPUT/NAME gets what mtmc-optimize writes, OUTPUT/NAME.log what it says.
-# A task that has a result there already is left alone. Then: table.py OUTPUT.
+# Makes the naive CUDA kernels fast with the offline coder, three tasks at a time on one GPU: those of tasks and of
+# examples/tasks/cuda, or those that are named, of later_tasks, too. OUTPUT/NAME gets what mtmc-optimize writes,
+# OUTPUT/NAME.log what it says. A task that has a result there already is left alone. Then: table.py OUTPUT.
 # Usage: run.sh MTMC_OPTIMIZE OUTPUT [TASK.json | NAME]...    OPTIONS="--steps 10" are mtmc-optimize's
 set -eu
 [ $# -ge 2 ] || { sed -n 's/^# Usage: //p' "$0" >&2; exit 2; }
@@ -15,7 +15,7 @@ mkdir -p "$output"
 [ $# -gt 0 ] || set -- "$here"/tasks/*.json "$examples"/*.json
 
 file_of() {
-  for file in "$1" "$here/tasks/$1.json" "$examples/$1.json"; do
+  for file in "$1" "$here/tasks/$1.json" "$here/later_tasks/$1.json" "$examples/$1.json"; do
     [ ! -f "$file" ] || { echo "$file"; return; }
   done
   echo "there is no task $1" >&2
