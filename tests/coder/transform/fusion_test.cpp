@@ -60,3 +60,30 @@ TEST_CASE("loops of which the second needs all of the first are declined") {
   CHECK(draft_of(recurrences(), "fusion|sweep/y#2+y#3").failure == DraftFailure::declined);
   CHECK(draft_of(recurrences(), "fusion|sweep/y+y#2", 1).message == "no further variant: there are 1");
 }
+
+TEST_CASE("a variable of the first loop does not stand for one from outside in the second") {
+  const Task task = TaskBuilder{"shadow"}
+                        .kernel(languages::cpp, R"cpp(void shadow(const float* x, float* y, int n) {
+  float s = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    float s = x[i];
+    y[i] = 2.0f * s;
+  }
+  for (int i = 0; i < n; ++i) {
+    s += x[i];
+  }
+  y[0] = s;
+}
+
+//@ launch shadow(x, y, n)
+)cpp")
+                        .shape("x", {"n"})
+                        .shape("y", {"n"})
+                        .size({{"n", 4096}})
+                        .check({{"n", 101}})
+                        .build();
+  const std::string source = source_after(task, {"fusion|shadow/i+i#2"});
+  CHECK(has(source, "    float s_2 = x[i];\n    y[i] = 2.0f * s_2;\n    s += x[i];\n"));
+  const KernelRunner runner{task, {source}};
+  CHECK(runner.difference(1, task.sizes.back()) == 0);
+}

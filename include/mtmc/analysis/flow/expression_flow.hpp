@@ -350,6 +350,8 @@ protected:
     ExpressionValue value = visit(source, want_source);
     tagged_.resize(tags);
     Place place = place_of(target);
+    // An integer to which numbers with fractions are added is rounded each time: no sum.
+    if (value.floating && !place.floating) update = ReductionOperation::none;
     if (!plain && (place.floating || value.floating)) note_flops(1);
     if (place.kind == Place::Kind::element) {
       if (!plain) note_access(place, false, target, update);

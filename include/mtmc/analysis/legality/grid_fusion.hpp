@@ -107,6 +107,10 @@ private:
 
   // --- indices
 
+  /// As many threads as the extent are launched along an axis at the task's main size, as far as that is
+  /// known: a guard may let through more.
+  [[nodiscard]] bool is_launched(const Polynomial& extent, std::size_t axis, const GridLaunch& at) const;
+
   /// What a symbol of a subscript counts, or nothing if its values are not all numbers below a known extent.
   [[nodiscard]] std::optional<GridIndex> index_of(const Symbol& symbol, const Access& access,
                                                   const GridLaunch& at);
@@ -144,6 +148,7 @@ private:
   const KernelAnalysis& analysis_;
   const GridLaunch& first_;
   const GridLaunch& second_;
+  const Task* task_;
   TaskSizes sizes_;
 };
 

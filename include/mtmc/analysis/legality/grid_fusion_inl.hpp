@@ -97,7 +97,7 @@ MTMC_INLINE bool GridLaunch::touches(const std::string& buffer, bool write) cons
 
 MTMC_INLINE GridFusion::GridFusion(const KernelAnalysis& analysis, const GridLaunch& first,
                                    const GridLaunch& second, const Task* task)
-    : analysis_(analysis), first_(first), second_(second), sizes_(task) {}
+    : analysis_(analysis), first_(first), second_(second), task_(task), sizes_(task) {}
 
 MTMC_INLINE FusionScope GridFusion::run() {
   if (!understood(first_) || !understood(second_)) return FusionScope::none;
@@ -130,6 +130,13 @@ MTMC_INLINE std::int64_t GridFusion::cost(const GridLaunch& launch) noexcept {
   return static_cast<std::int64_t>(function.accesses.size() * (20 + 10 * function.guard_bounds.size()));
 }
 
+MTMC_INLINE bool GridFusion::is_launched(const Polynomial& extent, std::size_t axis,
+                                         const GridLaunch& at) const {
+  if (task_ == nullptr || task_->main_size() == nullptr) return true;
+  const auto needed = extent.evaluate_at(task_->main_size()->symbols);
+  return !needed || at.geometry.grid[axis] * at.geometry.block[axis] >= *needed;
+}
+
 MTMC_INLINE std::optional<GridIndex> GridFusion::index_of(const Symbol& symbol, const Access& access,
                                                           const GridLaunch& at) {
   GridIndex result;
@@ -151,7 +158,8 @@ MTMC_INLINE std::optional<GridIndex> GridFusion::index_of(const Symbol& symbol, 
     // Without a guard the launch alone bounds it, exactly where a block has but one thread.
     if (result.extent.is_zero() && at.geometry.block[axis] == 1 && at.geometry.constant[axis])
       result.extent = axis < at.launch->grid.size() ? sizes_.read(at.launch->grid[axis]) : Polynomial(1);
-    if (result.extent.defined() && !result.extent.is_zero()) return result;
+    if (result.extent.defined() && !result.extent.is_zero() && is_launched(result.extent, axis, at))
+      return result;
     return std::nullopt;
   }
   return std::nullopt;

@@ -54,6 +54,30 @@ struct AffineValue {
   SyntaxNode offset = make_integer(0);
 };
 
+/// Whether a value may have a fraction, for all that is known of the variables in it: an integer that it is
+/// combined with is rounded each time.
+[[nodiscard]] inline bool may_have_fraction(const SyntaxNode& value, const FunctionAnalysis& function) {
+  bool found = false;
+  walk(value, [&](const SyntaxNode& node) {
+    if (node.kind == NodeKind::cast) {
+      const TypeFacts type = type_facts(node.type);
+      found = found || !type.integer;
+      return !type.integer;
+    }
+    if (node.kind == NodeKind::literal) {
+      const bool hexadecimal = node.text.starts_with("0x") || node.text.starts_with("0X");
+      found = found || (!hexadecimal && node.text.find_first_of(".eEfF") != std::string::npos);
+    }
+    if (node.kind == NodeKind::name)
+      for (const Variable& variable : function.variables)
+        found = found || (variable.name == node.text && !type_facts(variable.type).integer);
+    found = found || (node.kind == NodeKind::call && !is_call_of(node, "min") && !is_call_of(node, "max")) ||
+            node.kind == NodeKind::member || node.kind == NodeKind::opaque;
+    return true;
+  });
+  return found;
+}
+
 /// Reads how a value depends on one scalar.
 class ScanReader {
 public:
@@ -204,6 +228,8 @@ private:
     scanned.variable = variable;
     scanned.value = *value;
     const bool real = type_facts(variable->type).floating;
+    if (!real && detail::may_have_fraction(*value, *loop.function))
+      return refused(detail::depends(loop, *variable));
     const detail::ScanReader reader(variable->name, real);
     if (!reader.is_update(*value, scanned) || scanned.operation == ReductionOperation::none) {
       const auto affine = uses_name(*value, variable->name) ? reader.affine(*value) : std::nullopt;

@@ -115,26 +115,32 @@ private:
       throw TransformDeclined("the loops carry different directives");
   }
 
-  /// Gives variables that the second body declares other names where the first one uses theirs.
-  void rename_clashes(const std::vector<SyntaxNode>& body, std::vector<SyntaxNode>& more) {
+  [[nodiscard]] static NameSet declared_in(const std::vector<SyntaxNode>& body) {
     NameSet declared;
-    for (const SyntaxNode& statement : more)
+    for (const SyntaxNode& statement : body)
       if (statement.kind == NodeKind::declaration)
         for (const SyntaxNode& declarator : statement.children) add_name(declared, declarator.text);
-    for (const std::string& name : declared) {
-      bool clash = false;
-      for (const SyntaxNode& statement : body) {
-        clash = clash || uses_name(statement, name);
-        if (statement.kind == NodeKind::declaration)
-          for (const SyntaxNode& declarator : statement.children) clash = clash || declarator.text == name;
-      }
-      if (!clash) continue;
+    return declared;
+  }
+  /// Gives variables that one of the bodies declares other names where the other one uses theirs, of its own
+  /// or from outside.
+  void rename_clashes(std::vector<SyntaxNode>& body, std::vector<SyntaxNode>& more) {
+    const NameSet of_first = declared_in(body), of_second = declared_in(more);
+    const auto keep_apart = [&](std::vector<SyntaxNode>& own, const std::string& name,
+                                const std::vector<SyntaxNode>& other, const NameSet& of_other) {
+      if (!has_name(of_other, name) &&
+          std::none_of(other.begin(), other.end(),
+                       [&](const SyntaxNode& statement) { return uses_name(statement, name); }))
+        return;
       SyntaxNode all = tree_;
       for (const SyntaxNode& statement : more) all.children.push_back(statement);
       for (const SyntaxNode& statement : body) all.children.push_back(statement);
       const std::string free = fresh_name(all, name);
-      for (SyntaxNode& statement : more) rename(statement, name, free);
-    }
+      for (SyntaxNode& statement : own) rename(statement, name, free);
+    };
+    for (const std::string& name : of_second) keep_apart(more, name, body, of_first);
+    for (const std::string& name : of_first)
+      if (!has_name(of_second, name)) keep_apart(body, name, more, of_second);
   }
 
   /// Fuses the last loop of the first body with the first loop of the second one, where that is legal.

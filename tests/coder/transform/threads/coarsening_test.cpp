@@ -92,3 +92,17 @@ TEST_CASE("threads of a launch without loops get several elements, a block's wid
     CHECK(grid_difference(task, grid_source_after(task, {key + '@' + std::to_string(sample)})) == 0.0);
   CHECK(grid_difference(wide, grid_source_after(wide, {key})) == 0.0);
 }
+
+TEST_CASE("a guard that lets through more than is launched keeps its threads") {
+  const std::string uncovered = "has as many threads as its guards let through";
+  Task product = cuda_task("gemm");
+  std::string& text = product.kernel.source;
+  const std::size_t line = text.find("<<<");
+  text.replace(line, text.find(">>>") - line, "<<<(ceil_div(N, 16), 2), (16, 16)");
+  for (const char* const key : {"unrolling|gemm/threads:xy", "tiling|gemm/k"})
+    CHECK(has(grid_draft(product, product.kernel, key).message, uncovered));
+  Task half = cuda_task("rotary_embedding");
+  half.kernel.source.replace(half.kernel.source.find("<<<"),
+                             half.kernel.source.find(">>>") - half.kernel.source.find("<<<"), "<<<7, 128");
+  CHECK(has(grid_draft(half, half.kernel, "unrolling|rotate/threads:x").message, uncovered));
+}

@@ -194,3 +194,11 @@ TEST_CASE("a launch over layers is fused with one over all elements: both reach 
   const Task some = task("max(N - 1, 1)"); // the last layer is left out
   CHECK(has(grid_draft(some, some.kernel, key).message, "it is not proved"));
 }
+
+TEST_CASE("a launch of fewer threads than its guard lets through is not done by all") {
+  Task task =
+      chain("__global__ void next(const float* t, float* y, int N) {\n"
+            "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < N) {\n    y[i] = t[i];\n  }\n}\n",
+            "next<<<1, 128>>>(t, y, N)");
+  CHECK(has(grid_draft(task, task.kernel, both).message, "it is not proved"));
+}

@@ -95,3 +95,12 @@ TEST_CASE("passes that are not a maximum and its exponentials stay two") {
   CHECK(has(reason("  float m = 0.0f;\n  for (int j = 1; j < N; ++j) m = fmaxf(m, x[i * N + j]);\n" + sum),
             "the two passes do not go over the same elements"));
 }
+
+TEST_CASE("a maximum that others see as the infinity it starts with keeps its pass") {
+  const std::string sums = "  float s = 0.0f;\n  for (int j = 0; j < N; ++j) s += expf(x[i * N + j] - m);\n";
+  CHECK(has(reason(first + sums + "  z[i] = m == -INFINITY ? 7.0f : s;\n"),
+            "m, which may be infinite, is used behind the passes"));
+  CHECK_FALSE(
+      has(reason(first + sums + "  for (int j = 0; j < N; ++j) y[i * N + j] = expf(x[i * N + j] - m) / s;\n"),
+          "may be infinite"));
+}

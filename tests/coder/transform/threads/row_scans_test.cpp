@@ -154,3 +154,20 @@ TEST_CASE("what is no scan is declined") {
                            "y[i * N + j] = s; }\n")),
             "may depend on each other through y"));
 }
+
+TEST_CASE("products of factors stay finite where states are zero; integers that are rounded are no scans") {
+  const auto draft_of_scan = [](const std::string& statements) {
+    const Task task = rows_by(statements);
+    return grid_draft(task, task.kernel, "scanning|f/j");
+  };
+  const std::string gated = "  float r = 0.0f;\n  for (int j = 0; j < N; ++j) {\n"
+                            "    r = r * (100.0f + x[i * N + j]) + (j + 1 == N ? 1.0f : 0.0f);\n"
+                            "    y[i * N + j] = r;\n  }\n";
+  const Draft draft = draft_of_scan(gated);
+  REQUIRE_MESSAGE(draft.kernel, draft.message);
+  if (mtmc_test::can_emulate) CHECK(grid_difference(rows_by(gated), draft.kernel->source) < 1e-5);
+  CHECK(has(draft_of_scan("  int r = 0;\n  for (int j = 0; j < N; ++j) {\n    r += x[i * N + j] * 4.0f;\n"
+                          "    y[i * N + j] = r;\n  }\n")
+                .message,
+            "depend on each other through r"));
+}

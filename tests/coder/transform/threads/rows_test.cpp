@@ -146,3 +146,34 @@ TEST_CASE("blocks along other axes stay: each row is of one of them") {
   if (!mtmc_test::can_emulate) return;
   CHECK(worst_difference(task, all_variants(task, task.kernel, key, 3)) < 1e-5);
 }
+
+TEST_CASE("integers that are rounded in each iteration are no sums") {
+  const auto sum = [](const std::string& type, const std::string& value) {
+    return rows("  if (i >= M) return;\n  " + type + " s = 0;\n  for (int j = 0; j < N; ++j) s += " + value +
+                ";\n  y[i * N] = s;\n");
+  };
+  CHECK(has(reason(sum("int", "x[i * N + j] * 10.0f")), "depend on each other through s"));
+  CHECK(has(reason(sum("unsigned", "2.5f")), "depend on each other through s"));
+  CHECK_FALSE(has(reason(sum("int", "(int)(x[i * N + j] * 10.0f)")), "depend"));
+  CHECK_FALSE(has(reason(sum("float", "j")), "depend"));
+}
+
+TEST_CASE("threads that a launch line has for less than its guard lets through stay as many") {
+  Task task =
+      rows("  if (i >= M) return;\n  float s = 0.0f;\n  for (int j = 0; j < N; ++j) s += x[i * N + j];\n"
+           "  y[i * N] = s;\n");
+  task.kernel.source.replace(task.kernel.source.find("ceil_div(M, 128)"), 16, "ceil_div(M / 2 + 1, 128)");
+  const std::string source = grid_source_after(task, {"parallelization|rows/j"});
+  CHECK(has(source, "//@ launch rows<<<ceil_div(M / 2 + 1, 128) * 128, "));
+}
+
+TEST_CASE("what functions of the coder call their variables is no macro of the file") {
+  Task task =
+      rows("  if (i >= M) return;\n  float s = value;\n  for (int j = 0; j < N; ++j) s += x[i * N + j];\n"
+           "  y[i * N] = s + distance;\n");
+  task.kernel.source.insert(0, "#define value 3.0f\n#define distance 2\n");
+  const std::string source = grid_source_after(task, {"parallelization|rows/j"});
+  CHECK(has(source, "(float value_own) {\n"));
+  CHECK(has(source, "for (int distance_own = 16; "));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) < 1e-5);
+}

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/local_values.hpp>
 #include <mtmc/coder/transform/threads/sum.hpp>
@@ -163,6 +164,7 @@ struct CoarseStep {
 /// Each thread adds up several results. Loads beyond the last result are those of the last one.
 [[nodiscard]] inline SyntaxNode coarsen_threads(const TransformRequest& request) {
   ThreadSum sum(request);
+  require_covering(request, sum.launch);
   if (!sum.dependent.empty())
     throw TransformDeclined("line " + std::to_string(sum.dependent.front()->range.first_line) +
                             " depends on the number of a thread");
@@ -276,6 +278,7 @@ struct CoarseStep {
     throw TransformDeclined("the blocks of " + launch.line.entry + " have several axes");
   const ThreadIndex index = thread_index(launch);
   const GuardedBody work = guarded_body(launch, index);
+  require_covering(request, launch);
   if (!work.guarded || !work.nested)
     throw TransformDeclined("no branch leaves out threads beyond the last element");
   const auto body = statements(function_body(*function.node));

@@ -103,6 +103,30 @@ struct GuardedBody {
   return print(left_operand(sum));
 }
 
+/// The names that a file defines as macros.
+[[nodiscard]] inline std::vector<std::string> macros_of(const SyntaxNode& tree) {
+  std::vector<std::string> names;
+  walk(tree, [&](const SyntaxNode& node) {
+    if (node.kind != NodeKind::preprocessor) return;
+    const auto words = words_of(node.text);
+    for (std::size_t i = 0; i + 1 < words.size(); ++i)
+      if (words[i].text(node.text) == "define") {
+        names.emplace_back(words[i + 1].text(node.text));
+        return;
+      }
+  });
+  return names;
+}
+
+/// Whether a word stands in a tree as a name, also of what is declared.
+[[nodiscard]] inline bool uses_word(const SyntaxNode& tree, const std::string& word) {
+  bool found = false;
+  walk(tree, [&](const SyntaxNode& node) {
+    found = found || node.text == word || (node.kind == NodeKind::opaque && uses_name(node, word));
+  });
+  return found;
+}
+
 /// A function and its one launch.
 struct ThreadLaunch {
   const FunctionAnalysis* function = nullptr;
@@ -117,7 +141,13 @@ struct ThreadLaunch {
     const auto arguments = arguments_of_call(grid, "ceil_div");
     if (arguments.size() == 2 && arguments[1] == line.block[axis]) return arguments[0];
     if (const std::string count = rounded_up(grid, line.block[axis]); !count.empty()) return count;
-    return as_factor(grid) + " * " + line.block[axis];
+    return launched(axis);
+  }
+  /// All threads that are launched along an axis, also those beyond the last result.
+  [[nodiscard]] std::string launched(std::size_t axis = 0) const {
+    const std::string& grid = line.grid[axis];
+    return axis >= line.block.size() || line.block[axis] == "1" ? grid
+                                                                : as_factor(grid) + " * " + line.block[axis];
   }
   /// Blocks of `each` of them.
   [[nodiscard]] std::string threads_divided_by(std::int64_t each, std::size_t axis = 0) const {
@@ -177,6 +207,8 @@ struct ThreadLaunch {
   /// A function in front of all others, which may call it then. Moves all places behind it.
   void add_function(SyntaxNode& tree, const std::string& text) {
     SyntaxNode parsed = parse(text);
+    for (const std::string& macro : macros_of(tree))
+      if (uses_word(parsed, macro)) rename(parsed, macro, fresh_name(tree, macro + "_own"));
     std::size_t first = 0;
     while (first < function_at.front() && tree.children[first].kind != NodeKind::function) ++first;
     const auto at = tree.children.begin() + static_cast<std::ptrdiff_t>(first);

@@ -43,6 +43,7 @@ public:
         throw TransformDeclined(loop_name(*target.loop) + " is no innermost counting loop");
     read_maximum(*targets[0].loop);
     read_sums(*targets[1].loop, *targets[0].loop);
+    require_distances_only(*targets[1].loop);
     write();
     return std::move(tree_);
   }
@@ -53,6 +54,21 @@ private:
     const Variable* variable = nullptr;
     std::optional<SyntaxNode> weight{};
   };
+
+  /// Where the maximum starts with a finite number instead of an infinity, only distances to it may be used
+  /// behind the passes: of a row without a value it would not be what it was.
+  void require_distances_only(const LoopInfo& last) const {
+    if (first_value().kind == NodeKind::empty) return;
+    std::set<const SyntaxNode*> subtracted;
+    walk(*last.function->node, [&](const SyntaxNode& node) {
+      if (node.kind == NodeKind::binary && node.text == "-") subtracted.insert(&right_operand(node));
+    });
+    for (const std::size_t at : largest_->uses) {
+      const ScalarUse& use = last.function->scalar_uses[at];
+      if (use.order >= last.order.last && !use.write && !subtracted.contains(use.node))
+        throw TransformDeclined(largest_->name + ", which may be infinite, is used behind the passes");
+    }
+  }
 
   static void require_silent(const LoopInfo& loop) {
     for (std::size_t i = loop.accesses.first; i < loop.accesses.last; ++i)

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/factors.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
@@ -53,22 +54,6 @@ inline void add_declared(const SyntaxNode& statement, std::set<std::string>& nam
 [[nodiscard]] inline bool uses_any(const SyntaxNode& part, const std::set<std::string>& names) {
   const auto used = names_used(part);
   return std::any_of(used.begin(), used.end(), [&](const std::string& name) { return names.contains(name); });
-}
-
-/// The guard that lets through as many numbers along an axis as the launch line has threads for (`i < M` of
-/// `ceil_div(M, 128)` blocks of 128), proved for all sizes; null where there is none.
-[[nodiscard]] inline const GuardBound* guard_of(const TransformRequest& request, const ThreadLaunch& launch,
-                                                const ThreadIndex& index) {
-  const auto lines = request.analysis.launches_of(launch.line.entry);
-  TaskSizes sizes(&request.task);
-  const Polynomial threads = sizes.read(launch.threads(index.axis));
-  for (const GuardBound& bound : launch.function->guard_bounds) {
-    const auto& terms = bound.below.terms();
-    const bool about = bound.below.defined() && terms.size() == 1 && terms.front().degree == 1 &&
-                       terms.front().coefficient == 1 && terms.front().factors[0]->name == index.name;
-    if (about && sizes.translate(bound.limit, *launch.function, lines.front()) == threads) return &bound;
-  }
-  return nullptr;
 }
 
 /// The parts of such a function. What stands in front of the work are declarations and guards.

@@ -54,6 +54,14 @@ struct ThreadScan {
   /// The definition.
   [[nodiscard]] std::string text() const { return is_affine() ? affine_text() : plain_text(); }
 
+  /// A product of factors that stays finite: an infinity would make a state of zero no number, where the
+  /// serial loop, which multiplies states alone, leaves it zero.
+  [[nodiscard]] std::string bounded(const std::string& product) const {
+    const bool wide = type == "double";
+    const std::string end = wide ? "1.7976931348623157e308" : "3.402823466e+38f";
+    return (wide ? "fmin(fmax(" : "fminf(fmaxf(") + product + ", -" + end + "), " + end + ')';
+  }
+
 private:
   [[nodiscard]] std::string comment() const {
     return std::string("// The state before this thread's own iterations: `carried` and those of all threads "
@@ -103,7 +111,9 @@ private:
             " earlier_offset = __shfl_up_sync(0xffffffffu, offset, distance);\n"
             "    if (lane >= distance) {\n"
             "      offset = factor * earlier_offset + offset;\n"
-            "      factor = factor * earlier_factor;\n"
+            "      factor = " +
+            bounded("factor * earlier_factor") +
+            ";\n"
             "    }\n  }\n"
             "  const " +
             type + " factor_before = __shfl_up_sync(0xffffffffu, factor, 1);\n  const " + type +
@@ -257,7 +267,9 @@ private:
       const std::string factor = names_.fresh(one.variable->name + "_factor");
       text += type + ' ' + factor + (type == "double" ? " = 1.0;\n" : " = 1.0f;\n");
       text += type + ' ' + own + (type == "double" ? " = 0.0;\n" : " = 0.0f;\n");
-      steps.push_back(make_assignment(make_name(factor), "*=", one.factor));
+      steps.push_back(make_assignment(
+          make_name(factor), "=",
+          parse_expression(kind.bounded(print(make_binary("*", make_name(factor), one.factor))))));
       before_ = function + '(' + factor + ", " + own + ", " + one.variable->name + ')';
     } else {
       text += type + ' ' + own + " = " + identity(reduction) + ";\n";

@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/threads/thread_language.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reductions.hpp>
 #include <mtmc/coder/transform/threads/row_loops.hpp>
@@ -494,7 +495,8 @@ struct SharingPlan {
   if (!shape.shuffles && shape.rows == 1 && guard_holds_always(launch, index, body))
     remove_guard(launch.body_in(tree), body);
   auto grid = launch.line.grid;
-  grid[0] = launch.threads_divided_by(shape.rows);
+  const std::string rows = threads_with_work(request, launch);
+  grid[0] = shape.rows == 1 ? rows : "ceil_div(" + rows + ", " + std::to_string(shape.rows) + ')';
   launch.set_grid(tree, std::move(grid), std::to_string(shape.threads * shape.rows));
   for (const ThreadReduction& reduction : spreader.reductions())
     if (!reduction.is_there) launch.add_function(tree, reduction.text());

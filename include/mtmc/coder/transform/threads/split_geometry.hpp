@@ -3,6 +3,7 @@
 
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/block_trees.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reduction_launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -66,7 +67,7 @@ struct SplitGeometry {
 [[nodiscard]] inline std::vector<std::string> grid_of_blocks(const ReductionLaunch& reduction) {
   if (reduction.alone) return {"1"};
   auto grid = reduction.grid;
-  grid[0] = reduction.launch.threads(0);
+  grid[0] = threads_with_work(reduction.request, reduction.launch);
   return grid;
 }
 /// The grid where blocks have lanes above each other: 32 results along x, or those of a plane as they are.

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/threads/contraction.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/result_tiles.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -28,6 +29,7 @@ public:
     if (std::none_of(request.analysis.functions().begin(), request.analysis.functions().end(),
                      [&](const auto& function) { return is_in_nest(*function); }))
       decline("it is " + loop_name(*what_.sum.loop) + " that adds up");
+    require_covering(request, what_.sum.launch);
     for (const CountingLoop& loop : what_.loops) {
       const SyntaxNode bound = what_.values.expanded(loop.bound);
       for (const auto* axes : {&what_.rows, &what_.columns})

@@ -6,6 +6,7 @@
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -37,6 +38,7 @@ namespace mtmc::inline MTMC_ABI::detail {
     throw TransformDeclined("the blocks of " + launch.line.entry + " have not two axes");
   if (!function.opaque.empty() || !function.barriers.empty() || !function.loops.empty())
     throw TransformDeclined("the threads do more than compute one element");
+  require_covering(request, launch);
   ThreadIndex x, y;
   for (const ThreadIndex& index : thread_indices(launch)) (index.axis == 0 ? x : y) = index;
   if (x.name.empty() || y.name.empty() || y.axis != 1)
