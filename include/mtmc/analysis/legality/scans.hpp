@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -57,25 +58,36 @@ struct AffineValue {
 /// Whether a value may have a fraction, for all that is known of the variables in it: an integer that it is
 /// combined with is rounded each time.
 [[nodiscard]] inline bool may_have_fraction(const SyntaxNode& value, const FunctionAnalysis& function) {
-  bool found = false;
-  walk(value, [&](const SyntaxNode& node) {
-    if (node.kind == NodeKind::cast) {
-      const TypeFacts type = type_facts(node.type);
-      found = found || !type.integer;
-      return !type.integer;
-    }
-    if (node.kind == NodeKind::literal) {
-      const bool hexadecimal = node.text.starts_with("0x") || node.text.starts_with("0X");
-      found = found || (!hexadecimal && node.text.find_first_of(".eEfF") != std::string::npos);
-    }
-    if (node.kind == NodeKind::name)
-      for (const Variable& variable : function.variables)
-        found = found || (variable.name == node.text && !type_facts(variable.type).integer);
-    found = found || (node.kind == NodeKind::call && !is_call_of(node, "min") && !is_call_of(node, "max")) ||
-            node.kind == NodeKind::member || node.kind == NodeKind::opaque;
+  const auto any = [&](std::span<const SyntaxNode> parts) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](const SyntaxNode& part) { return may_have_fraction(part, function); });
+  };
+  switch (value.kind) {
+  case NodeKind::literal: {
+    const bool hexadecimal = value.text.starts_with("0x") || value.text.starts_with("0X");
+    return !hexadecimal && value.text.find_first_of(".eEfF") != std::string::npos;
+  }
+  case NodeKind::name:
+    return std::any_of(function.variables.begin(), function.variables.end(), [&](const Variable& variable) {
+      return variable.name == value.text && !type_facts(variable.type).integer;
+    });
+  case NodeKind::cast:
+    return !type_facts(value.type).integer;
+  case NodeKind::subscript:
+    return may_have_fraction(subscript_base(value), function);
+  case NodeKind::conditional:
+    return any(std::span(value.children).subspan(1));
+  case NodeKind::binary: {
+    static constexpr std::array<std::string_view, 8> truths{"<", ">", "<=", ">=", "==", "!=", "&&", "||"};
+    return std::find(truths.begin(), truths.end(), value.text) == truths.end() && any(value.children);
+  }
+  case NodeKind::unary:
+    return value.text != "!" && any(value.children);
+  case NodeKind::call:
+    return (!is_call_of(value, "min") && !is_call_of(value, "max")) || any(arguments(value));
+  default:
     return true;
-  });
-  return found;
+  }
 }
 
 /// Reads how a value depends on one scalar.

@@ -170,9 +170,9 @@ TEST_CASE("threads that a launch line has for less than its guard lets through s
 TEST_CASE("what functions of the coder call their variables is no macro of the file") {
   Task task =
       rows("  if (i >= M) return;\n  float s = value;\n  for (int j = 0; j < N; ++j) s += x[i * N + j];\n"
-           "  y[i * N] = s + distance;\n");
+           "  for (int j = 0; j < N; ++j) y[i * N + j] = s + distance;\n");
   task.kernel.source.insert(0, "#define value 3.0f\n#define distance 2\n");
-  const std::string source = grid_source_after(task, {"parallelization|rows/j"});
+  const std::string source = grid_source_after(task, {"parallelization|rows/threads:x"});
   CHECK(has(source, "(float value_own) {\n"));
   CHECK(has(source, "for (int distance_own = 16; "));
   if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) < 1e-5);

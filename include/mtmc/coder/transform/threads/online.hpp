@@ -43,7 +43,7 @@ public:
         throw TransformDeclined(loop_name(*target.loop) + " is no innermost counting loop");
     read_maximum(*targets[0].loop);
     read_sums(*targets[1].loop, *targets[0].loop);
-    require_distances_only(*targets[1].loop);
+    is_seen_ = first_value().kind != NodeKind::empty && is_used_behind(*targets[1].loop);
     write();
     return std::move(tree_);
   }
@@ -55,19 +55,23 @@ private:
     std::optional<SyntaxNode> weight{};
   };
 
-  /// Where the maximum starts with a finite number instead of an infinity, only distances to it may be used
-  /// behind the passes: of a row without a value it would not be what it was.
-  void require_distances_only(const LoopInfo& last) const {
-    if (first_value().kind == NodeKind::empty) return;
+  /// Whether more than distances to the maximum is used behind the passes.
+  [[nodiscard]] bool is_used_behind(const LoopInfo& last) const {
     std::set<const SyntaxNode*> subtracted;
     walk(*last.function->node, [&](const SyntaxNode& node) {
       if (node.kind == NodeKind::binary && node.text == "-") subtracted.insert(&right_operand(node));
     });
-    for (const std::size_t at : largest_->uses) {
+    return std::any_of(largest_->uses.begin(), largest_->uses.end(), [&](std::size_t at) {
       const ScalarUse& use = last.function->scalar_uses[at];
-      if (use.order >= last.order.last && !use.write && !subtracted.contains(use.node))
-        throw TransformDeclined(largest_->name + ", which may be infinite, is used behind the passes");
-    }
+      return use.order >= last.order.last && !use.write && !subtracted.contains(use.node);
+    });
+  }
+  /// Where no value was larger than the finite number that the maximum starts with, it is an infinity again.
+  [[nodiscard]] std::string last_value() const {
+    const std::string& m = largest_->name;
+    const std::string infinity = largest_->type == "double" ? "log(0.0)" : "logf(0.0f)";
+    return "if (" + m + " == " + lowest_number(largest_->type) + ") " + m + " = " + infinity +
+           "; // as it was without a value\n";
   }
 
   static void require_silent(const LoopInfo& loop) {
@@ -276,6 +280,8 @@ private:
     if (largest_of_all)
       for (SyntaxNode& statement : parse_statements(ends_text(*largest_of_all, sums_of_all)))
         result.push_back(std::move(statement));
+    if (is_seen_)
+      for (SyntaxNode& statement : parse_statements(last_value())) result.push_back(std::move(statement));
     const auto from = block.begin() + static_cast<std::ptrdiff_t>(first_at);
     const auto at = block.erase(from, block.begin() + static_cast<std::ptrdiff_t>(behind));
     block.insert(at, std::make_move_iterator(result.begin()), std::make_move_iterator(result.end()));
@@ -349,6 +355,7 @@ private:
   SyntaxNode element_{};
   std::string exponential_{};
   std::vector<Sum> sums_{};
+  bool is_seen_ = false; ///< the maximum itself is used behind the passes
 };
 
 /// One pass in the place of two, the first of which finds the largest value that the second one needs.
