@@ -34,14 +34,26 @@ namespace mtmc::inline MTMC_ABI::detail {
   return nullptr;
 }
 
-/// Whether at every size of the task at least `limit` threads are launched along an axis.
+/// Whether at every size of the task at least as many threads are launched along an axis as a number of the
+/// function says.
 [[nodiscard]] inline bool covers_all_sizes(const TransformRequest& request, const ThreadLaunch& launch,
                                            std::size_t axis, const Polynomial& limit) {
+  const auto formal = parameters(*launch.function->node);
   return std::all_of(request.task.sizes.begin(), request.task.sizes.end(), [&](const ProblemSize& size) {
     Symbols symbols = size.symbols;
     symbols["compute_units"] = std::max(request.device.compute_units, 1);
+    Symbols values;
     try {
-      const auto needed = limit.evaluate_at(symbols);
+      for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i) {
+        const std::string& given = launch.line.arguments[i];
+        const Argument* const argument = request.task.find_argument(given);
+        const bool number =
+            argument == nullptr || (argument->role == ArgumentRole::scalar && !is_floating(argument->type));
+        if (number)
+          values[formal[i].text] = evaluate_expression(
+              argument != nullptr && !argument->value.empty() ? argument->value : given, symbols);
+      }
+      const auto needed = limit.evaluate_at(values);
       return needed && evaluate_expression(launch.launched(axis), symbols) >= *needed;
     } catch (const std::runtime_error&) {
       return false;
@@ -70,8 +82,8 @@ struct GuardCover {
     const Polynomial limit = sizes.translate(bound.limit, *launch.function, lines.front());
     cover.guarded = true;
     cover.exact = cover.exact || (limit.defined() && limit == threads);
-    cover.covered =
-        cover.covered || cover.exact || (limit.defined() && covers_all_sizes(request, launch, axis, limit));
+    cover.covered = cover.covered || cover.exact ||
+                    (bound.limit.defined() && covers_all_sizes(request, launch, axis, bound.limit));
   }
   return cover;
 }
