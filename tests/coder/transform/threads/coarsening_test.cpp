@@ -105,4 +105,8 @@ TEST_CASE("a guard that lets through more than is launched keeps its threads") {
   half.kernel.source.replace(half.kernel.source.find("<<<"),
                              half.kernel.source.find(">>>") - half.kernel.source.find("<<<"), "<<<7, 128");
   CHECK(has(grid_draft(half, half.kernel, "unrolling|rotate/threads:x").message, uncovered));
+  // limits that are quotients are compared at every size of the task
+  const Task strided =
+      load_task(std::string(MTMC_REPOSITORY) + "/tests/bench/naive_cuda/tasks/conv2d_strided.json");
+  CHECK(grid_draft(strided, strided.kernel, "tiling|conv2d/c").kernel);
 }
