@@ -403,13 +403,12 @@ private:
   /// What the larger of `name` and another value is made of: that value.
   [[nodiscard]] const SyntaxNode* larger_than(const SyntaxNode& value, std::string_view name) const {
     const SyntaxNode *a = nullptr, *b = nullptr;
-    if (value.kind == NodeKind::call && value.children.size() == 3 && callee(value).kind == NodeKind::name &&
-        library_effect(callee(value).text).selects == ReductionOperation::maximum) {
-      a = &value.children[1];
-      b = &value.children[2];
-    } else if (value.kind == NodeKind::conditional &&
-               selection(value.children[0], value.children[1], value.children[2]) ==
-                   ReductionOperation::maximum) {
+    const bool named = value.kind == NodeKind::call && value.children.size() == 3 &&
+                       callee(value).kind == NodeKind::name &&
+                       library_effect(callee(value).text).selects == ReductionOperation::maximum;
+    if (named ||
+        (value.kind == NodeKind::conditional &&
+         selection(value.children[0], value.children[1], value.children[2]) == ReductionOperation::maximum)) {
       a = &value.children[1];
       b = &value.children[2];
     }

@@ -45,7 +45,7 @@ template <class Replacement>
 
 /// A type's text without qualifiers and pointers: "float" of "__global const float*".
 [[nodiscard]] inline std::string value_type(std::string_view type) {
-  return with_words(type, [](std::string word) -> std::string {
+  return with_words(type, [](const std::string& word) -> std::string {
     const bool dropped = word == "const" || word == "volatile" || word == "*" || word == "restrict" ||
                          word == "__restrict__" || word == "__restrict" || word == "__shared__" ||
                          !address_space(word).empty();

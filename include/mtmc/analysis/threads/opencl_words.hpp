@@ -107,7 +107,7 @@ private:
     switch (node.kind) {
     case NodeKind::function:
       set_type(node, is_entry(node) ? with_words(node.type,
-                                                 [](std::string word) {
+                                                 [](const std::string& word) {
                                                    return word == "__kernel" || word == "kernel"
                                                               ? std::string("__global__")
                                                               : word;

@@ -536,7 +536,9 @@ private:
   [[nodiscard]] static std::size_t first_remainder(const std::vector<SyntaxNode>& statements, std::size_t q,
                                                    const SyntaxNode& quotient) {
     std::size_t first = q;
-    for (std::size_t k = q; k-- > 0 && statements[k].kind == NodeKind::declaration;) {
+    for (std::size_t behind = q; behind > 0; --behind) {
+      const std::size_t k = behind - 1;
+      if (statements[k].kind != NodeKind::declaration) break;
       std::set<std::string> declared;
       add_declared(statements[k], declared);
       add_assigned(statements[k], declared);

@@ -254,7 +254,7 @@ private:
     walk(value, [&](const SyntaxNode& node) {
       if (operand.array.empty() && node.kind == NodeKind::subscript) operand.array = array_of(node);
     });
-    operand.loaded = converted(value);
+    operand.loaded = *converted(value);
     operand.loaded_type = operand.type;
     if (operand.loaded.kind == NodeKind::subscript)
       for (const Variable& variable : sum.function->variables)
@@ -265,12 +265,12 @@ private:
     operands.push_back(std::move(operand));
   }
   /// The expression inside of conversions, which wait for what is loaded and are carried out later therefore.
-  [[nodiscard]] static const SyntaxNode& converted(const SyntaxNode& value) {
+  [[nodiscard]] static const SyntaxNode* converted(const SyntaxNode& value) {
     if (value.kind == NodeKind::cast) return converted(operand(value));
     if (value.children.size() == 2 &&
         (is_call_of(value, "__half2float") || is_call_of(value, "__bfloat162float")))
       return converted(value.children[1]);
-    return value;
+    return &value;
   }
   [[nodiscard]] static std::string array_of(const SyntaxNode& subscript) {
     std::string name;

@@ -289,7 +289,7 @@ private:
   }
   /// The value that changes no other.
   [[nodiscard]] static std::string identity(const Reduction& reduction) {
-    const std::string known = identity_of_reduction(reduction);
+    std::string known = identity_of_reduction(reduction);
     if (!known.empty()) return known;
     const bool least = reduction.operation == ReductionOperation::minimum;
     const TypeFacts type = type_facts(reduction.type);
