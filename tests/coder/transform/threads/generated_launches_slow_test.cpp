@@ -117,7 +117,8 @@ std::string without_names(const Judged& judged, const std::string& reason) {
 }
 
 /// Kinds of which nearly all that is legal is found.
-const std::vector<std::string> found_kinds{"elements vectorised",
+const std::vector<std::string> found_kinds{"elements coarsened",
+                                           "elements vectorised",
                                            "launches over elements fused",
                                            "planes turned by tiles",
                                            "rows shared",
