@@ -7,13 +7,9 @@
 #include <mtmc/analysis/threads/thread_grid.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
-#include <mtmc/support/expression.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace mtmc::inline MTMC_ABI::detail {
@@ -38,26 +34,10 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// function says.
 [[nodiscard]] inline bool covers_all_sizes(const TransformRequest& request, const ThreadLaunch& launch,
                                            std::size_t axis, const Polynomial& limit) {
-  const auto formal = parameters(*launch.function->node);
   return std::all_of(request.task.sizes.begin(), request.task.sizes.end(), [&](const ProblemSize& size) {
-    Symbols symbols = size.symbols;
-    symbols["compute_units"] = std::max(request.device.compute_units, 1);
-    Symbols values;
-    try {
-      for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i) {
-        const std::string& given = launch.line.arguments[i];
-        const Argument* const argument = request.task.find_argument(given);
-        const bool number =
-            argument == nullptr || (argument->role == ArgumentRole::scalar && !is_floating(argument->type));
-        if (number)
-          values[formal[i].text] = evaluate_expression(
-              argument != nullptr && !argument->value.empty() ? argument->value : given, symbols);
-      }
-      const auto needed = limit.evaluate_at(values);
-      return needed && evaluate_expression(launch.launched(axis), symbols) >= *needed;
-    } catch (const std::runtime_error&) {
-      return false;
-    }
+    const auto needed = limit.evaluate_at(parameter_values(request, launch, size));
+    const auto launched = value_at_size(request, size, launch.launched(axis));
+    return needed && launched && *launched >= *needed;
   });
 }
 
@@ -65,7 +45,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 struct GuardCover {
   bool guarded = false; ///< some guard is about their number
   bool exact = false;   ///< one lets through as many as the launch line has threads for
-  bool covered = false; ///< none lets through more than are launched
+  bool covered = false; ///< one lets through no more than are launched
 };
 [[nodiscard]] inline GuardCover guard_cover(const TransformRequest& request, const ThreadLaunch& launch,
                                             std::size_t axis) {

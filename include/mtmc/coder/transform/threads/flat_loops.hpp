@@ -27,7 +27,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Makes one loop of two, where that changes no iteration and not their order.
 class LoopFlattener {
 public:
-  /// `analysis` of the tree that is changed, and `launch` must outlive it.
+  /// All of them must outlive it; `launch` is that of a function of `tree`.
   LoopFlattener(const SyntaxNode& tree, const ThreadLaunch& launch, const Task& task)
       : tree_(tree), launch_(launch), task_(task) {}
 

@@ -392,12 +392,10 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   return work;
 }
 
-/// The value of an expression of a launch line at the task's main size, where it is known.
-[[nodiscard]] inline std::optional<std::int64_t> value_at_main_size(const TransformRequest& request,
-                                                                    const std::string& text) {
-  const ProblemSize* const size = request.task.main_size();
-  if (size == nullptr) return std::nullopt;
-  Symbols symbols = size->symbols;
+/// The value of an expression of a launch line at a size of the task, where it is known.
+[[nodiscard]] inline std::optional<std::int64_t>
+value_at_size(const TransformRequest& request, const ProblemSize& size, const std::string& text) {
+  Symbols symbols = size.symbols;
   symbols["compute_units"] = std::max(request.device.compute_units, 1);
   const Argument* const scalar = request.task.find_argument(text);
   try {
@@ -405,6 +403,24 @@ inline void require_constant(const ThreadLaunch& launch, const ThreadIndex& inde
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
+}
+
+/// The same at the task's main size.
+[[nodiscard]] inline std::optional<std::int64_t> value_at_main_size(const TransformRequest& request,
+                                                                    const std::string& text) {
+  const ProblemSize* const size = request.task.main_size();
+  return size == nullptr ? std::nullopt : value_at_size(request, *size, text);
+}
+
+/// What the parameters of a launched function are at a size, those that are numbers known before the launch.
+[[nodiscard]] inline Symbols parameter_values(const TransformRequest& request, const ThreadLaunch& launch,
+                                              const ProblemSize& size) {
+  Symbols values;
+  const auto formal = parameters(*launch.function->node);
+  for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
+    if (const auto value = value_at_size(request, size, launch.line.arguments[i]))
+      values[formal[i].text] = *value;
+  return values;
 }
 
 /// How many threads a launch has for its results at the task's main size, along all axes, where that is

@@ -27,12 +27,8 @@ public:
         launches.front(), [&](const std::string& text) { return value_at_main_size(request, text); });
     if (!geometry) return;
     values_ = size->symbols;
-    const auto formal = parameters(*launch.function->node);
-    for (std::size_t i = 0; i < formal.size() && i < launch.line.arguments.size(); ++i)
-      if (const auto value = value_at_main_size(request, launch.line.arguments[i]))
-        values_[formal[i].text] = *value;
-      else
-        values_.erase(formal[i].text);
+    for (const SyntaxNode& parameter : parameters(*launch.function->node)) values_.erase(parameter.text);
+    for (const auto& [name, value] : parameter_values(request, launch, *size)) values_[name] = value;
     add_launch_values(*geometry, values_);
     grid_.emplace(*launch.function, *geometry, values_);
     warp_.emplace(*launch.function, *grid_, values_);
