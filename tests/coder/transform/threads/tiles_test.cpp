@@ -30,9 +30,28 @@ TEST_CASE("a product: tiles of both operands in shared memory, results in regist
   CHECK(has(source, "//@ launch gemm<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>(A, B, C, M, N, K)\n"));
   CHECK(has(source, "  __shared__ __align__(16) float A_tile[16][132];\n"));
   CHECK(has(source, "  __shared__ __align__(16) float B_tile[16][64];\n"));
-  CHECK(has(source, "A_next[n] = i < M && k < K ? A[i * K + k] : (float)0.0f;"));
-  CHECK(has(source, "A_tile[at % 16][at / 16] = A_next[n];"));
+  CHECK(has(source, "A_next[n * 4 + e] = i < M && k + e < K ? A[i * K + (k + e)] : (float)0.0f;"));
+  CHECK(has(source, "A_tile[at % 16 + e][at / 16] = A_next[n * 4 + e];"));
   CHECK(has(source, "sums[r][c] += A_values[r] * B_values[c];"));
+}
+
+TEST_CASE("neighbours come by one access where they are aligned and all of them exist") {
+  const std::string source = grid_source_after(cuda_task("gemm"), {"tiling|gemm/k"});
+  CHECK(has(source, "if (i < M && k + 3 < K && reinterpret_cast<size_t>(&A[i * K + k]) % 16 == 0) {\n"));
+  CHECK(has(source, "*reinterpret_cast<float4*>(&A_next[n * 4]) = "
+                    "*reinterpret_cast<const float4*>(&A[i * K + k]);\n"));
+  // Every second one of B is no run of neighbours.
+  const Task task = product({"B[k * N + j]", "B[(k * N + j) / 2]"});
+  const std::string apart = grid_source_after(task, {"tiling|gemm/k"});
+  CHECK(has(apart, "B_next[n] = j < N && k < K ? B[(k * N + j) / 2] : (float)0.0f;"));
+}
+
+TEST_CASE("rows that begin at any address are brought right") {
+  if (!mtmc_test::can_emulate) return;
+  Task task = cuda_task("gemm");
+  for (ProblemSize& size : task.sizes)
+    if (size.symbols.at("M") == 61) size.symbols["N"] = 38, size.symbols["K"] = 30;
+  CHECK(worst_difference(task, all_variants(task, task.kernel, "tiling|gemm/k", 3)) == 0);
 }
 
 TEST_CASE("tiled sums have the bits of the plain ones, at every size and with every tile") {
@@ -54,8 +73,9 @@ TEST_CASE("tiled sums have the bits of the plain ones, at every size and with ev
 TEST_CASE("operands in half precision are converted once, when they are stored in the tile") {
   const std::string source = grid_source_after(cuda_task("gemm_f16"), {"tiling|gemm_f16/k"});
   CHECK(has(source, "__shared__ __align__(16) float A_tile"));
-  CHECK(has(source, "__half A_next[8];"));
-  CHECK(has(source, "A_tile[at % 16][at / 16] = __half2float(A_next[n]);"));
+  CHECK(has(source, "__align__(16) __half A_next[8];"));
+  CHECK(has(source, "*reinterpret_cast<uint4*>(&A_next[n * 8]) = *reinterpret_cast<const uint4*>(&A["));
+  CHECK(has(source, "A_tile[at % 16 + e][at / 16] = __half2float(A_next[n * 8 + e]);"));
 }
 
 TEST_CASE("what has no tile of results is declined with the reason") {

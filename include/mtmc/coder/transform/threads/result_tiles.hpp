@@ -30,7 +30,7 @@ struct ResultTile {
                                                           std::optional<std::int64_t> depth,
                                                           std::int64_t layers, const Device& device) {
   std::vector<ResultTile> tiles{{128, 128, 16, 8, 8, 1.0}, {128, 64, 16, 8, 4, 0.93},
-                                {64, 128, 16, 4, 8, 0.93}, {64, 64, 16, 4, 4, 0.8},
+                                {64, 128, 16, 4, 8, 0.86}, {64, 64, 16, 4, 4, 0.74},
                                 {32, 32, 32, 2, 2, 0.5},   {16, 128, 16, 1, 8, 0.4},
                                 {128, 16, 16, 8, 1, 0.4}};
   const auto time = [&](const ResultTile& tile) {

@@ -10,6 +10,8 @@
 #include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/result_tiles.hpp>
+#include <mtmc/coder/transform/threads/staged_groups.hpp>
+#include <mtmc/coder/transform/threads/vector_types.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
 
 #include <algorithm>
@@ -118,6 +120,7 @@ private:
     r_ = fresh_name(tree, "r");
     c_ = fresh_name(tree, "c");
     n_ = fresh_name(tree, "n");
+    e_ = fresh_name(tree, "e");
     for (const StagedOperand& operand : what_.operands) {
       std::string suffix;
       for (const Names& other : names_)
@@ -135,8 +138,8 @@ private:
     code += type + ' ' + sums_ + '[' + n(tile_.thread_rows) + "][" + n(tile_.thread_columns) + "];\n";
     code += for_results(sums_ + '[' + r_ + "][" + c_ + "] = " + what_.sum.start + ';');
     for (std::size_t i = 0; i < what_.operands.size(); ++i)
-      code += what_.operands[i].loaded_type + ' ' + names_[i].next + '[' + n(loads_of(i)) + "];\n" +
-              fixed_numbers(i);
+      code += alignment_of(i) + what_.operands[i].loaded_type + ' ' + names_[i].next + '[' + n(loads_of(i)) +
+              "];\n" + fixed_numbers(i);
     code += what_.loops.size() == 1 ? along_one_loop() : along_steps();
     return code + results();
   }
@@ -257,7 +260,7 @@ private:
   [[nodiscard]] std::string store_all() const {
     std::string code;
     for (std::size_t i = 0; i < what_.operands.size(); ++i)
-      code += for_loads(i, place_in_tile(i) + " = " + print(brought(i)) + ";\n");
+      code += for_loads(i, for_group(i, place_in_tile(i) + " = " + print(brought(i)) + ";\n"));
     return code + "__syncthreads();\n";
   }
   /// The value of an operand from what was loaded for it.
@@ -266,7 +269,7 @@ private:
     SyntaxNode value = one.value;
     walk(value, [&](SyntaxNode& node) {
       if (!structurally_equal(node, one.loaded)) return true;
-      node = make_subscript(make_name(names_[operand].next), make_name(n_));
+      node = parse_expression(next_of(operand));
       return false;
     });
     return value;
@@ -389,19 +392,56 @@ private:
   [[nodiscard]] std::int64_t loads_of(std::size_t operand) const {
     return across_of(operand) * tile_.depth / ResultTile::threads;
   }
-  /// For each of them, numbered through the tile.
-  [[nodiscard]] std::string for_loads(std::size_t operand, const std::string& body) const {
-    return "for (int " + n_ + " = 0; " + n_ + " < " + n(loads_of(operand)) + "; ++" + n_ + ") {\nconst int " +
-           at_ + " = " + thread_ + " + " + n_ + " * " + n(ResultTile::threads) + ";\n" + body + "}\n";
+  /// Neighbours among them that one access brings: 1 where that is not sure to be possible.
+  [[nodiscard]] std::int64_t group(std::size_t operand) const {
+    const StagedOperand& one = what_.operands[operand];
+    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    if (one.loaded.kind != NodeKind::subscript || (!one.along_sum && axes.size() > 1)) return 1;
+    const std::string& fast = fast_variable(operand);
+    if (uses_name(subscript_base(one.loaded), fast) || step_of_index(subscript_index(one.loaded), fast) != 1)
+      return 1;
+    for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
+      if (uses_name(condition, fast)) return 1;
+    return group_of(one.loaded_type, loads_of(operand), one.along_sum ? tile_.depth : across_of(operand));
   }
-  /// Where element `at` lies across the operand and along the sum: neighbours along memory.
+  /// The variable along which an operand's neighbours lie.
+  [[nodiscard]] const std::string& fast_variable(std::size_t operand) const {
+    const StagedOperand& one = what_.operands[operand];
+    if (one.along_sum) return what_.loops[what_.tiled].variable;
+    return (one.by_rows ? what_.rows : what_.columns).back().name;
+  }
+  [[nodiscard]] std::string alignment_of(std::size_t operand) const {
+    if (group(operand) == 1) return {};
+    return "__align__(" + n(group(operand) * type_facts(what_.operands[operand].loaded_type).size) + ") ";
+  }
+  /// For each group of them, the first of which has the number `at` in the tile.
+  [[nodiscard]] std::string for_loads(std::size_t operand, const std::string& body) const {
+    const std::int64_t each = group(operand);
+    std::string first = thread_ + " + " + n_ + " * " + n(ResultTile::threads);
+    if (each > 1) first = '(' + first + ") * " + n(each);
+    return "for (int " + n_ + " = 0; " + n_ + " < " + n(loads_of(operand) / each) + "; ++" + n_ +
+           ") {\nconst int " + at_ + " = " + first + ";\n" + body + "}\n";
+  }
+  /// For each element of a group.
+  [[nodiscard]] std::string for_group(std::size_t operand, const std::string& body) const {
+    const std::string each = n(group(operand));
+    if (each == "1") return body;
+    return "for (int " + e_ + " = 0; " + e_ + " < " + each + "; ++" + e_ + ") {\n" + body + "}\n";
+  }
+  /// Where an element of a group that was brought waits for its place in the tile.
+  [[nodiscard]] std::string next_of(std::size_t operand) const {
+    const std::int64_t each = group(operand);
+    return names_[operand].next + '[' + n_ + (each > 1 ? " * " + n(each) + " + " + e_ : "") + ']';
+  }
+  /// Where the first element of a group lies across the operand and along the sum: neighbours along memory.
   [[nodiscard]] std::pair<std::string, std::string> position_in_tile(std::size_t operand) const {
     const std::string depth = n(tile_.depth), across = n(across_of(operand));
     if (what_.operands[operand].along_sum) return {at_ + " / " + depth, at_ + " % " + depth};
     return {at_ + " % " + across, at_ + " / " + across};
   }
   [[nodiscard]] std::string place_in_tile(std::size_t operand) const {
-    const auto [across, along] = position_in_tile(operand);
+    auto [across, along] = position_in_tile(operand);
+    if (group(operand) > 1) (what_.operands[operand].along_sum ? along : across) += " + " + e_;
     return names_[operand].tile + '[' + along + "][" + across + ']';
   }
   /// The axes of an operand's side, where there are several: their numbers do not change from tile to tile,
@@ -445,14 +485,45 @@ private:
     }
     code +=
         "const " + head.type + ' ' + head.variable + " = " + first + position_in_tile(operand).second + ";\n";
-    std::vector<std::string> conditions{limit_of(axes, number_name(operand)),
-                                        head.variable + " < " + bound_of(what_.tiled)};
+    return for_loads(operand, code + (group(operand) > 1 ? load_group(operand) : load_element(operand, "")));
+  }
+  /// Loads a whole group where its first element is aligned, else its elements one by one.
+  [[nodiscard]] std::string load_group(std::size_t operand) const {
+    const StagedOperand& one = what_.operands[operand];
+    const std::int64_t each = group(operand);
+    const std::int64_t bytes = each * type_facts(one.loaded_type).size;
+    const VectorType vector{vector_type_name(one.loaded_type, bytes), each, bytes};
+    const std::string place = print(one.loaded);
+    return "if (" + joined(load_conditions(operand, n(each - 1)), " && ") + " && " +
+           vector.is_aligned('&' + place) + ") {\n" +
+           vector.store(names_[operand].next + '[' + n_ + " * " + n(each) + ']') + " = " +
+           vector.load(place) + ";\n} else {\n" + for_group(operand, load_element(operand, e_)) + "}\n";
+  }
+  /// Loads the element that lies so far behind the first one of its group; 0 beyond the operand's end.
+  [[nodiscard]] std::string load_element(std::size_t operand, const std::string& behind) const {
+    const StagedOperand& one = what_.operands[operand];
+    SyntaxNode loaded = one.loaded;
+    if (!behind.empty())
+      substitute(loaded, fast_variable(operand),
+                 make_binary("+", make_name(fast_variable(operand)), make_name(behind)));
+    return next_of(operand) + " = " + joined(load_conditions(operand, behind), " && ") + " ? " +
+           print(loaded) + " : (" + one.loaded_type + ")0.0f;\n";
+  }
+  /// What must hold so that the element so far behind the first one of its group exists.
+  [[nodiscard]] std::vector<std::string> load_conditions(std::size_t operand,
+                                                         const std::string& behind) const {
+    const StagedOperand& one = what_.operands[operand];
+    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    const std::string last = behind.empty() ? "" : " + " + behind;
+    const std::string& variable = what_.loops[what_.tiled].variable;
+    std::vector<std::string> conditions{limit_of(axes, number_name(operand) + (one.along_sum ? "" : last)),
+                                        variable + (one.along_sum ? last : "") + " < " +
+                                            bound_of(what_.tiled)};
     for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
       conditions.push_back(print(condition));
-    code += names_[operand].next + '[' + n_ + "] = " + joined(conditions, " && ") + " ? " +
-            print(one.loaded) + " : (" + one.loaded_type + ")0.0f;\n";
-    return for_loads(operand, code);
+    return conditions;
   }
+
   /// Names of what belongs to an operand.
   struct Names {
     std::string array{};
@@ -468,7 +539,7 @@ private:
   std::vector<ResultAxis> folded_{}; ///< layers that are counted together with tiles of columns
   std::vector<Names> names_{};
   std::string row_, column_, layer_, thread_, at_, first_row_, first_column_, sums_, tile_of_sum_,
-      tiles_of_sum_, inner_, step_, r_, c_, n_;
+      tiles_of_sum_, inner_, step_, r_, c_, n_, e_;
 };
 
 } // namespace mtmc::detail
