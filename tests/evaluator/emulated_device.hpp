@@ -239,8 +239,22 @@ template <class T> T __shfl_down_sync(unsigned, T value, int distance) {
 template <class T> T __shfl_sync(unsigned, T value, int lane) {
   return emulated::exchange(value, emulated::current / 32 * 32 + (unsigned)lane % 32);
 }
+// <cuda_pipeline.h>: copies that have arrived as soon as they begin
+static inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
+  memcpy(to, from, bytes - zeros);
+  memset((char*)to + (bytes - zeros), 0, zeros);
+}
+static inline void __pipeline_commit() {}
+static inline void __pipeline_wait_prior(size_t) {}
 #line 1 "kernel.cu"
 )cpp";
+
+/// A kernel's text without the line that includes what is part of that already.
+inline std::string without_pipeline_header(std::string text) {
+  constexpr std::string_view line = "#include <cuda_pipeline.h>";
+  if (const std::size_t at = text.find(line); at != std::string::npos) text.erase(at, line.size());
+  return text;
+}
 
 struct EmulatedBuffer {
   explicit EmulatedBuffer(std::size_t size)
@@ -290,7 +304,7 @@ public:
     const mtmc::TemporaryFolder folder;
     const bool barriers = kernel.source.find("__sync") != std::string::npos ||
                           kernel.source.find("__shfl") != std::string::npos;
-    std::string text = std::string(emulated_device_support) + kernel.source +
+    std::string text = std::string(emulated_device_support) + without_pipeline_header(kernel.source) +
                        "\nextern \"C\" void run_launch("
                        "int which, const unsigned* grid, const unsigned* block, "
                        "const emulated::Argument* arguments) {\n"

@@ -185,7 +185,7 @@ MTMC_INLINE bool grid_pipeline_applies(const Region& region) {
   const RegionFacts& facts = region.facts;
   if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
   if (facts.loops.front().trip_count.value_or(2) < 2) return false;
-  if (facts.staged) return true;
+  if (facts.staged) return facts.block_barriers != 1; // with one there are two buffers already
   return facts.loops.front().innermost && regroupable(facts) && facts.flops > 0 && !facts.indirect &&
          std::any_of(facts.accesses.begin(), facts.accesses.end(), [](const AccessFacts& access) {
            return is_global(access) && !access.write && moves(access);

@@ -11,6 +11,7 @@
 #include <mtmc/coder/transform/threads/flat_loops.hpp>
 #include <mtmc/coder/transform/threads/online.hpp>
 #include <mtmc/coder/transform/threads/parallelization.hpp>
+#include <mtmc/coder/transform/threads/pipelining.hpp>
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
@@ -96,6 +97,7 @@ template <class Apply>
           {"reordering", reorder_threads, cuda},
           {"strength_reduction", reduce_strength, cuda},
           {"online", make_online, cuda},
+          {"pipeline", pipeline_tiles, cuda},
           {"scanning", scan_rows, cuda}};
 }
 
