@@ -343,25 +343,27 @@ TEST_CASE("guard pages that are none are found") {
   CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
 }
 
-TEST_CASE("guarded memory that has memory beside it is found, and none without a reason") {
-  struct Unguarded : CpuBackend {
-    GuardedAllocation answer{1 << 16, {}};
-    [[nodiscard]] GuardedAllocation guarded_allocation() const { return answer; }
-    // Of twice the size, so that what lies behind the part that was asked for is memory.
-    [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) { return allocate(2 * bytes); }
-  } backend;
-  auto report = test::check_conformance(backend, test::cpp_probe(), silent);
-  REQUIRE(report.find("run.guarded_end") != nullptr);
-  CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
-  CHECK(report.find("run.guarded_end")->message.find("behind guarded memory") != std::string::npos);
-  CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
-  CHECK(report.find_ability("guarded_allocation")->presence == test::ConformanceAbility::Presence::found);
-  backend.answer = {0, "not on Sundays"};
-  report = test::check_conformance(backend, test::cpp_probe(), silent);
-  CHECK(report.find("run.guarded_end")->message == "there is nothing to try: not on Sundays");
-  backend.answer = {};
-  report = test::check_conformance(backend, test::cpp_probe(), silent);
-  CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
+TEST_SUITE("slow") {
+  TEST_CASE("guarded memory that has memory beside it is found, and none without a reason") {
+    struct Unguarded : CpuBackend {
+      GuardedAllocation answer{1 << 16, {}};
+      [[nodiscard]] GuardedAllocation guarded_allocation() const { return answer; }
+      // Of twice the size, so that what lies behind the part that was asked for is memory.
+      [[nodiscard]] Buffer allocate_guarded(std::size_t bytes) { return allocate(2 * bytes); }
+    } backend;
+    auto report = test::check_conformance(backend, test::cpp_probe(), silent);
+    REQUIRE(report.find("run.guarded_end") != nullptr);
+    CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
+    CHECK(report.find("run.guarded_end")->message.find("behind guarded memory") != std::string::npos);
+    CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
+    CHECK(report.find_ability("guarded_allocation")->presence == test::ConformanceAbility::Presence::found);
+    backend.answer = {0, "not on Sundays"};
+    report = test::check_conformance(backend, test::cpp_probe(), silent);
+    CHECK(report.find("run.guarded_end")->message == "there is nothing to try: not on Sundays");
+    backend.answer = {};
+    report = test::check_conformance(backend, test::cpp_probe(), silent);
+    CHECK(report.find("run.guarded_end")->outcome == test::ConformanceOutcome::failed);
+  }
 }
 
 TEST_CASE("a state that changes where there is none is found") {
@@ -375,41 +377,44 @@ TEST_CASE("a state that changes where there is none is found") {
   CHECK(report.find_ability("changed_state")->presence == test::ConformanceAbility::Presence::found);
 }
 
-TEST_CASE("a hash that is none, changes, or is that of every kernel is found") {
-  struct Wordy : CpuBackend {
-    [[nodiscard]] static std::string binary_hash(const Program&) { return "SHA-256"; }
-  };
-  struct Counting : CpuBackend {
-    int asked = 0;
-    [[nodiscard]] std::string binary_hash(const Program&) { return sha256_hex(std::to_string(++asked)); }
-  };
-  struct Timed : CpuBackend {
-    std::map<const Program*, std::string> known;
-    int programs = 0;
-    [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
-                                                 std::stop_token stop) {
-      auto result = CpuBackend::compile(kernel, options, std::move(stop));
-      if (result.program) known[result.program.get()] = sha256_hex(std::to_string(++programs));
-      return result;
-    }
-    [[nodiscard]] std::string binary_hash(const Program& program) { return known.at(&program); }
-  };
-  struct Constant : CpuBackend {
-    [[nodiscard]] static std::string binary_hash(const Program&) { return sha256_hex("program"); }
-  };
-  const auto message = []<class B>(std::type_identity<B>) {
-    B backend;
-    const auto report = test::check_conformance(backend, test::cpp_probe(), silent);
-    const auto* const check = report.find("compile.binary_hash");
-    REQUIRE(check != nullptr);
-    CHECK(check->outcome == test::ConformanceOutcome::failed);
-    CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
-    return check->message;
-  };
-  CHECK(message(std::type_identity<Wordy>{}).find("got `SHA-256`") != std::string::npos);
-  CHECK(message(std::type_identity<Counting>{}).find("the same hash after a run") != std::string::npos);
-  CHECK(message(std::type_identity<Timed>{}).find("the same text compiled again") != std::string::npos);
-  CHECK(message(std::type_identity<Constant>{}).find("another hash of another kernel") != std::string::npos);
+TEST_SUITE("slow") {
+  TEST_CASE("a hash that is none, changes, or is that of every kernel is found") {
+    struct Wordy : CpuBackend {
+      [[nodiscard]] static std::string binary_hash(const Program&) { return "SHA-256"; }
+    };
+    struct Counting : CpuBackend {
+      int asked = 0;
+      [[nodiscard]] std::string binary_hash(const Program&) { return sha256_hex(std::to_string(++asked)); }
+    };
+    struct Timed : CpuBackend {
+      std::map<const Program*, std::string> known;
+      int programs = 0;
+      [[nodiscard]] CompileResult<Program> compile(const Kernel& kernel, const CompileOptions& options,
+                                                   std::stop_token stop) {
+        auto result = CpuBackend::compile(kernel, options, std::move(stop));
+        if (result.program) known[result.program.get()] = sha256_hex(std::to_string(++programs));
+        return result;
+      }
+      [[nodiscard]] std::string binary_hash(const Program& program) { return known.at(&program); }
+    };
+    struct Constant : CpuBackend {
+      [[nodiscard]] static std::string binary_hash(const Program&) { return sha256_hex("program"); }
+    };
+    const auto message = []<class B>(std::type_identity<B>) {
+      B backend;
+      const auto report = test::check_conformance(backend, test::cpp_probe(), silent);
+      const auto* const check = report.find("compile.binary_hash");
+      REQUIRE(check != nullptr);
+      CHECK(check->outcome == test::ConformanceOutcome::failed);
+      CHECK_MESSAGE(report.count(test::ConformanceOutcome::failed) == 1, report.to_text());
+      return check->message;
+    };
+    CHECK(message(std::type_identity<Wordy>{}).find("got `SHA-256`") != std::string::npos);
+    CHECK(message(std::type_identity<Counting>{}).find("the same hash after a run") != std::string::npos);
+    CHECK(message(std::type_identity<Timed>{}).find("the same text compiled again") != std::string::npos);
+    CHECK(message(std::type_identity<Constant>{}).find("another hash of another kernel") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("each broken promise fails the check that is about it, and no other") {

@@ -459,24 +459,26 @@ TEST_CASE_TEMPLATE("half precision is refused as low precision", B, fake::Backen
   CHECK(answer.diagnostics.front().remedy.find("f32") != std::string::npos);
 }
 
-TEST_CASE_TEMPLATE("a single element that is a little wrong by chance is not called low precision", B,
-                   fake::Backend, fake::Gpu) {
-  Bench<B> bench;
-  // A factor left out: near the right result of the 1 x 1 size for one input in thirty.
-  const auto copy = [](const Call& call) {
-    const auto a = call.buffer<const float>("A");
-    const auto c = call.buffer<float>("C");
-    std::copy_n(a.begin(), c.size(), c.begin());
-  };
-  int near = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    bench.options.seed = seed;
-    const auto answer = bench.judge({copy});
-    CHECK(answer.verdict == Verdict::wrong_result);
-    // The first check of all is one on normal inputs.
-    near += answer.diagnostics.front().message.find("normal inputs") == std::string::npos ? 1 : 0;
+TEST_SUITE("slow") {
+  TEST_CASE_TEMPLATE("a single element that is a little wrong by chance is not called low precision", B,
+                     fake::Backend, fake::Gpu) {
+    Bench<B> bench;
+    // A factor left out: near the right result of the 1 x 1 size for one input in thirty.
+    const auto copy = [](const Call& call) {
+      const auto a = call.buffer<const float>("A");
+      const auto c = call.buffer<float>("C");
+      std::copy_n(a.begin(), c.size(), c.begin());
+    };
+    int near = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+      bench.options.seed = seed;
+      const auto answer = bench.judge({copy});
+      CHECK(answer.verdict == Verdict::wrong_result);
+      // The first check of all is one on normal inputs.
+      near += answer.diagnostics.front().message.find("normal inputs") == std::string::npos ? 1 : 0;
+    }
+    CHECK(near > 0);
   }
-  CHECK(near > 0);
 }
 
 TEST_CASE_TEMPLATE("changed inputs and writes beside the buffers are refused", B, fake::Backend, fake::Gpu) {

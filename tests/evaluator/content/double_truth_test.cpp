@@ -291,19 +291,21 @@ TEST_CASE_TEMPLATE("a start kernel that is not the reference is not refused by t
   CHECK(off_by(-8e-5f).starts_with("own precision: the twin disagrees"));
 }
 
-TEST_CASE_TEMPLATE("where the truth is known, two bf16 terms for each factor of a sum are not f32", B,
-                   fake::Backend, fake::Gpu) {
-  for (const int terms : {96, 256}) {
-    CAPTURE(terms);
-    Bench<B> bench(terms);
-    const auto halves = bench.judge([](const Call& call) { dots<float>(call, 15); });
-    CHECK(halves.verdict == Verdict::low_precision);
-    CHECK(halves.environment.at("precision").find("two bf16 terms") != std::string::npos);
-    // Any order of sums is f32, and so is a more precise one.
-    for (const std::size_t shift : {7, 50})
-      CHECK(bench.judge([&](const Call& call) { rotated_dots<float>(call, shift); }).verdict ==
-            Verdict::correct);
-    CHECK(bench.judge([](const Call& call) { dots<float, double>(call); }).verdict == Verdict::correct);
+TEST_SUITE("slow") {
+  TEST_CASE_TEMPLATE("where the truth is known, two bf16 terms for each factor of a sum are not f32", B,
+                     fake::Backend, fake::Gpu) {
+    for (const int terms : {96, 256}) {
+      CAPTURE(terms);
+      Bench<B> bench(terms);
+      const auto halves = bench.judge([](const Call& call) { dots<float>(call, 15); });
+      CHECK(halves.verdict == Verdict::low_precision);
+      CHECK(halves.environment.at("precision").find("two bf16 terms") != std::string::npos);
+      // Any order of sums is f32, and so is a more precise one.
+      for (const std::size_t shift : {7, 50})
+        CHECK(bench.judge([&](const Call& call) { rotated_dots<float>(call, shift); }).verdict ==
+              Verdict::correct);
+      CHECK(bench.judge([](const Call& call) { dots<float, double>(call); }).verdict == Verdict::correct);
+    }
   }
 }
 
@@ -414,50 +416,52 @@ TEST_CASE_TEMPLATE("where the reference is off by as much as its results, they t
   CHECK(bench.judge(off_by(0, 0.1f)).verdict == Verdict::wrong_result);
 }
 
-TEST_CASE_TEMPLATE("arithmetic in a lower precision is called so, mistakes are not", B, fake::Backend,
-                   fake::Gpu) {
-  const auto verdict = [](Bench<B> bench, std::function<void(const Call&)> body) {
-    return bench.judge(std::move(body)).verdict;
-  };
-  for (const bool truth : {true, false}) {
-    CAPTURE(truth);
-    const auto with = [&](Bench<B> bench) {
-      if (!truth) bench.world->in_double = nullptr;
-      return bench;
+TEST_SUITE("slow") {
+  TEST_CASE_TEMPLATE("arithmetic in a lower precision is called so, mistakes are not", B, fake::Backend,
+                     fake::Gpu) {
+    const auto verdict = [](Bench<B> bench, std::function<void(const Call&)> body) {
+      return bench.judge(std::move(body)).verdict;
     };
-    for (const std::int64_t terms : {48, 512}) {
-      CAPTURE(terms);
-      const auto judge = [&](std::function<void(const Call&)> body) {
-        return verdict(with(Bench<B>(terms)), std::move(body));
+    for (const bool truth : {true, false}) {
+      CAPTURE(truth);
+      const auto with = [&](Bench<B> bench) {
+        if (!truth) bench.world->in_double = nullptr;
+        return bench;
       };
-      CHECK(judge([](const Call& call) { dots<float>(call); }) == Verdict::correct);
-      // f16 and TF32 have ten bits, bf16 has seven; the accumulator is f32.
-      CHECK(judge([](const Call& call) { dots<float>(call, 10); }) == Verdict::low_precision);
-      CHECK(judge([](const Call& call) { dots<float>(call, 7); }) == Verdict::low_precision);
-      CHECK(judge([](const Call& call) { dots<float>(call, 60, 1); }) == Verdict::wrong_result);
-      CHECK(judge([](const Call& call) { dots<float>(call, 60, 0, 1); }) == Verdict::wrong_result);
+      for (const std::int64_t terms : {48, 512}) {
+        CAPTURE(terms);
+        const auto judge = [&](std::function<void(const Call&)> body) {
+          return verdict(with(Bench<B>(terms)), std::move(body));
+        };
+        CHECK(judge([](const Call& call) { dots<float>(call); }) == Verdict::correct);
+        // f16 and TF32 have ten bits, bf16 has seven; the accumulator is f32.
+        CHECK(judge([](const Call& call) { dots<float>(call, 10); }) == Verdict::low_precision);
+        CHECK(judge([](const Call& call) { dots<float>(call, 7); }) == Verdict::low_precision);
+        CHECK(judge([](const Call& call) { dots<float>(call, 60, 1); }) == Verdict::wrong_result);
+        CHECK(judge([](const Call& call) { dots<float>(call, 60, 0, 1); }) == Verdict::wrong_result);
+      }
+      const auto judge = [&](std::function<void(const Call&)> body) {
+        return verdict(with(Bench<B>(0)), std::move(body));
+      };
+      CHECK(judge([](const Call& call) { chain<float>(call); }) == Verdict::correct);
+      CHECK(judge([](const Call& call) { chain<float>(call, 10); }) == Verdict::low_precision);
+      CHECK(judge([](const Call& call) { chain<float>(call, 7); }) == Verdict::low_precision);
+      CHECK(judge([](const Call& call) { chain<float>(call, 60, 1); }) == Verdict::wrong_result);
     }
-    const auto judge = [&](std::function<void(const Call&)> body) {
-      return verdict(with(Bench<B>(0)), std::move(body));
+    const auto wide = [&](std::function<void(const Call&)> body) {
+      return verdict(Bench<B>(48, DataType::f64), std::move(body));
     };
-    CHECK(judge([](const Call& call) { chain<float>(call); }) == Verdict::correct);
-    CHECK(judge([](const Call& call) { chain<float>(call, 10); }) == Verdict::low_precision);
-    CHECK(judge([](const Call& call) { chain<float>(call, 7); }) == Verdict::low_precision);
-    CHECK(judge([](const Call& call) { chain<float>(call, 60, 1); }) == Verdict::wrong_result);
+    CHECK(wide([](const Call& call) { dots<double>(call); }) == Verdict::correct);
+    CHECK(wide([](const Call& call) { dots<double, float>(call); }) == Verdict::low_precision);
+    CHECK(wide([](const Call& call) { dots<double>(call, 23); }) == Verdict::low_precision);
+    CHECK(wide([](const Call& call) { dots<double>(call, 60, 1); }) == Verdict::wrong_result);
+    CHECK(wide([](const Call& call) { dots<double>(call, 60, 0, 1); }) == Verdict::wrong_result);
+    const auto wide_chain = [&](std::function<void(const Call&)> body) {
+      return verdict(Bench<B>(0, DataType::f64), std::move(body));
+    };
+    CHECK(wide_chain([](const Call& call) { chain<double, float>(call); }) == Verdict::low_precision);
+    CHECK(wide_chain([](const Call& call) { chain<double>(call, 60, 1); }) == Verdict::wrong_result);
   }
-  const auto wide = [&](std::function<void(const Call&)> body) {
-    return verdict(Bench<B>(48, DataType::f64), std::move(body));
-  };
-  CHECK(wide([](const Call& call) { dots<double>(call); }) == Verdict::correct);
-  CHECK(wide([](const Call& call) { dots<double, float>(call); }) == Verdict::low_precision);
-  CHECK(wide([](const Call& call) { dots<double>(call, 23); }) == Verdict::low_precision);
-  CHECK(wide([](const Call& call) { dots<double>(call, 60, 1); }) == Verdict::wrong_result);
-  CHECK(wide([](const Call& call) { dots<double>(call, 60, 0, 1); }) == Verdict::wrong_result);
-  const auto wide_chain = [&](std::function<void(const Call&)> body) {
-    return verdict(Bench<B>(0, DataType::f64), std::move(body));
-  };
-  CHECK(wide_chain([](const Call& call) { chain<double, float>(call); }) == Verdict::low_precision);
-  CHECK(wide_chain([](const Call& call) { chain<double>(call, 60, 1); }) == Verdict::wrong_result);
 }
 
 TEST_CASE("on the processor: a softmax with its scratch buffer and scalar in double precision") {
