@@ -2,6 +2,7 @@
 /// How C-family texts spell the library's data types, by names of their own (`typedef`, `using`, `#define`)
 /// too.
 
+#include <mtmc/analysis/syntax/macro_definition.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/core/data_type.hpp>
 #include <mtmc/support/text.hpp>
@@ -147,16 +148,10 @@ private:
 
   /// `#define NAME meaning`; macros with parameters are no names of types.
   void read_define(std::string_view text) {
-    text = trim(text);
-    if (!text.starts_with('#')) return;
-    text = trim(text.substr(1));
-    if (take_identifier(text) != "define") return;
-    std::size_t length = 0;
-    while (length < text.size() && is_name_character(text[length])) ++length;
-    const auto name = text.substr(0, length);
-    text.remove_prefix(length);
-    text = text.substr(0, std::min(text.find("//"), text.find("/*")));
-    if (!name.empty() && !text.starts_with('(')) add(name, text);
+    const auto macro = detail::macro_definition(text);
+    if (!macro || macro->has_parameters()) return;
+    const std::string_view meaning = macro->meaning;
+    add(macro->name, meaning.substr(0, std::min(meaning.find("//"), meaning.find("/*"))));
   }
 
   /// `NAME = meaning;`

@@ -9,6 +9,7 @@
 #include <mtmc/analysis/flow/thread_names.hpp>
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/syntax/launch_text.hpp>
+#include <mtmc/analysis/syntax/macro_definition.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/task.hpp>
 
@@ -98,14 +99,9 @@ MTMC_INLINE void KernelAnalysis::collect_constants(const SyntaxNode& node) {
             value != nullptr && value->kind == NodeKind::literal && extents(declarator).empty())
           if (const auto number = detail::integer_literal(value->text)) constants_[declarator.text] = *number;
     if (child.kind != NodeKind::preprocessor) continue;
-    std::string_view text = trim(child.text);
-    if (!text.starts_with("#")) continue;
-    text = trim(text.substr(1));
-    if (take_identifier(text) != "define") continue;
-    std::size_t length = 0;
-    while (length < text.size() && is_name_character(text[length])) ++length;
-    const std::string_view name = text.substr(0, length);
-    if (const auto number = detail::integer_literal(trim(text.substr(length)))) constants_[name] = *number;
+    if (const auto macro = detail::macro_definition(child.text))
+      if (const auto number = detail::integer_literal(trim(macro->meaning)))
+        constants_[macro->name] = *number;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/region_path.hpp>
 #include <mtmc/analysis/syntax/launch_text.hpp>
+#include <mtmc/analysis/syntax/macro_definition.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
@@ -108,12 +109,7 @@ struct GuardedBody {
   std::vector<std::string> names;
   walk(tree, [&](const SyntaxNode& node) {
     if (node.kind != NodeKind::preprocessor) return;
-    const auto words = words_of(node.text);
-    for (std::size_t i = 0; i + 1 < words.size(); ++i)
-      if (words[i].text(node.text) == "define") {
-        names.emplace_back(words[i + 1].text(node.text));
-        return;
-      }
+    if (const auto macro = macro_definition(node.text)) names.emplace_back(macro->name);
   });
   return names;
 }

@@ -4,7 +4,6 @@
 #include <mtmc/coder/transform/reordering.hpp>
 #include <mtmc/coder/transform/threads/axis_order.hpp>
 #include <mtmc/coder/transform/threads/block_numbers.hpp>
-#include <mtmc/coder/transform/threads/cheap_instructions.hpp>
 #include <mtmc/coder/transform/threads/coarsening.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/element_vectors.hpp>
@@ -16,6 +15,7 @@
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
 #include <mtmc/coder/transform/threads/rows.hpp>
 #include <mtmc/coder/transform/threads/splitting.hpp>
+#include <mtmc/coder/transform/threads/strength_reduction.hpp>
 #include <mtmc/coder/transform/threads/tiles.hpp>
 #include <mtmc/coder/transform/threads/transposition.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
