@@ -149,7 +149,7 @@ Task distances() {
 TEST_CASE("the number of a thread is taken apart: rows and columns of a flattened product") {
   const Task task = flattened();
   const std::string source = grid_source_after(task, {"tiling|product/k"});
-  CHECK(has(source, "<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>"));
+  CHECK(has(source, "<<<(ceil_div(N, 64), ceil_div(M, 64)), 256>>>"));
   CHECK(has(source, "A_next[n] = row < M && k < K ? A[k * M + row] : (float)0.0f;"));
   CHECK(has(source, "const int at = row * N + col;\n"));
 }

@@ -27,8 +27,8 @@ std::string reason(const Task& task) { return grid_draft(task, task.kernel, "til
 
 TEST_CASE("a product: tiles of both operands in shared memory, results in registers") {
   const std::string source = grid_source_after(cuda_task("gemm"), {"tiling|gemm/k"});
-  CHECK(has(source, "//@ launch gemm<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>(A, B, C, M, N, K)\n"));
-  CHECK(has(source, "  __shared__ __align__(16) float A_tile[16][132];\n"));
+  CHECK(has(source, "//@ launch gemm<<<(ceil_div(N, 64), ceil_div(M, 64)), 256>>>(A, B, C, M, N, K)\n"));
+  CHECK(has(source, "  __shared__ __align__(16) float A_tile[16][68];\n"));
   CHECK(has(source, "  __shared__ __align__(16) float B_tile[16][64];\n"));
   CHECK(has(source, "A_next[n] = i < M && k < K ? A[i * K + k] : (float)0.0f;"));
   CHECK(has(source, "A_tile[at % 16][at / 16] = A_next[n];"));
@@ -51,10 +51,26 @@ TEST_CASE("tiled sums have the bits of the plain ones, at every size and with ev
   }
 }
 
+TEST_CASE("the loop may begin anywhere, also before 0 or behind its end") {
+  const Task task = product({"int k = 0; k < K", "int k = K / 3; k < K - 7"});
+  const std::string source = grid_source_after(task, {"tiling|gemm/k"});
+  CHECK(has(source, "for (int k_tile = K / 3; k_tile < K - 7; k_tile += 16) {"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+}
+
+TEST_CASE("extents of the grid are the task's, whatever the arguments are called") {
+  Task task = product({"A, B, C, M, N, K)", "A, B, C, rows, N, K)"});
+  for (Argument& argument : task.arguments)
+    if (argument.name == "M") argument.name = "rows"; // of the value "M"
+  const std::string source = grid_source_after(task, {"tiling|gemm/k"});
+  CHECK(has(source, "<<<(ceil_div(N, 64), ceil_div(M, 64)), 256>>>(A, B, C, rows, N, K)"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+}
+
 TEST_CASE("operands in half precision are converted once, when they are stored in the tile") {
   const std::string source = grid_source_after(cuda_task("gemm_f16"), {"tiling|gemm_f16/k"});
   CHECK(has(source, "__shared__ __align__(16) float A_tile"));
-  CHECK(has(source, "__half A_next[8];"));
+  CHECK(has(source, "__half A_next[4];"));
   CHECK(has(source, "A_tile[at % 16][at / 16] = __half2float(A_next[n]);"));
 }
 

@@ -4,6 +4,8 @@
 
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
@@ -95,9 +97,17 @@ struct Contraction {
     for (const ResultAxis& axis : axes) limits.push_back(axis.limit);
     return product_of(limits);
   }
-  /// An expression of the function in the words of the launch line.
+  /// An expression of the function in the words of the launch line, which has the symbols of the task.
   [[nodiscard]] std::string in_launch(const SyntaxNode& expression) const {
-    return print(sum.launch.in_launch_words(values.expanded(expression)));
+    SyntaxNode words = sum.launch.in_launch_words(values.expanded(expression));
+    walk(words, [&](SyntaxNode& node) {
+      const Argument* const argument =
+          node.kind == NodeKind::name ? request_.task.find_argument(node.text) : nullptr;
+      if (argument == nullptr || argument->value.empty() || is_floating(argument->type)) return true;
+      node = parse_expression(argument->value);
+      return false;
+    });
+    return print(words);
   }
   /// How many results lie along axes, in the same words.
   [[nodiscard]] std::string total_in_launch(const std::vector<ResultAxis>& axes) const {
