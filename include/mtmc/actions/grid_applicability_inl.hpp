@@ -373,6 +373,27 @@ MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& st
   });
 }
 
+/// Threads read the same elements in the loop, or some as irregularly as in a convolution: its results may be
+/// made in tiles.
+[[nodiscard]] inline bool results_could_be_tiles(const RegionFacts& facts) {
+  return has_broadcast_operand(facts) || has_irregular_reads(facts) ||
+         std::any_of(facts.accesses.begin(), facts.accesses.end(),
+                     [](const AccessFacts& access) { return is_shared_read(access) && moves(access); });
+}
+
+/// Tiles of 64 x 64 results leave a quarter of the multiprocessors idle, in a first or second round.
+[[nodiscard]] inline bool tiles_leave_units_idle(const RegionFacts& facts, const Device& device) {
+  constexpr std::int64_t edge = 64;
+  std::int64_t tiles = 1;
+  for (const ThreadAxis& axis : facts.threads) {
+    const std::int64_t each = facts.threads.size() == 1 ? edge * edge : axis.axis == "z" ? 1 : edge;
+    tiles *= (axis.trip_count + each - 1) / each;
+  }
+  const std::int64_t units = std::max(device.compute_units, 1);
+  const std::int64_t rounds = (tiles + units - 1) / units;
+  return rounds <= 2 && 4 * tiles < 3 * rounds * units;
+}
+
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t long_reduction = 256; // of one thread
@@ -383,6 +404,8 @@ MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& devi
   if (!loop.reduction || loop.parallel || !loop.trip_count) return false;
   if (iterations_to_share(facts) < long_reduction) return false;
   const std::int64_t results = facts.blocks() * (is_spread(facts) ? 1 : facts.threads_per_block());
+  if (!is_spread(facts) && results_could_be_tiles(facts) && tiles_leave_units_idle(facts, device))
+    return true;
   const bool along = !is_spread(facts) && results_lie_along_memory(facts);
   return results < (along ? few_threads : few_blocks) * std::max(device.compute_units, 1);
 }

@@ -146,6 +146,9 @@ namespace detail {
        "one thread goes through a recurrence alone while its neighbours jump through memory"},
       {"scanning", [](const Region&, const Situation&) { return true; }, 0.30,
        "a block could go through a recurrence together"},
+      {"splitting",
+       [](const Region& r, const Situation&) { return detail::results_could_be_tiles(r.facts) && !is_inner(r); },
+       0.925, "each result is a long sum, and whole sums are too few tiles to fill the device"},
       {"splitting", [](const Region&, const Situation&) { return true; }, 0.89,
        "there are too few results to fill the device, and each is a long sum"},
 

@@ -87,8 +87,7 @@ private:
     for (const SyntaxNode* declaration : what_.sum.before)
       for (const SyntaxNode& declarator : declarators(*declaration)) {
         if (declarator.text != name || declarators(*declaration).size() != 1) continue;
-        bool stays = std::none_of(what_.sources.begin(), what_.sources.end(),
-                                  [&](const AxisSource& source) { return source.name == name; });
+        bool stays = !is_axis(name);
         for (const std::string& used : names_used(*initial_value(declarator)))
           stays = stays && keep_for_block(used);
         if (stays) what_.values.keep(name);
@@ -171,13 +170,16 @@ private:
     }
     return code;
   }
-  /// The variable stands for itself and is no axis.
-  [[nodiscard]] bool is_uniform(const std::string& name) const {
-    if (what_.values.has(name)) return false;
-    return std::none_of(what_.sources.begin(), what_.sources.end(), [&](const AxisSource& source) {
+  /// The variable numbers an axis, or the threads or blocks that axes are taken out of.
+  [[nodiscard]] bool is_axis(const std::string& name) const {
+    return std::any_of(what_.sources.begin(), what_.sources.end(), [&](const AxisSource& source) {
       return source.name == name || std::any_of(source.axes.begin(), source.axes.end(),
                                                 [&](const ResultAxis& axis) { return axis.name == name; });
     });
+  }
+  /// The variable stands for itself and is no axis.
+  [[nodiscard]] bool is_uniform(const std::string& name) const {
+    return !what_.values.has(name) && !is_axis(name);
   }
   /// Declares the numbers along axes from the number through all of them.
   [[nodiscard]] std::string number_of(const std::vector<ResultAxis>& axes, const std::string& name,
@@ -358,7 +360,8 @@ private:
       for (const SyntaxNode* declaration : *declarations) {
         if (!uses(declaration)) continue;
         for (const SyntaxNode& declarator : declarators(*declaration))
-          if (declarator.text != name && is_used_behind(declarator.text)) return true;
+          if (declarator.text != name && !is_axis(declarator.text) && is_used_behind(declarator.text))
+            return true;
       }
     return false;
   }
@@ -367,10 +370,7 @@ private:
     bool used = false, in_front = false, axis = false;
     for (const SyntaxNode& declarator : declarators(declaration)) {
       used = used || is_used_behind(declarator.text);
-      for (const AxisSource& source : what_.sources) {
-        axis = axis || source.name == declarator.text;
-        for (const ResultAxis& one : source.axes) axis = axis || one.name == declarator.text;
-      }
+      axis = axis || is_axis(declarator.text);
       in_front = in_front || (is_uniform(declarator.text) && is_before(declaration));
     }
     if (axis && declarators(declaration).size() > 1 && used)
