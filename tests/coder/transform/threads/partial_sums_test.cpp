@@ -211,7 +211,7 @@ TEST_CASE("sums are split where tiles of whole ones leave multiprocessors idle, 
     CHECK(is_offered_on_grid(task, "splitting|f/k"));
     CHECK(has(grid_source_after(task, {"splitting|f/k"}), "f_in_parts"));
   }
-  for (const Task& task : {of_size(1024, 1024, 1024), of_size(4096, 64, 128)})
+  for (const Task& task : {of_size(1024, 1024, 1024), of_size(512, 512, 512), of_size(4096, 64, 128)})
     CHECK_FALSE(is_offered_on_grid(task, "splitting|f/k"));
   CHECK(reason(of_size(1024, 1024, 1024)) ==
         "tiles of the results fill the device, or nearly so, with whole sums");

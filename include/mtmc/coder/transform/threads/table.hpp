@@ -85,6 +85,7 @@ template <class Apply>
 /// come those to share a sum among threads (`split_reduction`), which are for all others.
 [[nodiscard]] inline SyntaxNode split_sums(const TransformRequest& request) {
   TransformRequest others = request;
+  bool split = false;
   const auto in_parts = [&](const TransformRequest& asked) {
     std::optional<PartialSums> sums;
     try {
@@ -94,12 +95,13 @@ template <class Apply>
     }
     const auto ways = sums->all();
     const auto count = static_cast<int>(ways.size());
-    if (asked.variant < count) return sums->write(choose_variant(ways, asked.variant));
     others.variant -= count;
-    return asked.tree;
+    if (asked.variant >= count) return asked.tree;
+    split = true;
+    return sums->write(choose_variant(ways, asked.variant));
   };
   SyntaxNode tree = in_plain_form(request, in_parts);
-  return launches_of(tree).size() > launches_of(request.tree).size() ? tree : split_reduction(others);
+  return split ? tree : split_reduction(others);
 }
 
 /// Gives more threads to what few do (`parallelize_threads`), neighbouring loops being one.
