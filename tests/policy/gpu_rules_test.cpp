@@ -212,6 +212,13 @@ TEST_CASE("GPU rules: a recurrence is scanned before its loop is unrolled, a lon
                          Action::stop()}) == "splitting|f/k");
 }
 
+TEST_CASE("GPU rules: where it is on offer, a sum is split before tiles are made of its results") {
+  const std::vector<Action> legal{action("splitting", "f/k"), action("tiling", "f/k"), Action::stop()};
+  CHECK(favourite(shared_reads(), legal) == "splitting|f/k");
+  CHECK(decide(shared_reads(), legal)
+            .rationale.starts_with("each result is a long sum, and whole sums are too few"));
+}
+
 TEST_CASE("GPU rules: cheaper functions pay where memory is not the limit") {
   const std::vector<Action> legal{action("strength_reduction", "f/k"), action("vectorization", "f/k"),
                                   Action::stop()};

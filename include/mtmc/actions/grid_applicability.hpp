@@ -45,6 +45,13 @@ inline constexpr std::int64_t warp_threads = 32;
 /// as in a product whose results are numbered along one axis.
 [[nodiscard]] bool has_broadcast_operand(const RegionFacts& facts);
 
+/// All reads that move in the loop are of what other threads of the block read too: a tile serves them all.
+[[nodiscard]] bool reads_are_shared(const RegionFacts& facts);
+
+/// Threads read the same elements in the loop, or some as irregularly as in a convolution: tiles of its
+/// results may share them.
+[[nodiscard]] bool results_could_be_tiles(const RegionFacts& facts);
+
 /// The threads of a block take the iterations of the loop in turn (`for (j = threadIdx.x; ...)`).
 [[nodiscard]] bool shares_iterations(const LoopFacts& loop);
 
@@ -78,7 +85,8 @@ inline constexpr std::int64_t warp_threads = 32;
 /// A thread's only loop, each iteration of which needs the one before, goes through elements alone.
 [[nodiscard]] bool grid_scanning_applies(const Region& region, const Structure& structure);
 
-/// A long reduction of so few results that a block for each would leave multiprocessors idle.
+/// A long reduction of so few results that a block for each, or tiles of them, would leave multiprocessors
+/// idle.
 [[nodiscard]] bool grid_splitting_applies(const Region& region, const Device& device);
 
 /// Blocks prepare something each, and there are many more of them than the device holds at once.

@@ -373,18 +373,52 @@ MTMC_INLINE bool grid_scanning_applies(const Region& region, const Structure& st
   });
 }
 
+MTMC_INLINE bool reads_are_shared(const RegionFacts& facts) {
+  bool any = false;
+  for (const AccessFacts& access : facts.accesses) {
+    if (!is_global(access) || access.write || !moves(access)) continue;
+    if (!is_shared_read(access)) return false;
+    any = true;
+  }
+  return any;
+}
+
+MTMC_INLINE bool results_could_be_tiles(const RegionFacts& facts) {
+  return !facts.indirect && !is_spread(facts) &&
+         (reads_are_shared(facts) || has_irregular_reads(facts) ||
+          (has_broadcast_operand(facts) && !has_uncoalesced_access(facts)));
+}
+
+/// Tiles of 64 x 64 results leave a quarter of the multiprocessors idle, in a first or second round.
+[[nodiscard]] inline bool tiles_leave_units_idle(const RegionFacts& facts, const Device& device) {
+  constexpr std::int64_t edge = 64;
+  std::int64_t tiles = 1;
+  for (const ThreadAxis& axis : facts.threads) {
+    const std::int64_t each = facts.threads.size() == 1 ? edge * edge : axis.axis == "z" ? 1 : edge;
+    tiles *= (axis.trip_count + each - 1) / each;
+  }
+  const std::int64_t units = std::max(device.compute_units, 1);
+  const std::int64_t rounds = (tiles + units - 1) / units;
+  return rounds <= 2 && 4 * tiles < 3 * rounds * units;
+}
+
 MTMC_INLINE bool grid_splitting_applies(const Region& region, const Device& device) {
   const RegionFacts& facts = region.facts;
   constexpr std::int64_t long_reduction = 256; // of one thread
   constexpr std::int64_t few_blocks = 2;       // to a multiprocessor
   constexpr std::int64_t few_threads = 1024;   // to a multiprocessor
+  constexpr std::int64_t longer = 2048; // what another launch takes is little beside so many iterations
   if (region.kind != RegionKind::loop || facts.opaque || facts.loops.empty()) return false;
   const LoopFacts& loop = facts.loops.front();
   if (!loop.reduction || loop.parallel || !loop.trip_count) return false;
   if (iterations_to_share(facts) < long_reduction) return false;
   const std::int64_t results = facts.blocks() * (is_spread(facts) ? 1 : facts.threads_per_block());
   const bool along = !is_spread(facts) && results_lie_along_memory(facts);
-  return results < (along ? few_threads : few_blocks) * std::max(device.compute_units, 1);
+  const std::int64_t units = std::max(device.compute_units, 1);
+  if (results_could_be_tiles(facts) && tiles_leave_units_idle(facts, device) &&
+      (results < few_threads * units || iterations_to_share(facts) >= longer))
+    return true;
+  return results < (along ? few_threads : few_blocks) * units;
 }
 
 MTMC_INLINE bool grid_persistence_applies(const Region& region, const Device& device) {

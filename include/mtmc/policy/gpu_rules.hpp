@@ -22,17 +22,6 @@ namespace detail {
   return threads < enough * situation.compute_units;
 }
 
-/// All reads that move in the loop are of what other threads of the block read too: a tile serves them all.
-[[nodiscard]] inline bool reads_are_shared(const RegionFacts& facts) {
-  bool any = false;
-  for (const AccessFacts& access : facts.accesses) {
-    if (!is_global(access) || access.write || !moves(access)) continue;
-    if (!is_shared_read(access)) return false;
-    any = true;
-  }
-  return any;
-}
-
 /// The loop stands in another loop.
 [[nodiscard]] inline bool is_inner(const Region& region) {
   return std::count(region.path.begin(), region.path.end(), '/') > 1;
@@ -61,6 +50,7 @@ namespace detail {
   using detail::is_inner;
   using detail::leaves_units_idle;
   using detail::reads_are_shared;
+  using detail::results_could_be_tiles;
   using detail::shares_iterations;
   static const std::vector<Rule> rules = detail::behind_rewriting({
       // what is never written need not be read
@@ -146,6 +136,9 @@ namespace detail {
        "one thread goes through a recurrence alone while its neighbours jump through memory"},
       {"scanning", [](const Region&, const Situation&) { return true; }, 0.30,
        "a block could go through a recurrence together"},
+      {"splitting",
+       [](const Region& r, const Situation&) { return results_could_be_tiles(r.facts) && !is_inner(r); },
+       0.925, "each result is a long sum, and whole sums are too few tiles to fill the device"},
       {"splitting", [](const Region&, const Situation&) { return true; }, 0.89,
        "there are too few results to fill the device, and each is a long sum"},
 

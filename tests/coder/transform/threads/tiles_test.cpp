@@ -70,6 +70,22 @@ TEST_CASE("tiled sums have the bits of the plain ones, at every size and with ev
   }
 }
 
+TEST_CASE("the loop may begin anywhere, also before 0 or behind its end") {
+  const Task task = product({"int k = 0; k < K", "int k = K / 3; k < K - 7"});
+  const std::string source = grid_source_after(task, {"tiling|gemm/k"});
+  CHECK(has(source, "for (int k_tile = K / 3; k_tile < K - 7; k_tile += 16) {"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+}
+
+TEST_CASE("extents of the grid are the task's, whatever the arguments are called") {
+  Task task = product({"A, B, C, M, N, K)", "A, B, C, rows, N, K)"});
+  for (Argument& argument : task.arguments)
+    if (argument.name == "M") argument.name = "rows"; // of the value "M"
+  const std::string source = grid_source_after(task, {"tiling|gemm/k"});
+  CHECK(has(source, "<<<(ceil_div(N, 64), ceil_div(M, 128)), 256>>>(A, B, C, rows, N, K)"));
+  if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+}
+
 TEST_CASE("operands in half precision are converted once, when they are stored in the tile") {
   const std::string source = grid_source_after(cuda_task("gemm_f16"), {"tiling|gemm_f16/k"});
   CHECK(has(source, "__shared__ __align__(16) float A_tile"));

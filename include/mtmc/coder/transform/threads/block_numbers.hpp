@@ -72,15 +72,7 @@ inline bool tell_number_of_blocks(SyntaxNode& tree, SyntaxNode& function, std::s
   for (LaunchNode& launch : launches_of(tree)) {
     LaunchLine& line = launch.line;
     if (line.entry != function.text || axis >= line.grid.size()) continue;
-    const auto is_argument = [&](const std::string& text) {
-      return std::find(line.arguments.begin(), line.arguments.end(), text) != line.arguments.end();
-    };
-    const SyntaxNode count = parse_expression(line.grid[axis]);
-    bool told = true;
-    walk(count, [&](const SyntaxNode& node) {
-      told = told && (node.kind != NodeKind::name || is_argument(node.text)) && node.kind != NodeKind::call;
-    });
-    if (told || is_argument(line.grid[axis])) return false;
+    if (in_function_words(parse_expression(line.grid[axis]), line, function)) return false;
     const std::string name = fresh_name(tree, "blocks_" + std::string(axis_names[axis]));
     const auto at = function.children.begin() + static_cast<std::ptrdiff_t>(parameters(function).size());
     function.children.insert(at, make_parameter("int", name));

@@ -4,6 +4,8 @@
 
 #include <mtmc/analysis/kernel_analysis.hpp>
 #include <mtmc/analysis/legality/legality.hpp>
+#include <mtmc/analysis/syntax/parser.hpp>
+#include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/loop_cost.hpp>
@@ -81,6 +83,37 @@ struct Contraction {
     for (StagedOperand& operand : operands) require_understood(operand.value);
   }
 
+  /// Whether the action's region is a loop of the nest.
+  [[nodiscard]] bool is_about_nest() const {
+    return std::any_of(sum.function->loops.begin(), sum.function->loops.end(), [&](const LoopInfo& loop) {
+      return loop.path == request_.action.region && loop.inside(sum.loop);
+    });
+  }
+  /// The loop that goes in tiles, as it was analysed.
+  [[nodiscard]] const LoopInfo& tiled_loop() const { return *infos_[tiled]; }
+  /// The product of the limits of axes.
+  [[nodiscard]] static SyntaxNode total(const std::vector<ResultAxis>& axes) {
+    Factors limits;
+    for (const ResultAxis& axis : axes) limits.push_back(axis.limit);
+    return product_of(limits);
+  }
+  /// An expression of the function in the words of the launch line, which has the symbols of the task.
+  [[nodiscard]] std::string in_launch(const SyntaxNode& expression) const {
+    SyntaxNode words = sum.launch.in_launch_words(values.expanded(expression));
+    walk(words, [&](SyntaxNode& node) {
+      const Argument* const argument =
+          node.kind == NodeKind::name ? request_.task.find_argument(node.text) : nullptr;
+      if (argument == nullptr || argument->value.empty() || is_floating(argument->type)) return true;
+      node = parse_expression(argument->value);
+      return false;
+    });
+    return print(words);
+  }
+  /// How many results lie along axes, in the same words.
+  [[nodiscard]] std::string total_in_launch(const std::vector<ResultAxis>& axes) const {
+    return in_launch(total(axes));
+  }
+
 private:
   [[noreturn]] static void decline(const std::string& reason) { throw TransformDeclined(reason); }
 
@@ -89,11 +122,11 @@ private:
     const LoopInfo* loop = sum.loop;
     while (true) {
       CountingLoop head = head_of(*loop);
-      if (literal_value(head.first) != 0 || head.step != 1)
-        decline(loop_name(*loop) + " does not count from 0 by one");
-      for (const std::string& name : names_used(head.bound))
-        if (!sum.uniform.contains(name))
-          decline("the bound of " + loop_name(*loop) + " is not the same for all");
+      if (head.step != 1) decline(loop_name(*loop) + " does not count by one");
+      for (const SyntaxNode* end : {&head.first, &head.bound})
+        for (const std::string& name : names_used(*end))
+          if (!sum.uniform.contains(name))
+            decline("the bound of " + loop_name(*loop) + " is not the same for all");
       loops.push_back(std::move(head));
       infos_.push_back(loop);
       const SyntaxNode* const inner = read_body(statements(loop_body(*loop->node)), *loop);

@@ -123,6 +123,26 @@ struct GuardedBody {
   return found;
 }
 
+/// An expression of a launch line in the words of its function: parameters for what is given for them.
+/// Nothing where some of it is given for none.
+[[nodiscard]] inline std::optional<SyntaxNode>
+in_function_words(SyntaxNode expression, const LaunchLine& line, const SyntaxNode& function) {
+  const auto formal = parameters(function);
+  bool known = true;
+  walk(expression, [&](SyntaxNode& node) {
+    if (node.kind == NodeKind::literal) return true;
+    const std::string text = print(node);
+    for (std::size_t i = 0; i < formal.size() && i < line.arguments.size(); ++i)
+      if (print(parse_expression(line.arguments[i])) == text) {
+        node = make_name(formal[i].text);
+        return false;
+      }
+    known = known && node.kind != NodeKind::name && node.kind != NodeKind::call;
+    return true;
+  });
+  return known ? std::optional(std::move(expression)) : std::nullopt;
+}
+
 /// A function and its one launch.
 struct ThreadLaunch {
   const FunctionAnalysis* function = nullptr;

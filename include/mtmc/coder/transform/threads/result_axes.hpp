@@ -109,21 +109,10 @@ private:
   [[nodiscard]] std::optional<SyntaxNode> limit_of_launch(const AxisSource& source) const {
     const LaunchLine& line = sum_.launch.line;
     const std::string text = source.is_block ? line.grid[source.axis] : sum_.launch.threads(source.axis);
-    SyntaxNode limit = parse_expression(text);
-    const auto formal = parameters(*sum_.function->node);
-    for (std::size_t i = 0; i < formal.size() && i < line.arguments.size(); ++i)
-      if (line.arguments[i] == text) return make_name(formal[i].text);
-    bool known = true;
-    walk(limit, [&](SyntaxNode& node) {
-      known = known && node.kind != NodeKind::call;
-      if (node.kind != NodeKind::name) return;
-      const auto at = std::find(line.arguments.begin(), line.arguments.end(), node.text);
-      known = known && at != line.arguments.end();
-      if (known) node = make_name(formal[static_cast<std::size_t>(at - line.arguments.begin())].text);
-    });
+    auto limit = in_function_words(parse_expression(text), line, *sum_.function->node);
     // More threads than results may be launched where no condition says how many there are.
-    if (!source.is_block && line.grid[source.axis].starts_with("ceil_div")) return std::nullopt;
-    return known ? std::optional(limit) : std::nullopt;
+    const bool more = !source.is_block && line.grid[source.axis].starts_with("ceil_div");
+    return more && limit && limit->kind != NodeKind::name ? std::nullopt : limit;
   }
 
   /// A value that is `source / divisor % modulus`.

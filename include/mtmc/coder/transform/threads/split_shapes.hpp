@@ -30,6 +30,9 @@ public:
   /// Ways to split, the one expected to be best first. Throws `TransformDeclined` where there is none.
   [[nodiscard]] std::vector<SplittingShape> all() const {
     if (!reduction_.own) return of_present_threads();
+    const auto threads = threads_at_main_size(reduction_.request, reduction_.launch);
+    if (threads && *threads >= enough_threads * compute_units_)
+      throw TransformDeclined("there are threads enough for all multiprocessors");
     std::vector<SplittingShape> result;
     if (!result_clamps(reduction_).empty() && nest_.neighbours_have_neighbouring_results())
       result = of_columns();
@@ -113,6 +116,8 @@ private:
   [[nodiscard]] std::int64_t blocks_at_main_size(const std::vector<std::string>& grid) const {
     return value_at_main_size(reduction_.request, extent_product(grid)).value_or(1);
   }
+
+  static constexpr std::int64_t enough_threads = 1024; // of a multiprocessor
 
   const ReductionLaunch& reduction_;
   ReductionNest nest_;

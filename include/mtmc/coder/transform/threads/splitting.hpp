@@ -8,6 +8,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/threads/columns.hpp>
+#include <mtmc/coder/transform/threads/earlier_launch.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/reduction_body.hpp>
 #include <mtmc/coder/transform/threads/reduction_launch.hpp>
@@ -63,9 +64,10 @@ private:
     rest.type = without_launch_bounds(rest.type);
     SyntaxNode parts = rest;
     parts.text = fresh_name(tree, reduction_.function().name + "_in_parts");
-    std::vector<std::string> part_arguments, rest_arguments;
-    set_body(parts, stages_.text(SplitStage::parts), part_arguments);
-    set_body(rest, stages_.text(SplitStage::rest), rest_arguments);
+    function_body(parts).children = parse_statements(stages_.text(SplitStage::parts));
+    function_body(rest).children = parse_statements(stages_.text(SplitStage::rest));
+    auto part_arguments = keep_used_parameters(parts, launch_.line);
+    auto rest_arguments = keep_used_parameters(rest, launch_.line);
     for (std::size_t i = 0; i < reduction_.body.values.size(); ++i) {
       add_parameter(parts, reduction_.body.values[i].type + "*", plan_.names.scratch[i]);
       add_parameter(rest, "const " + reduction_.body.values[i].type + "*", plan_.names.scratch[i]);
@@ -91,42 +93,11 @@ private:
 
     parts.leading_trivia =
         "\n// A block's part of what " + reduction_.function().name + " reduces, which combines the parts.\n";
-    std::vector<SyntaxNode> lines;
-    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i)
-      lines.push_back(make_launch_comment(scratch_.line(i)));
-    lines.push_back(make_launch_comment(launch_line_text(first)));
-    lines.front().leading_trivia = tree.children[launch_.line_at].leading_trivia;
-    tree.children[launch_.line_at].leading_trivia.clear();
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < reduction_.body.values.size(); ++i) lines.push_back(scratch_.line(i));
+    lines.push_back(launch_line_text(first));
     tree.children[launch_.line_at].text = launch_line_text(second);
-    const std::size_t function_at = launch_.function_at.front();
-    SyntaxNode& behind = tree.children[function_at];
-    if (!behind.leading_trivia.starts_with('\n')) behind.leading_trivia.insert(0, "\n");
-    const auto insert = [&](std::size_t at, SyntaxNode node) {
-      tree.children.insert(tree.children.begin() + static_cast<std::ptrdiff_t>(at), std::move(node));
-    };
-    insert(function_at, std::move(parts));
-    const std::size_t line_at = launch_.line_at + (launch_.line_at > function_at ? 1 : 0);
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line) insert(line_at, std::move(*line));
-    launch_.function_at.front() += line_at <= function_at ? lines.size() : 0;
-  }
-
-  /// Another body, and the parameters that it uses.
-  void set_body(SyntaxNode& function, const std::string& text, std::vector<std::string>& arguments) const {
-    SyntaxNode& body = function_body(function);
-    body.children = parse_statements(text);
-    std::vector<SyntaxNode> kept;
-    const auto formal = parameters(*reduction_.function().node);
-    for (std::size_t i = 0; i < formal.size(); ++i) {
-      if (!uses_name(body, formal[i].text)) continue;
-      kept.push_back(formal[i]);
-      arguments.push_back(launch_.line.arguments.at(i));
-    }
-    kept.push_back(std::move(function.children.back()));
-    function.children = std::move(kept);
-  }
-  /// A parameter in front of the body, which is the last child.
-  static void add_parameter(SyntaxNode& function, const std::string& type, const std::string& name) {
-    function.children.insert(function.children.end() - 1, make_parameter(type, name));
+    add_earlier_launch(tree, launch_, std::move(parts), lines);
   }
 
   const ReductionLaunch& reduction_;

@@ -10,6 +10,7 @@
 #include <mtmc/coder/transform/threads/flat_loops.hpp>
 #include <mtmc/coder/transform/threads/online.hpp>
 #include <mtmc/coder/transform/threads/parallelization.hpp>
+#include <mtmc/coder/transform/threads/partial_sums.hpp>
 #include <mtmc/coder/transform/threads/pipelining.hpp>
 #include <mtmc/coder/transform/threads/retention.hpp>
 #include <mtmc/coder/transform/threads/row_vectors.hpp>
@@ -23,6 +24,7 @@
 #include <mtmc/coder/transform/vectorization.hpp>
 #include <mtmc/core/kernel.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +82,29 @@ template <class Apply>
   return is_about_threads(request) ? reorder_axes(request) : apply_reordering(request);
 }
 
+/// The sums of a contraction are split for tiles of its results (`PartialSums`); behind the ways to do that
+/// come those to share a sum among threads (`split_reduction`), which are for all others.
+[[nodiscard]] inline SyntaxNode split_sums(const TransformRequest& request) {
+  TransformRequest others = request;
+  bool split = false;
+  const auto in_parts = [&](const TransformRequest& asked) {
+    std::optional<PartialSums> sums;
+    try {
+      sums.emplace(asked);
+    } catch (const TransformDeclined&) {
+      return asked.tree; // it adds up in another way
+    }
+    const auto ways = sums->all();
+    const auto count = static_cast<int>(ways.size());
+    others.variant -= count;
+    if (asked.variant >= count) return asked.tree;
+    split = true;
+    return sums->write(choose_variant(ways, asked.variant));
+  };
+  SyntaxNode tree = in_plain_form(request, in_parts);
+  return split ? tree : split_reduction(others);
+}
+
 /// Gives more threads to what few do (`parallelize_threads`), neighbouring loops being one.
 [[nodiscard]] inline SyntaxNode share_among_threads(const TransformRequest& request) {
   return with_flat_loops(request, parallelize_threads);
@@ -91,7 +116,7 @@ template <class Apply>
   return {{"tiling", tile_threads, cuda},
           {"unrolling", unroll_threads, cuda},
           {"parallelization", share_among_threads, cuda},
-          {"splitting", split_reduction, cuda},
+          {"splitting", split_sums, cuda},
           {"retention", retain_rows, cuda},
           {"vectorization", vectorize_threads, cuda},
           {"reordering", reorder_threads, cuda},

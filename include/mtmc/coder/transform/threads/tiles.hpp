@@ -28,17 +28,17 @@ namespace mtmc::inline MTMC_ABI::detail {
 class ResultTiler {
 public:
   explicit ResultTiler(const TransformRequest& request) : request_(request), what_(request) {
-    if (std::none_of(request.analysis.functions().begin(), request.analysis.functions().end(),
-                     [&](const auto& function) { return is_in_nest(*function); }))
-      decline("it is " + loop_name(*what_.sum.loop) + " that adds up");
+    if (!what_.is_about_nest()) decline("it is " + loop_name(*what_.sum.loop) + " that adds up");
     require_covering(request, what_.sum.launch);
-    for (const CountingLoop& loop : what_.loops) {
-      const SyntaxNode bound = what_.values.expanded(loop.bound);
-      for (const auto* axes : {&what_.rows, &what_.columns})
-        for (const ResultAxis& axis : *axes)
-          if (uses_name(bound, axis.name))
-            decline("the bound of the " + loop.variable + " loop is not the same for all");
-    }
+    for (const CountingLoop& loop : what_.loops)
+      for (const SyntaxNode* end : {&loop.first, &loop.bound}) {
+        const SyntaxNode value = what_.values.expanded(*end);
+        for (const auto* axes : {&what_.rows, &what_.columns})
+          for (const ResultAxis& axis : *axes)
+            if (uses_name(value, axis.name))
+              decline("the bound of the " + loop.variable + " loop is not the same for all");
+        for (const std::string& name : names_used(*end)) keep_for_block(name);
+      }
     for (const ResultAxis& layer : what_.layers)
       (layer.is_block && layer.source == 2 ? kept_ : folded_).push_back(layer);
     for (const ResultAxis& layer : folded_)
@@ -48,9 +48,9 @@ public:
 
   [[nodiscard]] SyntaxNode write() {
     const auto extent = [&](const std::vector<ResultAxis>& axes) {
-      return value_at_main_size(request_, total_in_launch(axes));
+      return value_at_main_size(request_, what_.total_in_launch(axes));
     };
-    const auto depth = value_at_main_size(request_, in_launch(what_.loops[what_.tiled].bound));
+    const auto depth = value_at_main_size(request_, what_.in_launch(what_.loops[what_.tiled].bound));
     tile_ = choose_variant(
         result_tiles(extent(what_.rows), extent(what_.columns), depth, layers(), request_.device),
         request_.variant);
@@ -59,11 +59,11 @@ public:
     ThreadLaunch& launch = what_.sum.launch;
     launch.body_in(tree).children = parse_statements(text());
     const auto tiles = [&](const std::vector<ResultAxis>& axes, std::int64_t each) {
-      return "ceil_div(" + total_in_launch(axes) + ", " + n(each) + ')';
+      return "ceil_div(" + what_.total_in_launch(axes) + ", " + n(each) + ')';
     };
     std::vector<std::string> grid{tiles(what_.columns, tile_.columns), tiles(what_.rows, tile_.rows)};
     if (!kept_.empty()) grid.push_back(launch.line.grid[2]);
-    if (!folded_.empty()) grid[0] += " * " + as_factor(total_in_launch(folded_));
+    if (!folded_.empty()) grid[0] += " * " + as_factor(what_.total_in_launch(folded_));
     launch.set_grid(tree, std::move(grid), n(ResultTile::threads));
     // Two blocks on a multiprocessor: with more registers a thread the largest tile takes 1.2 times as long.
     // Smaller tiles take as much longer with such a bound.
@@ -78,26 +78,24 @@ private:
 
   /// How many layers there are at the task's main size.
   [[nodiscard]] std::int64_t layers() const {
-    std::int64_t count = value_at_main_size(request_, total_in_launch(folded_)).value_or(1);
+    std::int64_t count = value_at_main_size(request_, what_.total_in_launch(folded_)).value_or(1);
     if (!kept_.empty()) count *= value_at_main_size(request_, what_.sum.launch.line.grid[2]).value_or(1);
     return count;
   }
-  /// Whether the action's region is a loop of the nest.
-  [[nodiscard]] bool is_in_nest(const FunctionAnalysis& function) const {
-    return std::any_of(function.loops.begin(), function.loops.end(), [&](const LoopInfo& loop) {
-      return loop.path == request_.action.region && loop.inside(what_.sum.loop);
-    });
-  }
-  [[nodiscard]] std::string in_launch(const SyntaxNode& expression) const {
-    return print(what_.sum.launch.in_launch_words(what_.values.expanded(expression)));
-  }
-  [[nodiscard]] static SyntaxNode total(const std::vector<ResultAxis>& axes) {
-    Factors limits;
-    for (const ResultAxis& axis : axes) limits.push_back(axis.limit);
-    return product_of(limits);
-  }
-  [[nodiscard]] std::string total_in_launch(const std::vector<ResultAxis>& axes) const {
-    return in_launch(total(axes));
+  /// What loops begin or end with stays a variable of the block, where all that it is made from does. Returns
+  /// whether it is one.
+  bool keep_for_block(const std::string& name) {
+    if (!what_.values.has(name)) return true;
+    for (const SyntaxNode* declaration : what_.sum.before)
+      for (const SyntaxNode& declarator : declarators(*declaration)) {
+        if (declarator.text != name || declarators(*declaration).size() != 1) continue;
+        bool stays = !is_axis(name);
+        for (const std::string& used : names_used(*initial_value(declarator)))
+          stays = stays && keep_for_block(used);
+        if (stays) what_.values.keep(name);
+        return stays;
+      }
+    return false;
   }
 
   void name_things(const SyntaxNode& tree) {
@@ -156,7 +154,7 @@ private:
     std::string across = "blockIdx.x";
     if (!folded_.empty()) {
       const std::string tiles =
-          '(' + print(total(what_.columns)) + " + " + n(tile_.columns - 1) + ") / " + n(tile_.columns);
+          '(' + print(what_.total(what_.columns)) + " + " + n(tile_.columns - 1) + ") / " + n(tile_.columns);
       const std::string column_tiles = column_ + "_tiles";
       code += "const int " + column_tiles + " = " + tiles + ";\n";
       across = "blockIdx.x % " + column_tiles;
@@ -175,13 +173,16 @@ private:
     }
     return code;
   }
-  /// The variable stands for itself and is no axis.
-  [[nodiscard]] bool is_uniform(const std::string& name) const {
-    if (what_.values.has(name)) return false;
-    return std::none_of(what_.sources.begin(), what_.sources.end(), [&](const AxisSource& source) {
+  /// The variable numbers an axis, or the threads or blocks that axes are taken out of.
+  [[nodiscard]] bool is_axis(const std::string& name) const {
+    return std::any_of(what_.sources.begin(), what_.sources.end(), [&](const AxisSource& source) {
       return source.name == name || std::any_of(source.axes.begin(), source.axes.end(),
                                                 [&](const ResultAxis& axis) { return axis.name == name; });
     });
+  }
+  /// The variable stands for itself and is no axis.
+  [[nodiscard]] bool is_uniform(const std::string& name) const {
+    return !what_.values.has(name) && !is_axis(name);
   }
   /// Declares the numbers along axes from the number through all of them.
   [[nodiscard]] std::string number_of(const std::vector<ResultAxis>& axes, const std::string& name,
@@ -198,7 +199,7 @@ private:
                                       const Declared& declared) const {
     std::string code;
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      const SyntaxNode below = total({axes.begin() + static_cast<std::ptrdiff_t>(i) + 1, axes.end()});
+      const SyntaxNode below = what_.total({axes.begin() + static_cast<std::ptrdiff_t>(i) + 1, axes.end()});
       SyntaxNode digit = make_name(name);
       if (i + 1 < axes.size()) digit = make_binary("/", digit, below);
       if (i > 0) digit = make_binary("%", digit, axes[i].limit);
@@ -212,19 +213,19 @@ private:
     const CountingLoop& head = what_.loops.front();
     const std::string bound = bound_of(what_.tiled), depth = n(tile_.depth);
     const std::string next = tile_of_sum_ + " + " + depth;
-    std::string code = load_all("");
-    code += "for (" + head.type + ' ' + tile_of_sum_ + " = 0; " + tile_of_sum_ + " < " + bound + "; " +
-            tile_of_sum_ + " += " + depth + ") {\n";
+    std::string code = load_all(behind_first(what_.tiled, ""));
+    code += "for (" + head.type + ' ' + tile_of_sum_ + " = " + first_of(what_.tiled) + "; " + tile_of_sum_ +
+            " < " + bound + "; " + tile_of_sum_ + " += " + depth + ") {\n";
     code += store_all() + "if (" + next + " < " + bound + ") {\n" + load_all(next + " + ") + "}\n";
     return code + sums() + "}\n";
   }
   /// Tiles along one loop, for each iteration of the others.
   [[nodiscard]] std::string along_steps() const {
-    const std::string bound = bound_of(what_.tiled), depth = n(tile_.depth);
-    std::string code = "const int " + tiles_of_sum_ + " = (" + bound + " + " + n(tile_.depth - 1) + ") / " +
-                       depth + ";\nconst int " + step_ + "s = " + tiles_of_sum_;
+    std::string code = "const int " + tiles_of_sum_ + " = (" + count_of(what_.tiled) + " + " +
+                       n(tile_.depth - 1) + ") / " + n(tile_.depth) + ";\nconst int " + step_ +
+                       "s = " + tiles_of_sum_;
     for (std::size_t i = 0; i < what_.loops.size(); ++i)
-      if (i != what_.tiled) code += " * " + as_factor(bound_of(i));
+      if (i != what_.tiled) code += " * " + as_factor(count_of(i));
     code += ";\nif (" + step_ + "s > 0) {\n" + numbers_of_step("0") + load_all(tile_of_sum_ + " + ") + "}\n";
     code += "for (int " + step_ + " = 0; " + step_ + " < " + step_ + "s; ++" + step_ + ") {\n" + store_all();
     code += "if (" + step_ + " + 1 < " + step_ + "s) {\n" + numbers_of_step('(' + step_ + " + 1)") +
@@ -238,19 +239,36 @@ private:
       return "const " + loop.type + ' ' + name + " = " + value + ";\n";
     };
     const bool first = step == "0";
-    std::string code = number(what_.loops[what_.tiled], tile_of_sum_,
-                              first ? step : step + " % " + tiles_of_sum_ + " * " + n(tile_.depth));
+    std::string code = number(
+        what_.loops[what_.tiled], tile_of_sum_,
+        behind_first(what_.tiled, first ? step : step + " % " + tiles_of_sum_ + " * " + n(tile_.depth)));
     std::string before = " / " + tiles_of_sum_;
     for (std::size_t i = what_.loops.size(); i-- > 0;) {
       if (i == what_.tiled) continue;
-      const std::string bound = as_factor(bound_of(i));
-      code += number(what_.loops[i], what_.loops[i].variable, first ? step : step + before + " % " + bound);
-      before += " / " + bound;
+      const std::string count = as_factor(count_of(i));
+      code += number(what_.loops[i], what_.loops[i].variable,
+                     behind_first(i, first ? step : step + before + " % " + count));
+      before += " / " + count;
     }
     return code;
   }
   [[nodiscard]] std::string bound_of(std::size_t loop) const {
     return print(what_.values.expanded(what_.loops[loop].bound));
+  }
+  [[nodiscard]] std::string first_of(std::size_t loop) const {
+    return print(what_.values.expanded(what_.loops[loop].first));
+  }
+  /// Iterations of a loop: none where it begins behind its end.
+  [[nodiscard]] std::string count_of(std::size_t loop) const {
+    const std::string first = first_of(loop), bound = bound_of(loop);
+    if (first == "0") return bound;
+    return '(' + first + " < " + bound + " ? " + as_factor(bound) + " - " + as_factor(first) + " : 0)";
+  }
+  /// The number of an iteration, counted from 0, as the loop's variable has it; as a prefix where it is
+  /// empty.
+  [[nodiscard]] std::string behind_first(std::size_t loop, const std::string& number) const {
+    const std::string first = first_of(loop);
+    return first == "0" ? number : number == "0" ? first : as_factor(first) + " + " + number;
   }
   [[nodiscard]] std::string load_all(const std::string& first) const {
     std::string code;
@@ -333,7 +351,7 @@ private:
     return for_results(code + "}\n");
   }
   [[nodiscard]] std::string limit_of(const std::vector<ResultAxis>& axes, const std::string& number) const {
-    return print(make_binary("<", make_name(number), total(axes)));
+    return print(make_binary("<", make_name(number), what_.total(axes)));
   }
   /// Whether what follows the loops needs the variable, directly or through others.
   [[nodiscard]] bool is_used_behind(const std::string& name) const {
@@ -345,7 +363,8 @@ private:
       for (const SyntaxNode* declaration : *declarations) {
         if (!uses(declaration)) continue;
         for (const SyntaxNode& declarator : declarators(*declaration))
-          if (declarator.text != name && is_used_behind(declarator.text)) return true;
+          if (declarator.text != name && !is_axis(declarator.text) && is_used_behind(declarator.text))
+            return true;
       }
     return false;
   }
@@ -354,10 +373,7 @@ private:
     bool used = false, in_front = false, axis = false;
     for (const SyntaxNode& declarator : declarators(declaration)) {
       used = used || is_used_behind(declarator.text);
-      for (const AxisSource& source : what_.sources) {
-        axis = axis || source.name == declarator.text;
-        for (const ResultAxis& one : source.axes) axis = axis || one.name == declarator.text;
-      }
+      axis = axis || is_axis(declarator.text);
       in_front = in_front || (is_uniform(declarator.text) && is_before(declaration));
     }
     if (axis && declarators(declaration).size() > 1 && used)
