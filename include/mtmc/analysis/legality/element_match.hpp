@@ -96,7 +96,8 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   });
 }
 
-/// The one plain store among accesses (`a[i] = value;`); null if there are others that write.
+/// The one store among accesses (`a[i] = value;`, `a[i] += value;`) that is a statement; null if there are
+/// others that write.
 [[nodiscard]] inline const Access* only_store(std::span<const Access* const> accesses) {
   const Access* store = nullptr;
   for (const Access* access : accesses) {
@@ -107,7 +108,6 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   const bool plain = store != nullptr && store->statement != nullptr &&
                      store->statement->kind == NodeKind::expression_statement &&
                      operand(*store->statement).kind == NodeKind::assignment &&
-                     operand(*store->statement).text == "=" &&
                      &left_operand(operand(*store->statement)) == store->node;
   return plain ? store : nullptr;
 }
@@ -136,6 +136,35 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   return conditions;
 }
 
+/// The loop in steps of the grid that is all that the threads of a function do, declarations left out; null
+/// if there is none.
+[[nodiscard]] inline const LoopInfo* loop_of_grid(const FunctionAnalysis& function) {
+  const auto body = statements(function_body(*function.node));
+  if (body.empty()) return nullptr;
+  const LoopInfo* const loop = function.find_loop(body.back());
+  const bool alone = std::all_of(body.begin(), body.end() - 1, [](const SyntaxNode& statement) {
+    return statement.kind == NodeKind::declaration || statement.kind == NodeKind::comment;
+  });
+  const bool steps = loop != nullptr && (loop->stride.defined() || (loop->canonical && loop->step > 1));
+  return steps && alone ? loop : nullptr;
+}
+
+/// The iterations of a loop in steps of the grid, all threads' together, write each element at most once, so
+/// that they may be those of other threads.
+[[nodiscard]] inline bool writes_each_once(const FunctionAnalysis& function, const LaunchText& launch,
+                                           const LoopInfo& loop, const Task& task) {
+  const auto sizes = sizes_to_prove(task);
+  return std::all_of(function.accesses.begin(), function.accesses.end(), [&](const Access& access) {
+    if (!access.write || access.array->place == ArrayPlace::own) return true;
+    const Access* const one = &access;
+    return access.subscripts.size() == 1 &&
+           std::all_of(sizes.begin(), sizes.end(), [&](const Symbols& symbols) {
+             return elements_at({&function, &launch, std::span(&one, 1)}, task, symbols, {}, &loop)
+                 .has_value();
+           });
+  });
+}
+
 /// Compares what one launch stores with what the next one needs, in threads that each need one element.
 [[nodiscard]] inline ElementMatch match_elements(const BufferAccesses& made, const BufferAccesses& needed,
                                                  const Task& task) {
@@ -145,15 +174,18 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   const auto conditions = conditions_of(*made.function, *store->statement);
   if (!conditions) return ElementMatch::none;
   const Conditions work = conditions_of_work(*needed.function);
+  const LoopInfo* const loop = loop_of_grid(*needed.function);
+  if (loop != nullptr && !writes_each_once(*needed.function, *needed.launch, *loop, task))
+    return ElementMatch::none;
   ElementMatch match = ElementMatch::all;
   const auto sizes = sizes_to_prove(task);
   for (const Symbols& symbols : sizes) {
     const auto stored = elements_at(made, task, symbols, *conditions, store->loop);
-    const auto wanted = elements_at(needed, task, symbols, work, nullptr);
+    const auto wanted = elements_at(needed, task, symbols, work, loop);
     if (!stored || !wanted || !wanted->among(*stored)) return ElementMatch::none;
     if (*wanted == *stored) continue;
     // What is left out must be left out by conditions, which stay, and not for want of threads.
-    const auto with_more = elements_at(needed, task, symbols, work, nullptr, 2);
+    const auto with_more = elements_at(needed, task, symbols, work, loop, 2);
     if (!with_more || !(*with_more == *wanted)) return ElementMatch::none;
     match = ElementMatch::among;
   }

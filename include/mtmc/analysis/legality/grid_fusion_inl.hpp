@@ -108,7 +108,8 @@ MTMC_INLINE FusionScope GridFusion::run() {
     const bool made = first_.touches(buffer, true);
     const bool needed = second_.touches(buffer, false);
     const bool changed = second_.touches(buffer, true);
-    if (!made && !changed) continue; // both only read it
+    if (!made && !changed) continue;                   // both only read it
+    if (second_.accesses_to(buffer).empty()) continue; // a result that it has nothing to do with
     if (!made || !needed) return FusionScope::none;
     const bool by_element = pointwise(buffer) || stored_once(buffer);
     const FusionScope own = by_element        ? FusionScope::thread

@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/element_numbers.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
+#include <mtmc/coder/transform/threads/launch_forms.hpp>
 #include <mtmc/coder/transform/threads/selected_stores.hpp>
 #include <mtmc/coder/transform/threads/type_text.hpp>
 #include <mtmc/coder/transform/transformation.hpp>
@@ -428,18 +429,30 @@ private:
   });
 }
 
+/// Writes two launches that follow each other in the forms that are merged.
+inline void prepare(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
+  for (const std::size_t launch : {position, position + 1}) {
+    own_function(tree, launch);
+    unite_parameters(tree, launch);
+    SyntaxNode* const function = find_function(tree, launches_of(tree)[launch].line.entry);
+    if (function == nullptr) continue;
+    (void)nest_early_returns(*function);
+    select_stores_of(*function);
+    if (launch == position)
+      spell_out_updates(function_body(*function));
+    else
+      one_element_each(tree, request.task, launch);
+  }
+}
+
 /// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
 /// stands behind the store of the first one's element, with that element's number; where it changes that
 /// element, in front of the one store that is left.
 inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
+  prepare(request, tree, position);
   const auto launches = launches_of(tree);
   const LaunchNode& first = launches[position];
   const LaunchNode& second = launches[position + 1];
-  for (const LaunchNode* launch : {&first, &second})
-    if (SyntaxNode* const function = find_function(tree, launch->line.entry)) {
-      (void)nest_early_returns(*function);
-      select_stores_of(*function);
-    }
   const KernelAnalysis analysis{tree, &request.task};
   const HandedOn handed = handed_on(analysis, first, second);
   const std::string& buffer = handed.buffer;
