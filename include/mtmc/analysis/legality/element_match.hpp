@@ -145,6 +145,8 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   const bool alone = std::all_of(body.begin(), body.end() - 1, [](const SyntaxNode& statement) {
     return statement.kind == NodeKind::declaration || statement.kind == NodeKind::comment;
   });
+  const auto names_block = [](const Symbol& symbol) { return symbol.name == block_index_names[0]; };
+  if (loop != nullptr && !depends_on(loop->start, names_block)) return nullptr; // steps of a block
   const bool steps = loop != nullptr && (loop->stride.defined() || (loop->canonical && loop->step > 1));
   return steps && alone ? loop : nullptr;
 }
