@@ -214,6 +214,60 @@ TEST_CASE("in place the element changes before it is stored; a result that is as
   CHECK(has(kept, "        const float y_value = sum;\n        y[i * N + j] = y_value;\n"));
 }
 
+TEST_CASE("one buffer by two names is changed in place") {
+  const Task task =
+      TaskBuilder{"two_names"}
+          .kernel(languages::cuda,
+                  "//@ launch product<<<(ceil_div(N, 16), ceil_div(M, 16)), (16, 16)>>>(A, B, y, M, N, K)\n"
+                  "//@ launch bias<<<(ceil_div(N, 128), M), 128>>>(y, v, N)\n"
+                  "//@ launch next<<<ceil_div(M * N, 256), 256>>>(y, y, M * N)\n" +
+                      naive_product +
+                      "__global__ void bias(float* y, const float* v, int N) {\n"
+                      "  int c = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                      "  if (c < N) y[blockIdx.y * N + c] += v[c];\n}\n__global__ void next(" +
+                      relu.parameters + ") {\n" + relu.body + "}\n")
+          .shape("A", {"M", "K"})
+          .shape("B", {"K", "N"})
+          .shape("v", {"N"})
+          .shape("y", {"M", "N"})
+          .size({{"M", 1024}, {"N", 512}, {"K", 256}})
+          .check({{"M", 61}, {"N", 37}, {"K", 29}})
+          .build();
+  const std::string source = fused(task, {tiled, "fusion|launch:product+launch:bias+launch:next"});
+  CHECK_FALSE(has(source, "//@ launch next"));
+}
+
+TEST_CASE("threads that go through elements in steps of the grid take one each") {
+  const std::string loop = "  for (int n = blockIdx.x * blockDim.x + threadIdx.x; n < count; "
+                           "n += blockDim.x * gridDim.x) ";
+  for (const char* const blocks : {"<<<64, 256>>>", "<<<compute_units * 4, 256>>>"})
+    (void)fused(product_then(
+        {std::string(blocks) + "(T, y, M * N)", relu.parameters, loop + "y[n] = fmaxf(t[n], 0.0f);\n"}));
+  // one thread's sum is no work of many
+  CHECK(has(reason(product_then({"<<<1, 1>>>(T, y, M * N)", relu.parameters, loop + "y[0] += t[n];\n"})),
+            "it is not proved"));
+}
+
+TEST_CASE("a function that is launched again stays for the other launch") {
+  const Task task =
+      TaskBuilder{"again"}
+          .kernel(languages::cuda,
+                  "//@ scratch T: f32[M, N]\n//@ scratch U: f32[M, N]\n"
+                  "//@ launch product<<<(ceil_div(N, 16), ceil_div(M, 16)), (16, 16)>>>(A, B, T, M, N, K)\n"
+                  "//@ launch next<<<ceil_div(M * N, 256), 256>>>(T, U, M * N)\n"
+                  "//@ launch next<<<ceil_div(M * N, 256), 256>>>(U, y, M * N)\n" +
+                      naive_product + "__global__ void next(" + relu.parameters + ") {\n" + number +
+                      "  if (n < count) y[n] = 0.5f * t[n];\n}\n")
+          .shape("A", {"M", "K"})
+          .shape("B", {"K", "N"})
+          .shape("y", {"M", "N"})
+          .size({{"M", 1024}, {"N", 512}, {"K", 256}})
+          .check({{"M", 61}, {"N", 37}, {"K", 29}})
+          .build();
+  CHECK(has(fused(task), "//@ launch next<<<"));
+  CHECK_FALSE(has(fused(task, {tiled, both + "+launch:next#2"}), "scratch"));
+}
+
 TEST_CASE("what the lane does that stores a row's sum goes on with the root") {
   const std::string warps =
       "  int row = blockIdx.x * 8 + threadIdx.x / 32;\n  int lane = threadIdx.x % 32;\n";
