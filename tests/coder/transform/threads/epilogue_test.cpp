@@ -178,6 +178,45 @@ TEST_CASE("a product that people tiled takes the later launch, too") {
             "    y[n] = fmaxf(T_value, 0.0f);\n  }\n"));
 }
 
+TEST_CASE("threads beyond the last result may return in front of the store; bounds of the blocks stay") {
+  std::string product = shared_product("  if (row >= M || col >= N) return;\n  C[row * N + col] = sum;\n");
+  product.replace(product.find("void product"), 4, "void __launch_bounds__(256)");
+  const std::string source = fused(product_then(relu, product), {both});
+  CHECK(has(source, "__launch_bounds__(256) product_next("));
+  CHECK(has(source, "return;\n"));
+}
+
+TEST_CASE("numbers of a layer, a row and a column, also in wider integers") {
+  const Task task =
+      TaskBuilder{"layers"}
+          .kernel(
+              languages::cuda,
+              "//@ scratch T: f32[L, M, N]\n"
+              "//@ launch product<<<(ceil_div(N, 16), ceil_div(M, 16), L), (16, 16)>>>(A, B, T, M, N, K)\n"
+              "//@ launch next<<<(ceil_div(N, 32), ceil_div(M, 4), L), (32, 4)>>>(T, v, y, M, N)\n"
+              "__global__ void product(const float* A, const float* B, float* C, int M, int N, int K) {\n"
+              "  int l = blockIdx.z;\n  int i = blockIdx.y * blockDim.y + threadIdx.y;\n"
+              "  int j = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < M && j < N) {\n"
+              "    float sum = 0.0f;\n    for (int k = 0; k < K; ++k)\n"
+              "      sum += A[(l * M + i) * K + k] * B[(l * K + k) * N + j];\n"
+              "    C[(l * M + i) * N + j] = sum;\n  }\n}\n"
+              "__global__ void next(const float* t, const float* v, float* y, int M, int N) {\n"
+              "  size_t c = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n"
+              "  size_t r = (size_t)blockIdx.y * blockDim.y + threadIdx.y;\n"
+              "  if (r >= M || c >= N) return;\n  size_t at = ((size_t)blockIdx.z * M + r) * N + c;\n"
+              "  y[at] = t[at] + v[r] * (blockIdx.z + 1);\n}\n")
+          .shape("A", {"L", "M", "K"})
+          .shape("B", {"L", "K", "N"})
+          .shape("v", {"M"})
+          .shape("y", {"L", "M", "N"})
+          .size({{"L", 8}, {"M", 256}, {"N", 512}, {"K", 64}})
+          .check({{"L", 3}, {"M", 21}, {"N", 37}, {"K", 5}})
+          .check({{"L", 1}, {"M", 1}, {"N", 1}, {"K", 1}})
+          .build();
+  for (const std::vector<std::string>& keys : std::vector<std::vector<std::string>>{{both}, {tiled, both}})
+    CHECK_FALSE(has(fused(task, keys), "blockIdx.z + 1"));
+}
+
 TEST_CASE("conditions that leave out elements stay") {
   const std::string source =
       fused(product_then({by_element + "(T, y, M * N - N)", "const float* t, float* y, int count",
@@ -335,6 +374,9 @@ TEST_CASE("an element that is stored twice, or perhaps not at all, is not handed
                   .empty());
   CHECK_FALSE(with("  if (row < M && col < N) C[row * N + col] += sum;\n").empty());
   CHECK_FALSE(with("  if (row >= M) {\n  } else if (col < N) {\n    C[row * N + col] = sum;\n  }\n").empty());
+  CHECK_FALSE(with("  C += row * N;\n  if (row < M && col < N) C[col] = sum;\n").empty());
+  CHECK_FALSE(with("  if (sum > 0.0f) return;\n  if (row < M && col < N) C[row * N + col] = sum;\n").empty());
+  CHECK_FALSE(with("  while (row < M && col < N) {\n    C[row * N + col] = sum;\n    break;\n  }\n").empty());
   CHECK_FALSE(with("  col += 1;\n  if (row < M && col < N) C[row * N + col] = sum;\n").empty());
 }
 

@@ -119,13 +119,18 @@ inline void require_reached(const SyntaxNode& body, const std::vector<std::size_
                         {second.function, second.launch, second.accesses_to(buffer)}, request.task);
 }
 
-/// Writes two launches that follow each other in the forms that are merged.
-inline void prepare(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
+/// Writes two launches that follow each other in the forms that are merged. The type of the first function,
+/// as it was, with what it says of its blocks (`__launch_bounds__`): they stay.
+[[nodiscard]] inline std::string prepare(const TransformRequest& request, SyntaxNode& tree,
+                                         std::size_t position) {
+  std::string first_type;
   for (const std::size_t launch : {position, position + 1}) {
     own_function(tree, launch);
     unite_parameters(tree, launch);
     SyntaxNode* const function = find_function(tree, launches_of(tree)[launch].line.entry);
     if (function == nullptr) continue;
+    if (launch == position) first_type = function->type;
+    function->type = without_launch_bounds(function->type);
     (void)nest_early_returns(*function);
     select_stores_of(*function);
     if (launch == position)
@@ -133,13 +138,14 @@ inline void prepare(const TransformRequest& request, SyntaxNode& tree, std::size
     else
       one_element_each(tree, request.task, launch);
   }
+  return first_type;
 }
 
 /// Merges two launches on grids that follow each other; `position` counts launches. The work of the second
 /// stands behind the store of the first one's element, with that element's number; where it changes that
 /// element, in front of the one store that is left.
 inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, std::size_t position) {
-  prepare(request, tree, position);
+  const std::string first_type = prepare(request, tree, position);
   const auto launches = launches_of(tree);
   const LaunchNode& first = launches[position];
   const LaunchNode& second = launches[position + 1];
@@ -153,9 +159,11 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   const TransformRequest asked{request.task, request.kernel, request.device, about, tree, analysis};
   const LaterWork work = later_work(asked, buffer);
 
-  FunctionMerger merger{tree, first.line, second.line};
+  // Where subscripts alone were compared it is not known what returns leave out.
+  FunctionMerger merger{tree, first.line, second.line, match != ElementMatch::none};
   const std::string name = fresh_name(tree, first.line.entry + '_' + second.line.entry);
   SyntaxNode merged = merger.take(name);
+  merged.type = first_type;
   std::string array, type;
   for (std::size_t i = 0; i < merger.arguments().size(); ++i)
     if (merger.arguments()[i] == buffer) {
