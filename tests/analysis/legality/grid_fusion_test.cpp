@@ -95,15 +95,23 @@ TEST_CASE("a block for each row already, its threads sharing it out by a constan
 )") == FusionScope::none);
 }
 
-TEST_CASE("a part of the elements, or a size that is only now the same: nothing is proved") {
-  CHECK(with_second("<<<ceil_div(M * N, 256), 256>>>(T, y, M, N)", R"(
+TEST_CASE("a part of the elements is needed: a condition leaves out the others") {
+  const std::string body = R"(
   int at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at < M) out[at] = in[at];
-)") == FusionScope::none);
-  CHECK(with_second("<<<ceil_div(M * N, 256), 256>>>(T, y, M, M)", R"(
+)";
+  CHECK(with_second("<<<ceil_div(M * N, 256), 256>>>(T, y, M, N)", body) == FusionScope::thread);
+  CHECK(with_second("<<<1, 256>>>(T, y, M, N)", body) == FusionScope::none); // there are too few threads
+}
+
+TEST_CASE("a size that is only now the same: nothing is proved") {
+  const std::string body = R"(
   int at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at < M * N) out[at] = in[at];
-)") == FusionScope::none);
+)";
+  CHECK(with_second("<<<ceil_div(M * M, 256), 256>>>(T, y, M, M)", body) == FusionScope::none);
+  // threads for all elements, and a condition that leaves out some of them where there are fewer rows
+  CHECK(with_second("<<<ceil_div(M * N, 256), 256>>>(T, y, M, M)", body) == FusionScope::thread);
 }
 
 TEST_CASE("a barrier or an unknown call in the second launch keeps its threads together") {

@@ -302,7 +302,9 @@ protected:
       return value;
     }
     if (!wanted || value.floating) return value;
-    const ReductionOperation operation = selection(node.children[0], node.children[1], node.children[2]);
+    ReductionOperation operation = selection(node.children[0], node.children[1], node.children[2]);
+    if (is_clamp(node.children[0], node.children[1], node.children[2]))
+      operation = ReductionOperation::minimum;
     value.number =
         operation == ReductionOperation::none ? unknown_number("?") : extreme(operation, a.number, b.number);
     return value;

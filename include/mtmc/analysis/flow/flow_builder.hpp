@@ -239,6 +239,7 @@ private:
     const std::size_t bounds = function_.guard_bounds.size();
     const bool leaves = loop_ == nullptr && else_branch(node) == nullptr && always_returns(then_branch(node));
     note_bounds(if_condition(node), leaves);
+    note_comparisons(if_condition(node), leaves, {.branch = &node, .behind = leaves});
     const std::size_t own_bounds = function_.guard_bounds.size();
     const SyntaxNode& then_part = then_branch(node);
     const SyntaxNode* else_part = else_branch(node);
@@ -268,6 +269,14 @@ private:
 
   /// Notes the comparisons that hold where the condition does (`negated`: does not), from here on.
   void note_bounds(const SyntaxNode& condition, bool negated);
+
+  /// Notes what a branch compares: of a condition, or (`negated`) of its opposite. `one` says of which
+  /// branch.
+  void note_comparisons(const SyntaxNode& condition, bool negated, const BranchComparison& one);
+
+  /// The condition that a name stands for (`const bool inside = i < M;`), where neither it nor anything in it
+  /// is ever assigned; else null.
+  [[nodiscard]] const SyntaxNode* named_condition(const SyntaxNode& name);
 
   /// The value of an expression without noting what it does; undefined where that would take more than
   /// arithmetic on what is known.

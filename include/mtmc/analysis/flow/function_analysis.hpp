@@ -92,6 +92,15 @@ struct GuardBound {
   std::size_t last = 0;  ///< the position behind the last one
 };
 
+/// One of the comparisons that must all hold for what stands in a branch, or behind one that returns early,
+/// to happen.
+struct BranchComparison {
+  const SyntaxNode* branch = nullptr; ///< the `if`
+  bool behind = false; ///< the branch returns, and what must hold is the opposite of its condition
+  bool equal = false;  ///< the number must be 0; else it must be below 0
+  Polynomial number{}; ///< undefined for a condition of which nothing is known
+};
+
 /// A call in a function.
 struct CallSite {
   std::string name{};               ///< of the function that is called
@@ -132,6 +141,8 @@ struct FunctionAnalysis {
   std::vector<Barrier> barriers{};
   /// Comparisons that guard the work of a thread.
   std::vector<GuardBound> guard_bounds{};
+  /// All that branches compare, in the order of the text.
+  std::vector<BranchComparison> branch_comparisons{};
   /// All dependences between array accesses, by the innermost loop around both: those of loop n before those
   /// of loop n + 1, those without a common loop first.
   std::vector<Dependence> dependences{};

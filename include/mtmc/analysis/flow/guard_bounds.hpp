@@ -1,7 +1,9 @@
 #pragma once
 
 #include <mtmc/analysis/flow/flow_builder.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -40,7 +42,8 @@ inline Polynomial FlowBuilder::quiet_number(const SyntaxNode& node) {
     if (node.text == "+") return a + b;
     if (node.text == "-") return a - b;
     if (node.text == "*") return a * b;
-    return Polynomial::undefined();
+    const bool rounds = node.text == "/" || node.text == "%" || node.text == "&" || node.text == ">>";
+    return rounds && a.defined() && b.defined() ? quotient(node.text, a, b) : Polynomial::undefined();
   }
   default:
     return Polynomial::undefined();
@@ -68,6 +71,56 @@ inline void FlowBuilder::note_bounds(const SyntaxNode& condition, bool negated) 
   if (!below.defined() || !limit.defined()) return;
   if (below.weight() + limit.weight() > Symbol::heaviest) return;
   function_.guard_bounds.push_back({std::move(below), limit + (inclusive ? 1 : 0), order_, open_end});
+}
+
+inline const SyntaxNode* FlowBuilder::named_condition(const SyntaxNode& name) {
+  const VariableState* const state = find(name.text);
+  if (state == nullptr || state->variable->declaration == nullptr || may_change(name.text) ||
+      state->variable->type.find("bool") == std::string::npos ||
+      state->variable->kind != Variable::Kind::local || state->variable->address_taken)
+    return nullptr;
+  const SyntaxNode* const value = initial_value(*state->variable->declaration);
+  if (value == nullptr || value->kind != NodeKind::binary) return nullptr;
+  bool fixed = true;
+  walk(*value, [&](const SyntaxNode& node) {
+    if (node.kind != NodeKind::name) return;
+    const auto declared = std::count_if(function_.variables.begin(), function_.variables.end(),
+                                        [&](const Variable& other) { return other.name == node.text; });
+    fixed = fixed && !may_change(node.text) && declared < 2;
+  });
+  return fixed ? value : nullptr;
+}
+
+inline void FlowBuilder::note_comparisons(const SyntaxNode& condition, bool negated,
+                                          const BranchComparison& one) {
+  if (condition.kind == NodeKind::unary && condition.text == "!")
+    return note_comparisons(operand(condition), !negated, one);
+  if (condition.kind == NodeKind::binary && condition.text == (negated ? "||" : "&&")) {
+    note_comparisons(left_operand(condition), negated, one);
+    note_comparisons(right_operand(condition), negated, one);
+    return;
+  }
+  if (condition.kind == NodeKind::name)
+    if (const SyntaxNode* const stands_for = named_condition(condition))
+      return note_comparisons(*stands_for, negated, one);
+  BranchComparison comparison = one;
+  comparison.number = Polynomial::undefined();
+  const std::string_view symbol = condition.text;
+  if (condition.kind != NodeKind::binary) { // `if (!lane)`
+    comparison.equal = true;
+    if (negated) comparison.number = quiet_number(condition);
+  } else if (symbol == (negated ? "!=" : "==")) {
+    comparison.equal = true;
+    comparison.number = quiet_number(left_operand(condition)) - quiet_number(right_operand(condition));
+  } else if (symbol == "<" || symbol == "<=" || symbol == ">" || symbol == ">=") {
+    const Polynomial difference =
+        quiet_number(left_operand(condition)) - quiet_number(right_operand(condition));
+    const bool less = symbol.front() == '<';
+    const bool inclusive = (symbol.size() == 2) != negated;
+    comparison.number = (less != negated ? difference : -difference) - (inclusive ? 1 : 0);
+  }
+  if (comparison.number.weight() > Symbol::heaviest) comparison.number = Polynomial::undefined();
+  function_.branch_comparisons.push_back(std::move(comparison));
 }
 
 inline VariableState* FlowBuilder::read_stride(LoopInfo& loop) {

@@ -99,6 +99,14 @@ struct Update {
   return less == straight ? ReductionOperation::minimum : ReductionOperation::maximum;
 }
 
+/// Whether `condition ? a : b` is `a < n ? a : n - 1`: the smaller one of two integers.
+[[nodiscard]] inline bool is_clamp(const SyntaxNode& condition, const SyntaxNode& a,
+                                   const SyntaxNode& b) noexcept {
+  return condition.kind == NodeKind::binary && condition.text == "<" && b.kind == NodeKind::binary &&
+         b.text == "-" && b.children[1].kind == NodeKind::literal && b.children[1].text == "1" &&
+         same_expression(condition.children[0], a) && same_expression(condition.children[1], b.children[0]);
+}
+
 /// Whether a function is `a * b + c`, rounded once or not.
 [[nodiscard]] inline bool is_multiply_add(const SyntaxNode& function) noexcept {
   return function.kind == NodeKind::name &&

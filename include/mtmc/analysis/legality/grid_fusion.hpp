@@ -24,7 +24,9 @@
 ///
 /// Two ways are recognised, for every size of the task:
 /// - `FusionScope::thread`: both launches go through all elements of the buffer in row-major order, each
-///   element made at one point and needed at one point.
+///   element made at one point and needed at one point; or each element that a thread of the second launch
+///   needs, and no other thread does, is stored just once by the first one, by whatever thread
+///   (element_match.hpp).
 /// - `FusionScope::block`: the buffer is rows of one length, and in both launches the threads that make or
 ///   need elements of a row are those with the row's number; a block that owns whole rows can do both.
 
@@ -133,6 +135,12 @@ private:
   [[nodiscard]] bool once_each(const GridLaunch& at, const std::string& buffer, bool needs);
 
   [[nodiscard]] bool pointwise(const std::string& buffer);
+
+  /// No thread reads what another one of the launch may write.
+  [[nodiscard]] static bool reads_own_results(const GridLaunch& launch);
+
+  /// Each element that a thread of the second launch needs is stored once, and it needs no other thread.
+  [[nodiscard]] bool stored_once(const std::string& buffer) const;
   [[nodiscard]] static bool writes_once(const GridLaunch& at, const std::string& buffer);
 
   // --- row by row

@@ -2,6 +2,7 @@
 /// Definitions of analysis/legality/grid_fusion.hpp.
 
 #include <mtmc/analysis/kernel_analysis.hpp>
+#include <mtmc/analysis/legality/element_match.hpp>
 #include <mtmc/analysis/legality/grid_fusion.hpp>
 #include <mtmc/analysis/legality/loop_legality.hpp>
 #include <mtmc/analysis/threads/thread_grid.hpp>
@@ -107,9 +108,11 @@ MTMC_INLINE FusionScope GridFusion::run() {
     const bool made = first_.touches(buffer, true);
     const bool needed = second_.touches(buffer, false);
     const bool changed = second_.touches(buffer, true);
-    if (!made && !changed) continue; // both only read it
+    if (!made && !changed) continue;                   // both only read it
+    if (second_.accesses_to(buffer).empty()) continue; // a result that it has nothing to do with
     if (!made || !needed) return FusionScope::none;
-    const FusionScope own = pointwise(buffer) ? FusionScope::thread
+    const bool by_element = pointwise(buffer) || stored_once(buffer);
+    const FusionScope own = by_element        ? FusionScope::thread
                             : by_rows(buffer) ? FusionScope::block
                                               : FusionScope::none;
     if (own == FusionScope::none) return own;
@@ -238,8 +241,22 @@ MTMC_INLINE bool GridFusion::once_each(const GridLaunch& at, const std::string& 
 }
 
 MTMC_INLINE bool GridFusion::pointwise(const std::string& buffer) {
-  return second_.function->barriers.empty() && writes_once(first_, buffer) &&
+  return second_.function->barriers.empty() && reads_own_results(second_) && writes_once(first_, buffer) &&
          once_each(first_, buffer, false) && once_each(second_, buffer, true);
+}
+
+MTMC_INLINE bool GridFusion::reads_own_results(const GridLaunch& launch) {
+  return std::none_of(launch.accesses.begin(), launch.accesses.end(), [&](const auto& entry) {
+    const auto& [buffer, accesses] = entry;
+    return launch.touches(buffer, true) && launch.touches(buffer, false) && !are_to_one_element(accesses);
+  });
+}
+
+MTMC_INLINE bool GridFusion::stored_once(const std::string& buffer) const {
+  if (task_ == nullptr || !second_.function->barriers.empty() || !reads_own_results(second_)) return false;
+  return match_elements({first_.function, first_.launch, first_.accesses_to(buffer)},
+                        {second_.function, second_.launch, second_.accesses_to(buffer)},
+                        *task_) != ElementMatch::none;
 }
 
 MTMC_INLINE bool GridFusion::writes_once(const GridLaunch& at, const std::string& buffer) {

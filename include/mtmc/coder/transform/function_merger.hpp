@@ -19,9 +19,13 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Merges the functions of two launches into one that does the work of both.
 class FunctionMerger {
 public:
-  FunctionMerger(const SyntaxNode& tree, const LaunchLine& first, const LaunchLine& second) : tree_(tree) {
-    first_ = copy_of(first);
-    second_ = copy_of(second);
+  /// `first_may_return`: the work of the second is not put behind that of the first, so that its early
+  /// returns keep nobody from it.
+  FunctionMerger(const SyntaxNode& tree, const LaunchLine& first, const LaunchLine& second,
+                 bool first_may_return = false)
+      : tree_(tree) {
+    first_ = copy_of(first, first_may_return);
+    second_ = copy_of(second, false);
     if (trim(std::string_view(first_.type)) != trim(std::string_view(second_.type)) ||
         first_.suffix != second_.suffix)
       throw TransformDeclined("the functions are declared differently");
@@ -47,7 +51,7 @@ public:
   [[nodiscard]] const std::vector<std::string>& arguments() const { return arguments_; }
 
 private:
-  [[nodiscard]] SyntaxNode copy_of(const LaunchLine& launch) const {
+  [[nodiscard]] SyntaxNode copy_of(const LaunchLine& launch, bool may_return) const {
     const SyntaxNode* const function = find_function(tree_, launch.entry);
     if (function == nullptr)
       throw TransformDeclined("the function " + launch.entry + " is not in the kernel");
@@ -55,7 +59,8 @@ private:
       throw TransformDeclined("the launch of " + launch.entry +
                               " has another number of arguments than the function");
     walk(*function, [&](const SyntaxNode& node) {
-      if (node.kind == NodeKind::return_statement) throw TransformDeclined(launch.entry + " returns early");
+      if (node.kind == NodeKind::return_statement && !may_return)
+        throw TransformDeclined(launch.entry + " returns early");
     });
     if (has_aliased_arguments(launch, *function))
       throw TransformDeclined("a launch of " + launch.entry + " gives one buffer to two parameters");
