@@ -36,6 +36,8 @@ public:
   explicit PartialSums(const TransformRequest& request)
       : request_(request), what_(request), head_(what_.loops[what_.tiled]) {
     if (!what_.is_about_nest()) decline("it is " + loop_name(*what_.sum.loop) + " that adds up");
+    if (names_used(head_.first).empty() && literal_value(head_.first) != 0)
+      decline(loop_name(what_.tiled_loop()) + " does not count from 0");
     require_covering(request, what_.sum.launch);
     if (what_.sum.launch.function_at.size() != 1)
       decline("the function " + what_.sum.function->name + " stands in another scope");
@@ -51,7 +53,7 @@ public:
 
   /// Ways to split, the one expected to be best first. Throws `TransformDeclined` where there is none.
   [[nodiscard]] std::vector<ResultParts> all() const {
-    if (literal_value(head_.first) != 0)
+    if (!names_used(head_.first).empty())
       decline(loop_name(what_.tiled_loop()) + " goes through a part of a sum already");
     const auto along = [&](const std::string& text) {
       const auto value = value_at_main_size(request_, text);
@@ -79,8 +81,7 @@ public:
     LaunchLine line = launch.line;
     line.entry = first.text;
     line.arguments = keep_used_parameters(first, launch.line);
-    for (const auto& [parameter, argument] : {std::pair{scratch_, scratch_}, std::pair{parts_, parts}})
-      line.arguments.push_back(argument);
+    for (const std::string& argument : {scratch_, parts}) line.arguments.push_back(argument);
     add_parameter(first, type + "*", scratch_);
     add_parameter(first, "int", parts_);
     line.grid.resize(3, "1");
