@@ -140,7 +140,7 @@ TEST_CASE("blocks behind each other have a part of each sum, and a second launch
   const Task task = plain_product();
   CHECK(is_offered_on_grid(task, "splitting|f/k"));
   const std::string source = grid_source_after(task, {"splitting|f/k"});
-  const std::string parts = "ceil_div(256, ceil_div(N, 64) * ceil_div(M, 64))";
+  const std::string parts = "ceil_div(256, ceil_div(N, 64) * ceil_div(M, 128))";
   CHECK(has(source, "//@ scratch sum_parts: f32[" + parts + ", M, N]\n"));
   CHECK(has(source, "f_in_parts<<<(ceil_div(N, 16), ceil_div(M, 16), " + parts +
                         "), (16, 16)>>>(A, B, M, N, K, sum_parts, " + parts + ")\n"));
@@ -167,9 +167,9 @@ TEST_CASE("tiles are made of the parts, which begin with a number of their block
   CHECK(is_offered_on_grid(task, split, "tiling|f_in_parts/k"));
   CHECK_FALSE(is_offered_on_grid(task, split, "splitting|f_in_parts/k"));
   const std::string source = grid_source_after(task, {"splitting|f/k", "tiling|f_in_parts/k"});
-  CHECK(has(source, "f_in_parts<<<(ceil_div(N, 64), ceil_div(M, 64), ceil_div(256, "));
+  CHECK(has(source, "f_in_parts<<<(ceil_div(N, 64), ceil_div(M, 128), ceil_div(256, "));
   CHECK(has(source, "  for (int k_tile = k_first; k_tile < k_end; k_tile += 16) {\n"));
-  CHECK(has(source, "A_next[n] = i < M && k < k_end ? A[i * K + k] : (float)0.0f;"));
+  CHECK(has(source, "A_next[n * 4 + e] = i < M && k + e < k_end ? A[i * K + (k + e)] : (float)0.0f;"));
 }
 
 TEST_CASE("parts share the axis of blocks that number layers") {
