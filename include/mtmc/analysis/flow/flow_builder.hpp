@@ -271,8 +271,9 @@ private:
   void note_bounds(const SyntaxNode& condition, bool negated);
 
   /// Notes what a branch compares: of a condition, or (`negated`) of its opposite. `one` says of which
-  /// branch.
-  void note_comparisons(const SyntaxNode& condition, bool negated, const BranchComparison& one);
+  /// branch. `named`: the condition is what a name stands for, and names in it are not looked up again.
+  void note_comparisons(const SyntaxNode& condition, bool negated, const BranchComparison& one,
+                        bool named = false);
 
   /// The condition that a name stands for (`const bool inside = i < M;`), where neither it nor anything in it
   /// is ever assigned; else null.

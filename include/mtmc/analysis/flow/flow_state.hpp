@@ -95,6 +95,13 @@ protected:
     return state;
   }
 
+  /// Whether a name means the same wherever what is visible now is visible.
+  [[nodiscard]] bool means_one_thing(std::string_view name) const {
+    const auto found = scopes_.find(name);
+    if (found == scopes_.end() || found->second.empty()) return true;
+    return found->second.size() == 1 && !constants_.contains(name) && !globals_.contains(std::string(name));
+  }
+
   [[nodiscard]] std::size_t open_scope() const noexcept { return declared_.size(); }
   void close_scope(std::size_t mark) {
     while (declared_.size() > mark) {

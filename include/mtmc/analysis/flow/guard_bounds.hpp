@@ -3,7 +3,6 @@
 #include <mtmc/analysis/flow/flow_builder.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -81,28 +80,29 @@ inline const SyntaxNode* FlowBuilder::named_condition(const SyntaxNode& name) {
     return nullptr;
   const SyntaxNode* const value = initial_value(*state->variable->declaration);
   if (value == nullptr || value->kind != NodeKind::binary) return nullptr;
+  constexpr std::size_t longest = 64; // nodes
+  std::size_t nodes = 0;
   bool fixed = true;
   walk(*value, [&](const SyntaxNode& node) {
-    if (node.kind != NodeKind::name) return;
-    const auto declared = std::count_if(function_.variables.begin(), function_.variables.end(),
-                                        [&](const Variable& other) { return other.name == node.text; });
-    fixed = fixed && !may_change(node.text) && declared < 2;
+    ++nodes;
+    if (node.kind == NodeKind::name)
+      fixed = fixed && nodes <= longest && !may_change(node.text) && means_one_thing(node.text);
   });
-  return fixed ? value : nullptr;
+  return fixed && nodes <= longest ? value : nullptr;
 }
 
 inline void FlowBuilder::note_comparisons(const SyntaxNode& condition, bool negated,
-                                          const BranchComparison& one) {
+                                          const BranchComparison& one, bool named) {
   if (condition.kind == NodeKind::unary && condition.text == "!")
-    return note_comparisons(operand(condition), !negated, one);
+    return note_comparisons(operand(condition), !negated, one, named);
   if (condition.kind == NodeKind::binary && condition.text == (negated ? "||" : "&&")) {
-    note_comparisons(left_operand(condition), negated, one);
-    note_comparisons(right_operand(condition), negated, one);
+    note_comparisons(left_operand(condition), negated, one, named);
+    note_comparisons(right_operand(condition), negated, one, named);
     return;
   }
-  if (condition.kind == NodeKind::name)
+  if (condition.kind == NodeKind::name && !named)
     if (const SyntaxNode* const stands_for = named_condition(condition))
-      return note_comparisons(*stands_for, negated, one);
+      return note_comparisons(*stands_for, negated, one, true);
   BranchComparison comparison = one;
   comparison.number = Polynomial::undefined();
   const std::string_view symbol = condition.text;

@@ -167,9 +167,17 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   });
 }
 
+/// Whether a function is short enough for its branches, loops and accesses to be looked at again and again.
+[[nodiscard]] inline bool is_short(const FunctionAnalysis& function) noexcept {
+  constexpr std::size_t most = 500; // kernels have below 100 of each
+  return function.branch_comparisons.size() < most && function.loops.size() < most &&
+         function.accesses.size() < most;
+}
+
 /// Compares what one launch stores with what the next one needs, in threads that each need one element.
 [[nodiscard]] inline ElementMatch match_elements(const BufferAccesses& made, const BufferAccesses& needed,
                                                  const Task& task) {
+  if (!is_short(*made.function) || !is_short(*needed.function)) return ElementMatch::none;
   const Access* const store = only_store(made.accesses);
   if (store == nullptr || !are_to_one_element(made.accesses) || !are_to_one_element(needed.accesses))
     return ElementMatch::none;

@@ -7,6 +7,7 @@
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/function_merger.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/early_returns.hpp>
 #include <mtmc/coder/transform/threads/epilogue_text.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
@@ -158,6 +159,7 @@ inline void merge_where_made(const TransformRequest& request, SyntaxNode& tree, 
   about.region = second.line.entry;
   const TransformRequest asked{request.task, request.kernel, request.device, about, tree, analysis};
   const LaterWork work = later_work(asked, buffer);
+  if (match == ElementMatch::none) require_covering(asked, work.launch); // at the main size alone it was seen
 
   // Where subscripts alone were compared it is not known what returns leave out.
   FunctionMerger merger{tree, first.line, second.line, match != ElementMatch::none};
