@@ -37,6 +37,10 @@ inline constexpr std::string_view cpp_launcher_support = R"(
     return memory.place;
   }
 
+  static void fill_with_zeros(void* memory, Number bytes) {
+    if (bytes > 0) std::memset(memory, 0, static_cast<std::size_t>(bytes));
+  }
+
   // Pass as whatever pointer or number the entry function asks for.
   struct Pointer {
     const void* memory;

@@ -98,8 +98,8 @@ namespace mtmc::inline MTMC_ABI::detail {
             std::to_string(i) + ">(" + launcher_bytes(lines.scratch[i]) + ");\n";
   for (std::size_t i = 0; i < lines.launches.size(); ++i) {
     for (const auto* scratch : filled_before(lines, i))
-      text += "  std::memset(mtmc_scratch_" + scratch->name + ", 0, static_cast<std::size_t>(" +
-              launcher_bytes(*scratch) + "));\n";
+      text += "  mtmc_launcher::fill_with_zeros(mtmc_scratch_" + scratch->name + ", " +
+              launcher_bytes(*scratch) + ");\n";
     text += cpp_launcher_call(lines.launches[i], lines, task);
   }
   return text + "}\n";

@@ -89,7 +89,7 @@ TEST_CASE("a loop over the whole grid's share of an index range keeps its access
   const auto structure = structure_of(copy("2 * compute_units, 256", R"(
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < M * N; i += gridDim.x * blockDim.x) out[i] = in[i];
 )"));
-  const auto& loop = region(structure, "copy/i");
+  const auto loop = region(structure, "copy/i");
   CHECK(loop.facts.loops[0].trip_count == 16); // 1e6 elements, 256 blocks of 256 threads counted
   CHECK(lanes(loop, "in").pattern == mtmc::LanePattern::coalesced);
   CHECK(lanes(loop, "in").sectors == 4);

@@ -54,7 +54,7 @@ struct ReachedElements {
 };
 
 /// What must hold where a statement happens: numbers that are 0, and others that are below 0.
-struct Conditions {
+struct WorkConditions {
   std::vector<Polynomial> zero{};     ///< these are 0
   std::vector<Polynomial> negative{}; ///< these are below 0
 };
@@ -74,7 +74,7 @@ struct Conditions {
 
 /// Adds what a branch compares; false where something else decides about it, too.
 [[nodiscard]] inline bool add_comparisons(const FunctionAnalysis& function, const SyntaxNode& branch,
-                                          bool behind, Conditions& conditions) {
+                                          bool behind, WorkConditions& conditions) {
   bool some = false;
   for (const BranchComparison& one : function.branch_comparisons) {
     if (one.branch != &branch || one.behind != behind) continue;
@@ -87,12 +87,12 @@ struct Conditions {
 
 /// All conditions on which a statement happens, those of the loops around it left out; nothing where there
 /// are others than comparisons of numbers.
-[[nodiscard]] inline std::optional<Conditions> conditions_of(const FunctionAnalysis& function,
-                                                             const SyntaxNode& statement) {
+[[nodiscard]] inline std::optional<WorkConditions> work_conditions(const FunctionAnalysis& function,
+                                                                   const SyntaxNode& statement) {
   const SyntaxNode& body = function_body(*function.node);
   const auto path = path_to(body, statement);
   if (path.empty()) return std::nullopt;
-  Conditions conditions;
+  WorkConditions conditions;
   for (std::size_t i = 0; i + 1 < path.size(); ++i) {
     const SyntaxNode &node = *path[i], &next = *path[i + 1];
     if (node.kind == NodeKind::if_statement &&
@@ -127,8 +127,8 @@ public:
 
   /// The elements of an access that happens on these conditions, in the iterations of the loop and of those
   /// around it. Nothing where some may be reached twice, or it is not known which they are.
-  [[nodiscard]] std::optional<ReachedElements> of(const Polynomial& subscript, const Conditions& conditions,
-                                                  const LoopInfo* loop) {
+  [[nodiscard]] std::optional<ReachedElements> of(const Polynomial& subscript,
+                                                  const WorkConditions& conditions, const LoopInfo* loop) {
     constexpr std::size_t most_splits = 100;
     for (std::size_t splits = 0; splits < most_splits; splits = digits_.splits()) {
       const std::size_t before = digits_.splits();
@@ -139,7 +139,7 @@ public:
   }
 
 private:
-  void read(const Polynomial& subscript, const Conditions& conditions, const LoopInfo* innermost) {
+  void read(const Polynomial& subscript, const WorkConditions& conditions, const LoopInfo* innermost) {
     known_ = true;
     zero_.clear();
     negative_.clear();

@@ -75,8 +75,8 @@ struct BufferAccesses {
 /// The elements of an access of a launch at a size, with that many times as many blocks along each axis as
 /// are launched.
 [[nodiscard]] inline std::optional<ReachedElements>
-elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, const Conditions& conditions,
-            const LoopInfo* loop, std::int64_t blocks = 1) {
+elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols,
+            const WorkConditions& conditions, const LoopInfo* loop, std::int64_t blocks = 1) {
   const auto value = [&](const std::string& text) { return value_of_text(task, text, symbols); };
   auto geometry = geometry_of(*at.launch, value);
   if (!geometry) return std::nullopt;
@@ -114,7 +114,7 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
 
 /// What all work of a function's threads stands under, as far as it is comparisons of numbers: its early
 /// returns, and the one branch that is all that follows declarations.
-[[nodiscard]] inline Conditions conditions_of_work(const FunctionAnalysis& function) {
+[[nodiscard]] inline WorkConditions conditions_of_work(const FunctionAnalysis& function) {
   std::set<const SyntaxNode*> branches;
   bool others = false;
   for (const SyntaxNode& statement : statements(function_body(*function.node))) {
@@ -129,7 +129,7 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
                            [&](const BranchComparison& one) { return one.branch == branch && one.behind; })
                   ? 1U
                   : 0U;
-  Conditions conditions;
+  WorkConditions conditions;
   for (const BranchComparison& one : function.branch_comparisons)
     if (one.number.defined() && branches.contains(one.branch) && (one.behind || (!others && inside == 1)))
       (one.equal ? conditions.zero : conditions.negative).push_back(one.number);
@@ -181,9 +181,9 @@ elements_at(const BufferAccesses& at, const Task& task, const Symbols& symbols, 
   const Access* const store = only_store(made.accesses);
   if (store == nullptr || !are_to_one_element(made.accesses) || !are_to_one_element(needed.accesses))
     return ElementMatch::none;
-  const auto conditions = conditions_of(*made.function, *store->statement);
+  const auto conditions = work_conditions(*made.function, *store->statement);
   if (!conditions) return ElementMatch::none;
-  const Conditions work = conditions_of_work(*needed.function);
+  const WorkConditions work = conditions_of_work(*needed.function);
   const LoopInfo* const loop = loop_of_grid(*needed.function);
   if (loop != nullptr && !writes_each_once(*needed.function, *needed.launch, *loop, task))
     return ElementMatch::none;
