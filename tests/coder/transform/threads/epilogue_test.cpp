@@ -310,8 +310,8 @@ TEST_CASE("a function that is launched again stays for the other launch") {
 TEST_CASE("what the lane does that stores a row's sum goes on with the root") {
   const std::string warps =
       "  int row = blockIdx.x * 8 + threadIdx.x / 32;\n  int lane = threadIdx.x % 32;\n";
-  for (const std::string store : {"  if (lane == 0 && row < M) s[row] = sum;\n",
-                                   "  if (row < M) {\n    if (!lane) s[row] = sum;\n  }\n"}) {
+  for (const char* const store : {"  if (lane == 0 && row < M) s[row] = sum;\n",
+                                  "  if (row < M) {\n    if (!lane) s[row] = sum;\n  }\n"}) {
     const std::string source =
         fused(rows_then_root("<<<ceil_div(M, 8), 256>>>", warps + sum_of_row + store), {rows_and_root});
     CHECK(has(source, "y[i] = sqrtf(s_value / K);\n"));
