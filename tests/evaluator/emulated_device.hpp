@@ -249,10 +249,10 @@ static inline void __pipeline_wait_prior(size_t) {}
 #line 1 "kernel.cu"
 )cpp";
 
-/// A kernel's text without the line that includes what is part of that already.
+/// A text of kernels without the lines that include what is part of that already.
 inline std::string without_pipeline_header(std::string text) {
   constexpr std::string_view line = "#include <cuda_pipeline.h>";
-  if (const std::size_t at = text.find(line); at != std::string::npos) text.erase(at, line.size());
+  for (std::size_t at; (at = text.find(line)) != std::string::npos;) text.erase(at, line.size());
   return text;
 }
 

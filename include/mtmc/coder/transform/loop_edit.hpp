@@ -215,9 +215,7 @@ struct BlockedRange {
   // an unsigned range must not be taken below zero
   const bool from_zero = literal_value(head.first) == 0;
   SyntaxNode bound = end;
-  if (is_unsigned_type(head.type) && !from_zero)
-    bound = make_call("std::max<" + head.type + ">", {end, head.first});
-  else if (head.is_unsigned() && !from_zero)
+  if (head.is_unsigned() && !from_zero)
     bound = make_conditional(make_binary(">", end, head.first), end, head.first);
   SyntaxNode full =
       make_binary("*", make_binary("/", difference(SyntaxNode(bound), head.first), make_integer(stride)),

@@ -126,3 +126,13 @@ TEST_CASE("what vectors cannot move is declined with the reason") {
                        grid_source_after(task, {"parallelization|row_sum/j", "vectorization|row_sum/j"})};
   CHECK(has(grid_draft(task, vectors, "vectorization|row_sum/j").message, "a faster way already"));
 }
+
+TEST_CASE("loops of unsigned numbers are unrolled in words that compilers at run time know") {
+  const Task task =
+      load_task(std::string(MTMC_REPOSITORY) + "/tests/bench/naive_cuda/later_tasks/l2_rows_scaled.json");
+  const std::string loop = "|l2_normalize_rows/i";
+  const std::string source =
+      grid_source_after(task, {"parallelization" + loop, "vectorization" + loop, "unrolling" + loop});
+  CHECK(has(source, "dim + 31 > lane ? dim + 31 : lane"));
+  CHECK_FALSE(has(source, "std::"));
+}
