@@ -58,6 +58,13 @@ TEST_CASE("loop: what is no counting loop, and why") {
         "its condition does not compare i with a bound that its step moves towards");
   CHECK(head_of("for (int i = 0; i < n; ++i) { a[i] = 0; ++i; }") == "its body assigns i");
   CHECK(head_of("for (int i = 0; i < n; ++i) { n = n - 1; }") == "its bound may change while it runs");
+  CHECK(head_of("int step = 1; for (int i = 0; i < n; i += step) { a[i] = 0; step = 2; }") ==
+        "its variable does not move by a constant step");
+  CHECK(head_of("int ahead = 1; for (int i = 0; i + ahead < n; ++i) { ++ahead; }") ==
+        "its bound may change while it runs");
+  CHECK(head_of("int& other = n; for (int i = 0; i < n; ++i) { other -= 1; }") ==
+        "its bound may change while it runs");
+  CHECK(head_of("const int& other = n; for (int i = 0; i < n; ++i) a[i] = 0;") == "i: 0 .. n step 1");
   CHECK(head_of("for (int i = 0; i < n; ++i) { if (a[i] > 0) break; }") ==
         "break, return or a jump may leave it");
   CHECK(head_of("for (int i = 0; i < n; ++i) { if (a[i] > 0) return; }") ==

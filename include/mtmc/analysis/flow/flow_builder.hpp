@@ -6,6 +6,7 @@
 #include <mtmc/analysis/flow/place_flow.hpp>
 #include <mtmc/analysis/region_path.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -186,6 +187,10 @@ private:
       if (target.kind == Place::Kind::none) {
         state.integer = !base.floating;
       } else {
+        if (target.kind == Place::Kind::scalar && !base.constant) { // another name changes it from here on
+          target.state->variable->address_taken = true;
+          target.state->unstable = true;
+        }
         state.target = std::move(target);
       }
       return;
@@ -447,6 +452,9 @@ private:
 
   /// Nothing in the loop changes the value of a bound, and computing it has no effects.
   [[nodiscard]] bool keeps_value(const SyntaxNode& node, const Head& head);
+
+  /// The current for loop assigns something that a piece of its head names, besides its own variable.
+  [[nodiscard]] bool names_change(const SyntaxNode& node, std::string_view variable);
 
   /// The current for loop assigns the variable of that name, or memory behind it.
   [[nodiscard]] bool assigned_in_current_for(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include <mtmc/analysis/flow/flow_builder.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -167,7 +168,7 @@ inline void FlowBuilder::read_step(LoopInfo& loop, Head& head) {
     }
   }
   constexpr std::int64_t largest = std::int64_t{1} << 31;
-  if (!amount || *amount == 0 || *amount > largest || *amount < -largest)
+  if (!amount || *amount == 0 || *amount > largest || *amount < -largest || names_change(step, head.variable))
     head.problem = "its variable does not move by a constant step";
   else
     loop.step = *amount;
@@ -200,7 +201,7 @@ inline void FlowBuilder::read_condition(const SyntaxNode& condition, Head& head,
                    " with a bound that its step moves towards";
     return;
   }
-  if (!keeps_value(*bound.expression, head)) {
+  if (!keeps_value(*bound.expression, head) || names_change(condition, head.variable)) {
     head.problem = "its bound may change while it runs";
     return;
   }
@@ -240,6 +241,12 @@ inline bool FlowBuilder::keeps_value(const SyntaxNode& node, const Head& head) {
   for (const SyntaxNode& child : node.children)
     if (!keeps_value(child, head)) return false;
   return true;
+}
+
+inline bool FlowBuilder::names_change(const SyntaxNode& node, std::string_view variable) {
+  if (node.kind == NodeKind::name && node.text != variable && assigned_in_current_for(node.text)) return true;
+  return std::any_of(node.children.begin(), node.children.end(),
+                     [&](const SyntaxNode& child) { return names_change(child, variable); });
 }
 
 inline bool FlowBuilder::assigned_in_current_for(std::string_view name) {

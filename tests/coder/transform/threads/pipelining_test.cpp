@@ -129,3 +129,17 @@ TEST_CASE("what moves on by itself is not filled ahead") {
   CHECK_FALSE(has(source, "__pipeline"));
   if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
 }
+
+TEST_CASE("what a member or a macro hides is not filled ahead") {
+  const Task member = product({{"  float sum", "  struct { int from; } at = {0};\n  float sum"},
+                               {"A[row * K + k]", "A[row * K + at.from + threadIdx.x]"},
+                               {back, "    at.from += 16;\n" + back}});
+  const Task macro = product({{"//@ launch", "#define PLACE (row * K + t + threadIdx.x)\n//@ launch"},
+                              {"A[row * K + k]", "A[PLACE]"},
+                              {"  float sum", "  int t = 0;\n  float sum"}});
+  for (const Task& task : {member, macro}) {
+    const std::string source = grid_source_after(task, {"pipeline|gemm/t"});
+    CHECK_FALSE(has(source, "__pipeline"));
+    if (mtmc_test::can_emulate) CHECK(grid_difference(task, source) == 0);
+  }
+}

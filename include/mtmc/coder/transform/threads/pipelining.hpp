@@ -3,6 +3,7 @@
 /// filled while threads still compute on the present ones, and a thread waits once an iteration.
 
 #include <mtmc/analysis/flow/type_facts.hpp>
+#include <mtmc/analysis/syntax/macro_definition.hpp>
 #include <mtmc/analysis/syntax/parser.hpp>
 #include <mtmc/analysis/syntax/printer.hpp>
 #include <mtmc/analysis/syntax/syntax_factory.hpp>
@@ -229,9 +230,41 @@ private:
     }
     for (const Variable* variable : needed)
       if (changed.contains(variable)) return false;
+    for (const SyntaxNode& one : loop_.fill)
+      for (const std::string& name : names_used(one))
+        if (!loop_.is_tile(name) && (computing_changes(name) || is_hidden_name(name))) return false;
     return std::none_of(function.accesses.begin(), function.accesses.end(), [&](const Access& access) {
       return in(loop_.filling, access.order) && access.array->place == ArrayPlace::own;
     });
+  }
+  /// Whether the computing assigns to a name, also to a member of it, or hands it out.
+  [[nodiscard]] bool computing_changes(const std::string& name) const {
+    bool changes = false;
+    for (const SyntaxNode& one : loop_.compute)
+      walk(one, [&](const SyntaxNode& node) {
+        const bool steps = (node.kind == NodeKind::unary && (node.text == "++" || node.text == "--")) ||
+                           node.kind == NodeKind::postfix;
+        if (node.kind == NodeKind::assignment)
+          changes = changes || uses_name(left_operand(node), name);
+        else if (steps || (node.kind == NodeKind::unary && node.text == "&"))
+          changes = changes || uses_name(operand(node), name);
+        else if (node.kind == NodeKind::opaque)
+          changes = changes || uses_name(node, name);
+      });
+    return changes;
+  }
+  /// Whether a name is that of a macro that speaks of variables of the loop, which have other names ahead.
+  [[nodiscard]] bool is_hidden_name(const std::string& name) const {
+    bool hidden = false;
+    walk(request_.tree, [&](const SyntaxNode& node) {
+      if (node.kind != NodeKind::preprocessor) return;
+      const auto macro = macro_definition(node.text);
+      if (!macro || macro->name != name) return;
+      const auto words = words_of(macro->meaning);
+      hidden = hidden || std::any_of(words.begin(), words.end(),
+                                     [&](const Token& word) { return word.kind == TokenKind::identifier; });
+    });
+    return hidden;
   }
   /// Whether threads compute with a variable that is declared where tiles are filled.
   [[nodiscard]] bool computing_uses(const SyntaxNode& declaration) const {
