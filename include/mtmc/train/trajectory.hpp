@@ -1,0 +1,241 @@
+#pragma once
+/// From journals of searches to the trees that training learns from.
+
+#include <mtmc/core/error.hpp>
+#include <mtmc/loop/journal.hpp>
+#include <mtmc/train/kernel_tree.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// What trees are made from.
+struct TreeSources {
+  std::size_t runs = 0;        ///< runs that were read
+  std::size_t steps = 0;       ///< drafts of finished steps
+  std::size_t evaluations = 0; ///< evaluations in their journals
+  /// What was left out, and why: one sentence each.
+  std::vector<std::string> left_out{};
+};
+
+/// Collects runs into trees, one for each task, device (with its compiler and driver) and evaluator. A run
+/// that is added twice counts once.
+class TreeCollector {
+public:
+  /// Reads a journal line by line: a line that is damaged is left out and reported, and so is a run that
+  /// makes no sense without it. Throws `Error` (`mtmc.journal.002`) where there is no journal at all.
+  void add_journal(const std::string& path);
+
+  /// Adds one run. A draft that nobody judged (an endpoint that was down, a used-up budget) is left out.
+  void add(const JournalRun& run);
+
+  /// The trees, in the order in which their first runs were added.
+  [[nodiscard]] const std::vector<KernelTree>& trees() const noexcept { return trees_; }
+  /// What they were made from.
+  [[nodiscard]] const TreeSources& sources() const noexcept { return sources_; }
+
+private:
+  /// What is known of the times of a tree's kernels: weighted sums of logarithms.
+  struct Times {
+    double weights = 0;
+    double sum = 0;
+  };
+  struct Growing {
+    std::map<std::string, Times> times{};
+  };
+
+  [[nodiscard]] std::size_t tree_of(const JournalRun& run);
+  void take_times(const JournalRun& run, Growing& growing);
+  void take_steps(const JournalRun& run, KernelTree& tree, const Growing& growing);
+  [[nodiscard]] static int node_of(KernelTree& tree, const std::string& kernel);
+  static void count(TreeNode& node, const std::string& action, StepStage outcome, int child);
+
+  std::vector<KernelTree> trees_{};
+  std::vector<Growing> growing_{};
+  std::set<std::string> runs_{};
+  TreeSources sources_{};
+};
+
+namespace detail {
+
+/// What an evaluation says of a step; nothing where it says nothing of the kernel.
+[[nodiscard]] inline std::optional<StepStage> stage_of(const Evaluation& evaluation) {
+  switch (evaluation.verdict) {
+  case Verdict::not_given:
+    return std::nullopt;
+  case Verdict::correct:
+    return StepStage::correct;
+  case Verdict::compile_error:
+  case Verdict::compile_timeout:
+  case Verdict::refused:
+    return StepStage::not_compiled;
+  default:
+    return StepStage::wrong;
+  }
+}
+
+/// Relative standard deviation of a measured speed-up, from its interval.
+[[nodiscard]] inline double deviation_of(const SpeedUp& speed_up) {
+  if (speed_up.low <= 0 || speed_up.high < speed_up.low) return 0;
+  const double half_width_in_deviations =
+      speed_up.confidence >= 0.9 ? 1.96 : 1.15; // normal quantiles of 95, 75 %
+  return std::log(speed_up.high / speed_up.low) / 2 / half_width_in_deviations;
+}
+
+} // namespace detail
+
+inline void TreeCollector::add_journal(const std::string& path) {
+  const std::string content = detail::read_run_file(path);
+  std::map<std::string, std::vector<std::string_view>> lines;
+  std::vector<std::string> order;
+  int number = 0;
+  for (const std::string_view line : detail::complete_lines(content)) {
+    try {
+      const std::string run = detail::parse_line(line, path, ++number).run;
+      auto& own = lines[run];
+      if (own.empty()) order.push_back(run);
+      own.push_back(line);
+    } catch (const Error& error) {
+      sources_.left_out.push_back(error.what());
+    }
+  }
+  const KernelStore store{detail::parent_folder(path)};
+  for (const std::string& run : order) {
+    try {
+      for (const JournalRun& one : detail::read_runs(lines.at(run), path, store)) add(one);
+    } catch (const Error& error) {
+      sources_.left_out.push_back("run " + run + ": " + error.what());
+    }
+  }
+}
+
+inline void TreeCollector::add(const JournalRun& run) {
+  if (!runs_.insert(run.id).second) return;
+  ++sources_.runs;
+  sources_.evaluations += run.evaluations.size();
+  const std::size_t at = tree_of(run);
+  take_times(run, growing_[at]);
+  take_steps(run, trees_[at], growing_[at]);
+}
+
+inline std::size_t TreeCollector::tree_of(const JournalRun& run) {
+  const RunRecord& header = run.header;
+  const std::string task = task_digest(header.task), device = device_digest(header.device);
+  for (std::size_t i = 0; i < trees_.size(); ++i)
+    if (trees_[i].task_digest == task && trees_[i].device_digest == device &&
+        trees_[i].evaluator == header.set_up.evaluator)
+      return i;
+  KernelTree tree{header.task.name,        task,
+                  header.device.name,      device,
+                  header.set_up.evaluator, std::string(header.task.kernel.language.name)};
+  tree.nodes.push_back({header.task.kernel.id()});
+  trees_.push_back(std::move(tree));
+  growing_.emplace_back();
+  growing_.back().times[header.task.kernel.id()] = {1, 0};
+  return trees_.size() - 1;
+}
+
+inline void TreeCollector::take_times(const JournalRun& run, Growing& growing) {
+  std::vector<std::pair<double, const EvaluationRecord*>> in_order;
+  for (const auto& [key, record] : run.evaluations) {
+    const auto time = run.evaluation_times.find(key);
+    in_order.emplace_back(time == run.evaluation_times.end() ? 0 : time->second, &record);
+  }
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::string start = run.header.task.kernel.id();
+  for (const auto& [time, record] : in_order) {
+    const auto incumbent = growing.times.find(record->incumbent);
+    const auto& speed_up = record->evaluation.speed_up;
+    if (record->kernel == start || incumbent == growing.times.end() || !speed_up || speed_up->value <= 0)
+      continue;
+    // What is measured to one per mille weighs no more than that: other errors are larger.
+    constexpr double least_deviation = 1e-3;
+    const double deviation = std::max(detail::deviation_of(*speed_up), least_deviation);
+    const double weight = 1 / (deviation * deviation);
+    const double base = incumbent->second.sum / incumbent->second.weights;
+    Times& times = growing.times[record->kernel];
+    times.weights += weight;
+    times.sum += weight * (base + std::log2(speed_up->value));
+  }
+}
+
+inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, const Growing& growing) {
+  for (const DecisionRecord& decision : run.decisions) {
+    if (!growing.times.contains(decision.parent)) continue;
+    TreeNode& node = tree.nodes[static_cast<std::size_t>(node_of(tree, decision.parent))];
+    for (const Action& action : decision.legal) {
+      if (action.kind != Action::Kind::optimize) continue;
+      const std::string key = action.key();
+      if (std::find(node.legal.begin(), node.legal.end(), key) == node.legal.end()) node.legal.push_back(key);
+    }
+  }
+  // Repairs follow the draft that they mend: the last of a chain is what the step came to.
+  std::map<std::tuple<int, int, std::string, int>, const StepRecord*> chains;
+  std::vector<const StepRecord*> steps;
+  for (const StepRecord& step : run.steps) {
+    const StepRecord*& last = chains[{step.step, step.parent_index, step.action, step.sample}];
+    if (last == nullptr)
+      steps.push_back(&step);
+    else
+      std::replace(steps.begin(), steps.end(), last, &step);
+    last = &step;
+  }
+  for (const StepRecord* step : steps) {
+    const auto draft = run.drafts.find({step->draft, step->sample, step->repair});
+    if (draft == run.drafts.end() || !growing.times.contains(step->parent)) continue;
+    ++sources_.steps;
+    StepStage outcome = StepStage::not_compiled;
+    int child = -1;
+    if (const auto judged = run.evaluations.find(step->evaluation); judged != run.evaluations.end()) {
+      const auto seen = detail::stage_of(judged->second.evaluation);
+      if (!seen) continue;
+      outcome = *seen;
+      if (outcome == StepStage::correct) {
+        if (!growing.times.contains(judged->second.kernel)) continue; // right, and not timed
+        child = node_of(tree, judged->second.kernel);
+      }
+    } else if (!detail::is_answer(draft->second.draft)) {
+      continue;
+    }
+    count(tree.nodes[static_cast<std::size_t>(node_of(tree, step->parent))], step->action, outcome, child);
+  }
+  for (TreeNode& node : tree.nodes) {
+    const Times& times = growing.times.at(node.kernel);
+    node.log2_speed_up = times.sum / times.weights;
+    node.deviation = &node == &tree.nodes.front() ? 0 : 1 / std::sqrt(times.weights);
+  }
+}
+
+inline int TreeCollector::node_of(KernelTree& tree, const std::string& kernel) {
+  const int known = tree.find(kernel);
+  if (known >= 0) return known;
+  tree.nodes.push_back({kernel});
+  return static_cast<int>(tree.nodes.size()) - 1;
+}
+
+inline void TreeCollector::count(TreeNode& node, const std::string& action, StepStage outcome, int child) {
+  auto edge = std::find_if(node.edges.begin(), node.edges.end(),
+                           [&](const TreeEdge& one) { return one.action == action; });
+  if (edge == node.edges.end()) edge = node.edges.insert(edge, TreeEdge{action});
+  const auto known = std::find_if(edge->outcomes.begin(), edge->outcomes.end(), [&](const TreeOutcome& one) {
+    return one.outcome == outcome && one.child == child;
+  });
+  if (known == edge->outcomes.end())
+    edge->outcomes.push_back({outcome, child});
+  else
+    ++known->count;
+}
+
+} // namespace mtmc
