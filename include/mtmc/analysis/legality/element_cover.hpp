@@ -183,7 +183,8 @@ private:
           std::min_element(negative_.begin(), negative_.end(), [](const DigitSum& a, const DigitSum& b) {
             return a.factors.size() < b.factors.size();
           });
-      const DigitSum below = *smallest;
+      // `limit` changes all sums, this one as well.
+      const DigitSum below = *smallest; // NOLINT(performance-unnecessary-copy-initialization)
       if (is_never_negative(below)) return ReachedElements{.none = true};
       if (!limit(below)) return std::nullopt;
     }

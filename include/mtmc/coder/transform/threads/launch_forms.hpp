@@ -122,7 +122,6 @@ inline void one_element_each(SyntaxNode& tree, const Task& task, std::size_t pos
   words.line = launch.line;
   const std::string count = print(words.in_launch_words(right_operand(loop_condition(loop))));
   launch.line.grid = {"ceil_div(" + count + ", " + launch.line.block.front() + ')'};
-  const std::string name = declarator.text;
   SyntaxNode number = loop_init(loop);
   number.kind = NodeKind::declaration;
   SyntaxNode branch = make_if(loop_condition(loop), as_block(loop_body(loop)));

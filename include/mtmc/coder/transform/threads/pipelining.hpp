@@ -79,7 +79,7 @@ private:
 
   /// Throws where a block has no room for a second buffer of each tile.
   void require_room() const {
-    constexpr std::int64_t most = 48 * 1024; // of shared memory that a kernel declares
+    constexpr std::int64_t most = 49152; // of shared memory that a kernel declares
     std::int64_t bytes = 0;
     for (const Variable& variable : loop_.function().variables) {
       if (!variable.array || !type_facts(variable.type).shared) continue;

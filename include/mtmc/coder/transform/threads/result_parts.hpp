@@ -61,7 +61,8 @@ struct SumExtents {
   };
   const double whole = time_of_parts(with(1), sums, device);
   std::vector<std::pair<double, ResultParts>> all;
-  const std::int64_t most = std::min<std::int64_t>(sums.depth / ResultParts::unit, 8 * device.compute_units);
+  const std::int64_t most =
+      std::min<std::int64_t>(sums.depth / ResultParts::unit, std::int64_t{8} * device.compute_units);
   for (std::int64_t parts = 2; parts <= most; ++parts) {
     const std::int64_t each = sums.steps_of(parts);
     if ((sums.depth + each - 1) / each != parts) continue; // some would be empty

@@ -260,7 +260,8 @@ private:
   }
   /// Iterations of a loop: none where it begins behind its end.
   [[nodiscard]] std::string count_of(std::size_t loop) const {
-    const std::string first = first_of(loop), bound = bound_of(loop);
+    const std::string first = first_of(loop);
+    std::string bound = bound_of(loop);
     if (first == "0") return bound;
     return '(' + first + " < " + bound + " ? " + as_factor(bound) + " - " + as_factor(first) + " : 0)";
   }
