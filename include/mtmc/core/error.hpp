@@ -87,6 +87,8 @@ inline constexpr std::string_view coder_examples = "mtmc.coder.001";
 inline constexpr std::string_view policy_card = "mtmc.policy.001";
 /// A report or result cannot be written.
 inline constexpr std::string_view report_write = "mtmc.report.001";
+/// A data set for training cannot be read, is empty, or does not fit what is asked of it.
+inline constexpr std::string_view train_data = "mtmc.train.001";
 } // namespace error_id
 
 /// Who can do something about an `Error`.
@@ -157,6 +159,7 @@ inline constexpr ErrorKind error_kinds[] = {
     {error_id::coder_examples, ErrorCategory::surroundings},
     {error_id::policy_card, ErrorCategory::input},
     {error_id::report_write, ErrorCategory::surroundings},
+    {error_id::train_data, ErrorCategory::input},
 };
 
 /// The category of an id; `surroundings` for one that is not of this library.

@@ -3,6 +3,7 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/loop/journal.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/train/kernel_tree.hpp>
 
 #include <algorithm>
@@ -25,6 +26,12 @@ struct TreeSources {
   std::size_t runs = 0;        ///< runs that were read
   std::size_t steps = 0;       ///< drafts of finished steps
   std::size_t evaluations = 0; ///< evaluations in their journals
+  /// Different sequences of (kernel, action) from a start kernel on: what counts as trajectories.
+  std::size_t sequences = 0;
+  double seconds = 0;               ///< wall-clock time of the runs
+  std::set<std::string> coders{};   ///< what their coders say of themselves
+  std::set<std::string> policies{}; ///< and their policies
+  std::set<std::string> versions{}; ///< of the library that wrote them
   /// What was left out, and why: one sentence each.
   std::vector<std::string> left_out{};
 };
@@ -57,6 +64,7 @@ private:
 
   [[nodiscard]] std::size_t tree_of(const JournalRun& run);
   void take_times(const JournalRun& run, Growing& growing);
+  void take_sequences(const JournalRun& run, const KernelTree& tree);
   void take_steps(const JournalRun& run, KernelTree& tree, const Growing& growing);
   [[nodiscard]] static int node_of(KernelTree& tree, const std::string& kernel);
   static void count(TreeNode& node, const std::string& action, StepStage outcome, int child);
@@ -64,6 +72,7 @@ private:
   std::vector<KernelTree> trees_{};
   std::vector<Growing> growing_{};
   std::set<std::string> runs_{};
+  std::set<std::string> sequences_{}; ///< hashes
   TreeSources sources_{};
 };
 
@@ -124,9 +133,29 @@ inline void TreeCollector::add(const JournalRun& run) {
   if (!runs_.insert(run.id).second) return;
   ++sources_.runs;
   sources_.evaluations += run.evaluations.size();
+  sources_.seconds += run.seconds;
+  sources_.coders.insert(run.header.set_up.coder);
+  sources_.policies.insert(run.header.set_up.policy);
+  sources_.versions.insert(run.header.version);
   const std::size_t at = tree_of(run);
   take_times(run, growing_[at]);
   take_steps(run, trees_[at], growing_[at]);
+  take_sequences(run, trees_[at]);
+}
+
+inline void TreeCollector::take_sequences(const JournalRun& run, const KernelTree& tree) {
+  // The way on which the run first came to a kernel.
+  std::map<std::string, std::string> ways;
+  ways[run.header.task.kernel.id()] = tree.task_digest + tree.device_digest + tree.evaluator;
+  for (const StepRecord& step : run.steps) {
+    const auto way = ways.find(step.parent);
+    if (way == ways.end()) continue;
+    const std::string sequence = sha256_hex(way->second + '\n' + step.parent + '\n' + step.action);
+    sequences_.insert(sequence);
+    if (const auto judged = run.evaluations.find(step.evaluation); judged != run.evaluations.end())
+      ways.emplace(judged->second.kernel, sequence);
+  }
+  sources_.sequences = sequences_.size();
 }
 
 inline std::size_t TreeCollector::tree_of(const JournalRun& run) {

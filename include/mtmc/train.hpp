@@ -1,0 +1,11 @@
+#pragma once
+/// What an engine does not need at run time: recorded searches as data sets, and the environment that
+/// policies learn in.
+
+#include <mtmc/requirements.hpp>
+
+#include <mtmc/train/data_set.hpp>
+#include <mtmc/train/exact_values.hpp>
+#include <mtmc/train/reward.hpp>
+#include <mtmc/train/trajectory.hpp>
+#include <mtmc/train/tree_environment.hpp>
