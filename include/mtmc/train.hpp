@@ -6,6 +6,7 @@
 
 #include <mtmc/train/data_set.hpp>
 #include <mtmc/train/exact_values.hpp>
+#include <mtmc/train/ppo.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>

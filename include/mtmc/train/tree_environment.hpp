@@ -31,6 +31,8 @@ public:
     ended_ = actions_.empty();
   }
 
+  /// The tree.
+  [[nodiscard]] const KernelTree& tree() const noexcept { return *tree_; }
   /// Where the episode stands.
   [[nodiscard]] const TreeState& state() const noexcept { return state_; }
   /// Whether the episode is over: `reset` begins the next one.
@@ -65,8 +67,10 @@ private:
     if (options_.children == TreeChildren::first) return edge->outcomes.front();
     if (options_.children == TreeChildren::best) return best_outcome(*tree_, *edge);
     auto at = static_cast<int>(random_.uniform() * edge->count());
-    for (const TreeOutcome& one : edge->outcomes)
-      if ((at -= one.count) < 0) return one;
+    for (const TreeOutcome& one : edge->outcomes) {
+      at -= one.count;
+      if (at < 0) return one;
+    }
     return edge->outcomes.back();
   }
   /// By a copy of the key: the tree may move it while it grows.
