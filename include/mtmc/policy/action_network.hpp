@@ -35,8 +35,14 @@ struct DenseLayer {
 /// score(relu(mix(h) + join(action))); `mix` is computed once a state. The value has a network of its own:
 /// value(relu(look(state))).
 struct NetworkLayers {
-  DenseLayer encode{}, mix{}, join{}, score{}, look{}, value{};
+  DenseLayer encode{}; ///< of a state's features
+  DenseLayer mix{};    ///< of the encoded state, for all its actions
+  DenseLayer join{};   ///< of an action's features
+  DenseLayer score{};  ///< of both together
+  DenseLayer look{};   ///< of a state's features, for its value
+  DenseLayer value{};  ///< of what that sees
 
+  /// Lays the layers of a network of that shape one behind the other.
   explicit constexpr NetworkLayers(const NetworkShape& shape) {
     std::size_t place = 0;
     const auto next = [&place](std::size_t rows, std::size_t columns) {

@@ -187,10 +187,8 @@ private:
       if (target.kind == Place::Kind::none) {
         state.integer = !base.floating;
       } else {
-        if (target.kind == Place::Kind::scalar && !base.constant) { // another name changes it from here on
-          target.state->variable->address_taken = true;
-          target.state->unstable = true;
-        }
+        // Another name changes it from here on.
+        if (target.kind == Place::Kind::scalar && !base.constant) target.state->unstable = true;
         state.target = std::move(target);
       }
       return;
