@@ -32,20 +32,22 @@ TEST_CASE("04_opencl_backend: without a platform it says what to install, and en
   CHECK(done.output.empty());
 }
 
-TEST_CASE("04_opencl_backend: conforms, and a naive kernel is made a tiled one") {
-  const mtmc::TemporaryFolder folder;
-  const auto done = run_example(folder, {});
-  if (done.code == 3) {
-    MESSAGE("SKIPPED: ", done.error, "(cmake/bootstrap.sh --opencl installs PoCL)");
-    return;
+TEST_SUITE("slow") {
+  TEST_CASE("04_opencl_backend: conforms, and a naive kernel is made a tiled one") {
+    const mtmc::TemporaryFolder folder;
+    const auto done = run_example(folder, {});
+    if (done.code == 3) {
+      MESSAGE("SKIPPED: ", done.error, "(cmake/bootstrap.sh --opencl installs PoCL)");
+      return;
+    }
+    CAPTURE(done.output);
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    CHECK(shown(done.output) == Contains(" 0 failed, "));
+    CHECK(shown(done.output) == Contains("passed   evaluator.faster"));
+    CHECK(shown(done.output) == Contains("  1  tiling the k loop of product"));
+    CHECK(shown(done.output) == Contains("product of matrices: speed-up "));
+    for (const std::string failed : {"wrong result", "compile error", "crashed", "timeout"})
+      CHECK(done.output.find(failed) == std::string::npos);
   }
-  CAPTURE(done.output);
-  CAPTURE(done.error);
-  CHECK(done.code == 0);
-  CHECK(shown(done.output) == Contains(" 0 failed, "));
-  CHECK(shown(done.output) == Contains("passed   evaluator.faster"));
-  CHECK(shown(done.output) == Contains("  1  tiling the k loop of product"));
-  CHECK(shown(done.output) == Contains("product of matrices: speed-up "));
-  for (const std::string failed : {"wrong result", "compile error", "crashed", "timeout"})
-    CHECK(done.output.find(failed) == std::string::npos);
 }
