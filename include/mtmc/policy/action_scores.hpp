@@ -3,9 +3,9 @@
 
 #include <mtmc/net/scoring_types.hpp>
 #include <mtmc/policy/policy_card.hpp>
+#include <mtmc/support/softmax.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <vector>
 
@@ -27,11 +27,7 @@ namespace mtmc::inline MTMC_ABI {
   std::vector<double> values;
   values.reserve(scores.size());
   for (const auto& score : scores) values.push_back(normalized_score(score, normalization) / temperature);
-  if (values.empty()) return values;
-  const double highest = *std::max_element(values.begin(), values.end());
-  double sum = 0;
-  for (double& value : values) sum += value = std::exp(value - highest);
-  for (double& value : values) value /= sum;
+  detail::softmax(values);
   return values;
 }
 

@@ -4,6 +4,7 @@
 
 #include <mtmc/policy/action_network.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/support/softmax.hpp>
 #include <mtmc/train/network_gradient.hpp>
 #include <mtmc/train/tree_environment.hpp>
 
@@ -66,20 +67,13 @@ struct PpoResult {
   bool diverged = false;               ///< a weight was not finite any more: training has ended
 };
 
-/// Probabilities of the choices: the softmax of scores, in the order of the scores.
-inline void softmax(std::span<const double> scores, std::vector<double>& probabilities) {
-  probabilities.assign(scores.begin(), scores.end());
-  if (scores.empty()) return;
-  const double largest = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
-  for (double& one : probabilities) {
-    one = std::exp(one - largest);
-    sum += one;
-  }
-  for (double& one : probabilities) one /= sum;
-}
-
 namespace detail {
+
+/// Probabilities of the choices, in the order of their scores.
+inline void probabilities_of(std::span<const double> scores, std::vector<double>& probabilities) {
+  probabilities.assign(scores.begin(), scores.end());
+  softmax(probabilities);
+}
 
 /// A number drawn by those probabilities.
 [[nodiscard]] inline std::size_t drawn(std::span<const double> probabilities, PhiloxEngine& random) {
@@ -142,7 +136,7 @@ class PpoTrainer {
 public:
   PpoTrainer(std::span<KernelTree> trees, const TreeOptions& rules, const TreeEncoder& encode,
              const NetworkShape& shape, const PpoOptions& options)
-      : trees_(trees), rules_(rules), encode_(encode), options_(options), random_(options.seed, 1),
+      : rules_(rules), encode_(encode), options_(options), random_(options.seed, 1),
         network_(make_network(shape, options.seed)), layers_(shape),
         policy_adam_(0, layers_.first_of_value()), value_adam_(layers_.first_of_value(), layers_.size()),
         gradient_(layers_.size()) {
@@ -202,7 +196,7 @@ private:
   void play_step(Playing& one, PpoProgress& progress) {
     encode_(one.environment, encoded_);
     network_.evaluate(encoded_.state, encoded_.actions, seen_);
-    softmax(seen_.scores, probabilities_);
+    probabilities_of(seen_.scores, probabilities_);
     Rollout::Step step;
     step.state = rollout_.states.size();
     step.actions = rollout_.actions.size();
@@ -301,7 +295,7 @@ private:
     const auto actions =
         std::span<const double>(rollout_.actions).subspan(step.actions, step.count * network_.shape.action);
     network_.evaluate(state, actions, seen_);
-    softmax(seen_.scores, probabilities_);
+    probabilities_of(seen_.scores, probabilities_);
     const double ratio = std::exp(std::log(probabilities_[step.choice]) - step.log_probability);
     by_scores_.assign(step.count, 0);
     if (step.count > 1) { // else there is nothing to choose
@@ -323,7 +317,6 @@ private:
     return ratio;
   }
 
-  std::span<KernelTree> trees_;
   TreeOptions rules_;
   TreeEncoder encode_;
   PpoOptions options_;
@@ -386,7 +379,7 @@ private:
     for (environment.reset(); !environment.ended();) {
       encode(environment, encoded);
       network.evaluate(encoded.state, encoded.actions, seen);
-      softmax(seen.scores, probabilities);
+      detail::probabilities_of(seen.scores, probabilities);
       auto choice = static_cast<std::size_t>(std::max_element(probabilities.begin(), probabilities.end()) -
                                              probabilities.begin());
       if (!greedy) choice = detail::drawn(probabilities, random);

@@ -58,19 +58,17 @@ private:
     double weights = 0;
     double sum = 0;
   };
-  struct Growing {
-    std::map<std::string, Times> times{};
-  };
+  using TimesByKernel = std::map<std::string, Times>;
 
   [[nodiscard]] std::size_t tree_of(const JournalRun& run);
-  void take_times(const JournalRun& run, Growing& growing);
+  void take_times(const JournalRun& run, TimesByKernel& known);
   void take_sequences(const JournalRun& run, const KernelTree& tree);
-  void take_steps(const JournalRun& run, KernelTree& tree, const Growing& growing);
+  void take_steps(const JournalRun& run, KernelTree& tree, const TimesByKernel& known);
   [[nodiscard]] static int node_of(KernelTree& tree, const std::string& kernel);
   static void count(TreeNode& node, const std::string& action, StepStage outcome, int child);
 
   std::vector<KernelTree> trees_{};
-  std::vector<Growing> growing_{};
+  std::vector<TimesByKernel> times_{}; ///< of each tree
   std::set<std::string> runs_{};
   std::set<std::string> sequences_{}; ///< hashes
   TreeSources sources_{};
@@ -138,8 +136,8 @@ inline void TreeCollector::add(const JournalRun& run) {
   sources_.policies.insert(run.header.set_up.policy);
   sources_.versions.insert(run.header.version);
   const std::size_t at = tree_of(run);
-  take_times(run, growing_[at]);
-  take_steps(run, trees_[at], growing_[at]);
+  take_times(run, times_[at]);
+  take_steps(run, trees_[at], times_[at]);
   take_sequences(run, trees_[at]);
 }
 
@@ -170,12 +168,12 @@ inline std::size_t TreeCollector::tree_of(const JournalRun& run) {
                   header.set_up.evaluator, std::string(header.task.kernel.language.name)};
   tree.nodes.push_back({header.task.kernel.id()});
   trees_.push_back(std::move(tree));
-  growing_.emplace_back();
-  growing_.back().times[header.task.kernel.id()] = {1, 0};
+  times_.emplace_back();
+  times_.back()[header.task.kernel.id()] = {1, 0};
   return trees_.size() - 1;
 }
 
-inline void TreeCollector::take_times(const JournalRun& run, Growing& growing) {
+inline void TreeCollector::take_times(const JournalRun& run, TimesByKernel& known) {
   std::vector<std::pair<double, const EvaluationRecord*>> in_order;
   for (const auto& [key, record] : run.evaluations) {
     const auto time = run.evaluation_times.find(key);
@@ -185,24 +183,23 @@ inline void TreeCollector::take_times(const JournalRun& run, Growing& growing) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::string start = run.header.task.kernel.id();
   for (const auto& [time, record] : in_order) {
-    const auto incumbent = growing.times.find(record->incumbent);
+    const auto incumbent = known.find(record->incumbent);
     const auto& speed_up = record->evaluation.speed_up;
-    if (record->kernel == start || incumbent == growing.times.end() || !speed_up || speed_up->value <= 0)
-      continue;
+    if (record->kernel == start || incumbent == known.end() || !speed_up || speed_up->value <= 0) continue;
     // What is measured to one per mille weighs no more than that: other errors are larger.
     constexpr double least_deviation = 1e-3;
     const double deviation = std::max(detail::deviation_of(*speed_up), least_deviation);
     const double weight = 1 / (deviation * deviation);
     const double base = incumbent->second.sum / incumbent->second.weights;
-    Times& times = growing.times[record->kernel];
+    Times& times = known[record->kernel];
     times.weights += weight;
     times.sum += weight * (base + std::log2(speed_up->value));
   }
 }
 
-inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, const Growing& growing) {
+inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, const TimesByKernel& known) {
   for (const DecisionRecord& decision : run.decisions) {
-    if (!growing.times.contains(decision.parent)) continue;
+    if (!known.contains(decision.parent)) continue;
     TreeNode& node = tree.nodes[static_cast<std::size_t>(node_of(tree, decision.parent))];
     for (const Action& action : decision.legal) {
       if (action.kind != Action::Kind::optimize) continue;
@@ -223,7 +220,7 @@ inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, c
   }
   for (const StepRecord* step : steps) {
     const auto draft = run.drafts.find({step->draft, step->sample, step->repair});
-    if (draft == run.drafts.end() || !growing.times.contains(step->parent)) continue;
+    if (draft == run.drafts.end() || !known.contains(step->parent)) continue;
     ++sources_.steps;
     StepStage outcome = StepStage::not_compiled;
     int child = -1;
@@ -232,7 +229,7 @@ inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, c
       if (!seen) continue;
       outcome = *seen;
       if (outcome == StepStage::correct) {
-        if (!growing.times.contains(judged->second.kernel)) continue; // right, and not timed
+        if (!known.contains(judged->second.kernel)) continue; // right, and not timed
         child = node_of(tree, judged->second.kernel);
       }
     } else if (!detail::is_answer(draft->second.draft)) {
@@ -241,7 +238,7 @@ inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, c
     count(tree.nodes[static_cast<std::size_t>(node_of(tree, step->parent))], step->action, outcome, child);
   }
   for (TreeNode& node : tree.nodes) {
-    const Times& times = growing.times.at(node.kernel);
+    const Times& times = known.at(node.kernel);
     node.log2_speed_up = times.sum / times.weights;
     node.deviation = &node == &tree.nodes.front() ? 0 : 1 / std::sqrt(times.weights);
   }

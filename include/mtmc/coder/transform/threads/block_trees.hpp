@@ -47,7 +47,7 @@ public:
       if (value == count || !arrays[value].empty()) return std::nullopt;
       arrays[value] = subscript_base(left_operand(operand(*behind[i]))).text;
     }
-    if (!is_barrier(*behind[count]) || !is_tree(*behind[count + 1], arrays)) return std::nullopt;
+    if (!is_block_barrier(*behind[count]) || !is_tree(*behind[count + 1], arrays)) return std::nullopt;
     found.statements = count + 2;
     for (const std::string& array : arrays) found.totals.push_back(array + "[0]");
     for (std::size_t i = found.statements; i < behind.size(); ++i)
@@ -82,10 +82,6 @@ private:
              array.variable->name == subscript_base(node).text;
     });
   }
-  [[nodiscard]] static bool is_barrier(const SyntaxNode& statement) {
-    return statement.kind == NodeKind::expression_statement &&
-           is_call_of(operand(statement), "__syncthreads") && arguments(operand(statement)).empty();
-  }
 
   [[nodiscard]] bool is_tree(const SyntaxNode& loop, const std::vector<std::string>& arrays) const {
     if (loop.kind != NodeKind::for_loop || loop_init(loop).kind != NodeKind::declaration ||
@@ -97,8 +93,8 @@ private:
     if (!is_positive(loop_condition(loop), distance) || !is_halved(loop_step(loop), distance)) return false;
     const auto body = statements(loop_body(loop));
     if (body.size() != 2) return false;
-    const std::size_t branch = is_barrier(body[1]) ? 0 : 1;
-    if (!is_barrier(body[1 - branch])) return false;
+    const std::size_t branch = is_block_barrier(body[1]) ? 0 : 1;
+    if (!is_block_barrier(body[1 - branch])) return false;
     return body[branch].kind == NodeKind::if_statement && else_branch(body[branch]) == nullptr &&
            is_below(if_condition(body[branch]), distance) &&
            combines(statements(then_branch(body[branch])), arrays, distance);

@@ -38,6 +38,12 @@ namespace mtmc::inline MTMC_ABI::detail {
   return found;
 }
 
+/// Whether a statement is `__syncthreads();`.
+[[nodiscard]] inline bool is_block_barrier(const SyntaxNode& statement) {
+  return statement.kind == NodeKind::expression_statement &&
+         is_call_of(operand(statement), "__syncthreads") && arguments(operand(statement)).empty();
+}
+
 /// The arguments of `function(...)`, where that is all of the text.
 [[nodiscard]] inline std::vector<std::string> arguments_of_call(std::string_view text,
                                                                 std::string_view function) {

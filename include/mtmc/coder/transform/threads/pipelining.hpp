@@ -213,13 +213,10 @@ private:
   /// used by other parts of the loop.
   [[nodiscard]] bool fill_is_independent() const {
     const FunctionAnalysis& function = loop_.function();
-    const auto in = [](const LoopInfo::Span& span, std::size_t order) {
-      return span.first <= order && order < span.last;
-    };
     std::set<const Variable*> changed, needed;
     for (const ScalarUse& use : function.scalar_uses) {
-      if (use.write && in(loop_.computing, use.order)) changed.insert(use.variable);
-      if (!in(loop_.filling, use.order)) continue;
+      if (use.write && is_in(loop_.computing, use.order)) changed.insert(use.variable);
+      if (!is_in(loop_.filling, use.order)) continue;
       const bool inside = use.variable->loop != nullptr && use.variable->loop->inside(&loop_.loop());
       const bool counts = use.variable == loop_.loop().control;
       if (use.write && !counts && (!inside || use.node != use.variable->declaration)) {
@@ -234,7 +231,7 @@ private:
       for (const std::string& name : names_used(one))
         if (!loop_.is_tile(name) && (computing_changes(name) || is_hidden_name(name))) return false;
     return std::none_of(function.accesses.begin(), function.accesses.end(), [&](const Access& access) {
-      return in(loop_.filling, access.order) && access.array->place == ArrayPlace::own;
+      return is_in(loop_.filling, access.order) && access.array->place == ArrayPlace::own;
     });
   }
   /// Whether the computing assigns to a name, also to a member of it, or hands it out.

@@ -153,10 +153,7 @@ inline void require_returns_together(const FunctionAnalysis& function, const Row
   const SyntaxNode* const called = find_function(tree, callee(call).text);
   if (called == nullptr) return false;
   const auto body = statements(function_body(*called));
-  return std::any_of(body.begin(), body.end(), [](const SyntaxNode& statement) {
-    return statement.kind == NodeKind::expression_statement &&
-           is_call_of(operand(statement), "__syncthreads");
-  });
+  return std::any_of(body.begin(), body.end(), is_block_barrier);
 }
 
 /// Whether other threads may take the iterations of some loops, as far as memory is concerned: what one

@@ -18,16 +18,16 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Whether a statement is `__syncthreads();`.
-[[nodiscard]] inline bool is_block_barrier(const SyntaxNode& statement) {
-  return statement.kind == NodeKind::expression_statement && is_call_of(operand(statement), "__syncthreads");
-}
-
 /// The name at the root of a subscript: `a` of `a[i][j]`; empty for others.
 [[nodiscard]] inline std::string root_of(const SyntaxNode& subscript) {
   const SyntaxNode* node = &subscript;
   while (node->kind == NodeKind::subscript) node = &subscript_base(*node);
   return node->kind == NodeKind::name ? node->text : std::string{};
+}
+
+/// Whether something happens within a span of orders.
+[[nodiscard]] inline bool is_in(const LoopInfo::Span& span, std::size_t order) noexcept {
+  return span.first <= order && order < span.last;
 }
 
 /// Such a loop.
@@ -90,9 +90,6 @@ private:
     const std::size_t wait = loop_.function().barriers[all.first + (begins_ ? 1 : 0)].order;
     loop_.filling = {loop_.loop().order.first, wait};
     loop_.computing = {wait, loop_.loop().order.last};
-  }
-  [[nodiscard]] static bool is_in(const LoopInfo::Span& span, std::size_t order) {
-    return span.first <= order && order < span.last;
   }
 
   void find_tiles() {

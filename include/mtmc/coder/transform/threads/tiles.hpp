@@ -127,6 +127,7 @@ private:
                         fresh_name(tree, operand.array + "_values" + suffix),
                         fresh_name(tree, operand.array + "_next" + suffix)});
     }
+    for (std::size_t i = 0; i < names_.size(); ++i) names_[i].group = neighbours(i);
   }
 
   /// The function's new body.
@@ -409,23 +410,33 @@ private:
   [[nodiscard]] std::int64_t loads_of(std::size_t operand) const {
     return across_of(operand) * tile_.depth / ResultTile::threads;
   }
-  /// Neighbours among them that one access brings: 1 where that is not sure to be possible.
-  [[nodiscard]] std::int64_t group(std::size_t operand) const {
+  /// The axes of an operand's side.
+  [[nodiscard]] const std::vector<ResultAxis>& axes_of(std::size_t operand) const {
+    return what_.operands[operand].by_rows ? what_.rows : what_.columns;
+  }
+  /// What must hold for bringing what belongs to that side.
+  [[nodiscard]] const std::vector<SyntaxNode>& conditions_of(std::size_t operand) const {
+    return what_.operands[operand].by_rows ? what_.row_conditions : what_.column_conditions;
+  }
+  /// Neighbours among an operand's elements that one access brings: 1 where that is not sure to be possible.
+  [[nodiscard]] std::int64_t neighbours(std::size_t operand) const {
     const StagedOperand& one = what_.operands[operand];
-    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    const auto& axes = axes_of(operand);
     if (one.loaded.kind != NodeKind::subscript || (!one.along_sum && axes.size() > 1)) return 1;
     const std::string& fast = fast_variable(operand);
     if (uses_name(subscript_base(one.loaded), fast) || step_of_index(subscript_index(one.loaded), fast) != 1)
       return 1;
-    for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
+    for (const SyntaxNode& condition : conditions_of(operand))
       if (uses_name(condition, fast)) return 1;
     return group_of(one.loaded_type, loads_of(operand), one.along_sum ? tile_.depth : across_of(operand));
   }
+  /// How many of them each access brings.
+  [[nodiscard]] std::int64_t group(std::size_t operand) const { return names_[operand].group; }
   /// The variable along which an operand's neighbours lie.
   [[nodiscard]] const std::string& fast_variable(std::size_t operand) const {
     const StagedOperand& one = what_.operands[operand];
     if (one.along_sum) return what_.loops[what_.tiled].variable;
-    return (one.by_rows ? what_.rows : what_.columns).back().name;
+    return axes_of(operand).back().name;
   }
   [[nodiscard]] std::string alignment_of(std::size_t operand) const {
     if (group(operand) == 1) return {};
@@ -464,7 +475,7 @@ private:
   /// The axes of an operand's side, where there are several: their numbers do not change from tile to tile,
   /// and divisions are dear.
   [[nodiscard]] std::string fixed_numbers(std::size_t operand) const {
-    const auto& axes = what_.operands[operand].by_rows ? what_.rows : what_.columns;
+    const auto& axes = axes_of(operand);
     if (axes.size() == 1) return {};
     std::string arrays, numbers;
     for (const ResultAxis& axis : axes)
@@ -489,7 +500,7 @@ private:
   /// the sum.
   [[nodiscard]] std::string load(std::size_t operand, const std::string& first) const {
     const StagedOperand& one = what_.operands[operand];
-    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    const auto& axes = axes_of(operand);
     const CountingLoop& head = what_.loops[what_.tiled];
     std::string code;
     if (axes.size() == 1) {
@@ -530,23 +541,23 @@ private:
   [[nodiscard]] std::vector<std::string> load_conditions(std::size_t operand,
                                                          const std::string& behind) const {
     const StagedOperand& one = what_.operands[operand];
-    const auto& axes = one.by_rows ? what_.rows : what_.columns;
+    const auto& axes = axes_of(operand);
     const std::string last = behind.empty() ? "" : " + " + behind;
     const std::string& variable = what_.loops[what_.tiled].variable;
     std::vector<std::string> conditions{limit_of(axes, number_name(operand) + (one.along_sum ? "" : last)),
                                         variable + (one.along_sum ? last : "") + " < " +
                                             bound_of(what_.tiled)};
-    for (const SyntaxNode& condition : one.by_rows ? what_.row_conditions : what_.column_conditions)
-      conditions.push_back(print(condition));
+    for (const SyntaxNode& condition : conditions_of(operand)) conditions.push_back(print(condition));
     return conditions;
   }
 
-  /// Names of what belongs to an operand.
+  /// What belongs to an operand: names, and how it is brought.
   struct Names {
     std::string array{};
-    std::string tile{};  ///< of the array in shared memory
-    std::string value{}; ///< of a thread's values
-    std::string next{};  ///< of what a thread brings for the next tile
+    std::string tile{};     ///< of the array in shared memory
+    std::string value{};    ///< of a thread's values
+    std::string next{};     ///< of what a thread brings for the next tile
+    std::int64_t group = 1; ///< neighbours that one access brings
   };
 
   const TransformRequest& request_;
