@@ -499,7 +499,6 @@ private:
   /// Brings a tile's elements into registers, zeros beyond its end; `first` is where the tile begins along
   /// the sum.
   [[nodiscard]] std::string load(std::size_t operand, const std::string& first) const {
-    const StagedOperand& one = what_.operands[operand];
     const auto& axes = axes_of(operand);
     const CountingLoop& head = what_.loops[what_.tiled];
     std::string code;
