@@ -85,6 +85,8 @@ inline constexpr std::string_view net_endpoint = "mtmc.net.003";
 inline constexpr std::string_view coder_examples = "mtmc.coder.001";
 /// A policy card is malformed, or another model's.
 inline constexpr std::string_view policy_card = "mtmc.policy.001";
+/// Weights of a learnt policy are damaged, or made for another version of what it sees.
+inline constexpr std::string_view policy_weights = "mtmc.policy.002";
 /// A report or result cannot be written.
 inline constexpr std::string_view report_write = "mtmc.report.001";
 /// A data set for training cannot be read, is empty, or does not fit what is asked of it.
@@ -158,6 +160,7 @@ inline constexpr ErrorKind error_kinds[] = {
     {error_id::net_endpoint, ErrorCategory::surroundings},
     {error_id::coder_examples, ErrorCategory::surroundings},
     {error_id::policy_card, ErrorCategory::input},
+    {error_id::policy_weights, ErrorCategory::input},
     {error_id::report_write, ErrorCategory::surroundings},
     {error_id::train_data, ErrorCategory::input},
 };

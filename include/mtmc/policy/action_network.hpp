@@ -19,7 +19,8 @@ struct NetworkShape {
   friend bool operator==(const NetworkShape&, const NetworkShape&) = default; ///< member by member
 };
 
-/// One dense layer's weights in a flat list: `rows` x `columns`, row by row, then `rows` biases.
+/// One dense layer's weights in a flat list: those of an input (`rows` of them) one input after the other,
+/// then `rows` biases.
 struct DenseLayer {
   std::size_t first = 0;   ///< place of the first weight
   std::size_t rows = 0;    ///< outputs
@@ -27,6 +28,10 @@ struct DenseLayer {
 
   /// How many weights it has, biases included.
   [[nodiscard]] constexpr std::size_t size() const noexcept { return rows * (columns + 1); }
+  /// Place of an input's weights, one for each output.
+  [[nodiscard]] constexpr std::size_t input(std::size_t column) const noexcept {
+    return first + column * rows;
+  }
   /// Place of the biases.
   [[nodiscard]] constexpr std::size_t biases() const noexcept { return first + rows * columns; }
 };
@@ -64,14 +69,15 @@ struct NetworkLayers {
 };
 
 /// Computes `out = W in + b`. Sums run over the inputs in their order, one after the other, so that results
-/// are the same bits wherever floating-point contraction is off.
+/// are the same bits wherever floating-point contraction is off; inputs that are 0, as most are, cost
+/// nothing.
 inline void apply_layer(const DenseLayer& layer, std::span<const double> weights, std::span<const double> in,
                         std::span<double> out) noexcept {
-  for (std::size_t row = 0; row < layer.rows; ++row) {
-    double sum = weights[layer.biases() + row];
-    const double* const line = weights.data() + layer.first + row * layer.columns;
-    for (std::size_t i = 0; i < layer.columns; ++i) sum += line[i] * in[i];
-    out[row] = sum;
+  std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(layer.biases()), layer.rows, out.begin());
+  for (std::size_t i = 0; i < layer.columns; ++i) {
+    if (in[i] == 0) continue;
+    const double* const own = weights.data() + layer.input(i);
+    for (std::size_t row = 0; row < layer.rows; ++row) out[row] += own[row] * in[i];
   }
 }
 

@@ -4,6 +4,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/core/json_text.hpp>
 #include <mtmc/policy/policy_card.hpp>
 #include <mtmc/policy/policy_template.hpp>
 #include <mtmc/support/file_io.hpp>
@@ -18,18 +19,6 @@
 namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
-
-/// JSON text of any form.
-struct JsonText {
-  std::string& text;
-  [[nodiscard]] bool empty() const noexcept { return text.empty(); }
-};
-inline void transfer(const JsonCursor& at, JsonText& value) {
-  if (at.writing())
-    *at.out = parse_text(value.text, false);
-  else
-    value.text = at.in->dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 inline void visit_fields(JsonFields& visit, PolicyCard& card) {
   const PolicyCard absent;

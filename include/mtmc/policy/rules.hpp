@@ -15,14 +15,6 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-namespace detail {
-
-/// Least operations for which waking the other cores pays: about ten times the 10 us that a parallel region
-/// costs.
-inline constexpr double parallel_work = 1e5;
-
-} // namespace detail
-
 /// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`), top to bottom: the
 /// first row that holds for an action decides. Sources: the order "whole-kernel traffic, then locality, then
 /// memory access, then parallel mapping, then instruction level", with the tiers of headroom, that the

@@ -44,6 +44,7 @@ struct DataCard {
   std::int64_t steps = 0;                ///< drafts of their steps
   std::int64_t evaluations = 0;          ///< made in them
   double hours = 0;                      ///< wall-clock time of the searches
+  int features = 0;                      ///< version of the features (`feature_version`); 0 = it has none
   double coverage = 0;                 ///< part of the legal actions that was tried, of kernels searched from
   std::vector<std::string> excluded{}; ///< names of tasks that were left out on purpose
   std::string licence{};               ///< of the data
@@ -87,6 +88,7 @@ inline void visit_fields(JsonFields& visit, DataCard& noun) {
   visit.optional("steps", noun.steps);
   visit.optional("evaluations", noun.evaluations);
   visit.optional("hours", noun.hours);
+  visit.optional("features", noun.features);
   visit.optional("coverage", noun.coverage);
   visit.optional("excluded", noun.excluded);
   visit.optional("licence", noun.licence);
@@ -147,6 +149,7 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
   const TreeSources& sources = collector.sources();
   DataCard& card = set.card;
   card.version = version_string;
+  card.features = feature_version;
   card.versions.assign(sources.versions.begin(), sources.versions.end());
   card.coders.assign(sources.coders.begin(), sources.coders.end());
   card.policies.assign(sources.policies.begin(), sources.policies.end());

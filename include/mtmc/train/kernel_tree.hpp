@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,10 @@ struct TreeNode {
   double deviation = 0;
   /// Keys of the actions that were on offer, `stop` left out; empty where nobody asked.
   std::vector<std::string> legal{};
+  /// Features of the kernel (policy/features.hpp); empty where nobody asked.
+  std::vector<double> features{};
+  /// Features of each action of `legal`, in its order; empty where nobody asked.
+  std::vector<std::vector<double>> action_features{};
   /// The actions that were tried, in the order in which they first were.
   std::vector<TreeEdge> edges{};
 
@@ -58,6 +63,13 @@ struct TreeNode {
     const auto found =
         std::find_if(edges.begin(), edges.end(), [&](const TreeEdge& one) { return one.action == action; });
     return found == edges.end() ? nullptr : &*found;
+  }
+  /// Features of an action; empty where they are not known.
+  [[nodiscard]] std::span<const double> features_of(std::string_view action) const noexcept {
+    const auto found = std::find(legal.begin(), legal.end(), action);
+    const auto place = static_cast<std::size_t>(found - legal.begin());
+    return place < action_features.size() ? std::span<const double>(action_features[place])
+                                          : std::span<const double>{};
   }
   friend bool operator==(const TreeNode&, const TreeNode&) = default; ///< member by member
 };
@@ -125,6 +137,8 @@ inline void visit_fields(JsonFields& visit, TreeNode& noun) {
   visit.optional("log2_speed_up", noun.log2_speed_up);
   visit.optional("deviation", noun.deviation);
   visit.optional("legal", noun.legal);
+  visit.optional("features", noun.features);
+  visit.optional("action_features", noun.action_features);
   visit.optional("edges", noun.edges);
 }
 inline void visit_fields(JsonFields& visit, KernelTree& noun) {

@@ -41,8 +41,7 @@ inline void make_orthogonal(const DenseLayer& layer, double gain, PhiloxEngine& 
   }
   for (std::size_t row = 0; row < layer.rows; ++row)
     for (std::size_t column = 0; column < layer.columns; ++column)
-      weights[layer.first + row * layer.columns + column] =
-          gain * (by_rows ? basis[row][column] : basis[column][row]);
+      weights[layer.input(column) + row] = gain * (by_rows ? basis[row][column] : basis[column][row]);
   for (std::size_t row = 0; row < layer.rows; ++row) weights[layer.biases() + row] = 0;
 }
 
@@ -50,15 +49,14 @@ inline void make_orthogonal(const DenseLayer& layer, double gain, PhiloxEngine& 
 inline void add_gradient(const DenseLayer& layer, std::span<const double> weights, std::span<const double> in,
                          std::span<const double> out, std::span<double> gradient,
                          std::span<double> by_input) {
-  for (std::size_t row = 0; row < layer.rows; ++row) {
-    if (out[row] == 0) continue;
-    const std::size_t line = layer.first + row * layer.columns;
-    for (std::size_t i = 0; i < layer.columns; ++i) {
-      gradient[line + i] += out[row] * in[i];
-      if (!by_input.empty()) by_input[i] += out[row] * weights[line + i];
-    }
-    gradient[layer.biases() + row] += out[row];
+  for (std::size_t i = 0; i < layer.columns; ++i) {
+    const std::size_t own = layer.input(i);
+    if (in[i] != 0)
+      for (std::size_t row = 0; row < layer.rows; ++row) gradient[own + row] += out[row] * in[i];
+    if (!by_input.empty())
+      for (std::size_t row = 0; row < layer.rows; ++row) by_input[i] += out[row] * weights[own + row];
   }
+  for (std::size_t row = 0; row < layer.rows; ++row) gradient[layer.biases() + row] += out[row];
 }
 
 } // namespace detail

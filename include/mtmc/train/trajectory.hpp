@@ -3,6 +3,7 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/loop/journal.hpp>
+#include <mtmc/policy/features.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/train/kernel_tree.hpp>
 
@@ -64,6 +65,7 @@ private:
   void take_times(const JournalRun& run, TimesByKernel& known);
   void take_sequences(const JournalRun& run, const KernelTree& tree);
   void take_steps(const JournalRun& run, KernelTree& tree, const TimesByKernel& known);
+  static void take_features(const JournalRun& run, const DecisionRecord& decision, TreeNode& node);
   [[nodiscard]] static int node_of(KernelTree& tree, const std::string& kernel);
   static void count(TreeNode& node, const std::string& action, StepStage outcome, int child);
 
@@ -98,6 +100,14 @@ namespace detail {
   const double half_width_in_deviations =
       speed_up.confidence >= 0.9 ? 1.96 : 1.15; // normal quantiles of 95, 75 %
   return std::log(speed_up.high / speed_up.low) / 2 / half_width_in_deviations;
+}
+
+/// Features to four digits behind the point: more is noise, and files are shorter.
+[[nodiscard]] inline std::vector<double> shortened_features(std::span<const double> features) {
+  constexpr double digits = 1e4;
+  std::vector<double> rounded;
+  for (const double one : features) rounded.push_back(std::round(one * digits) / digits);
+  return rounded;
 }
 
 } // namespace detail
@@ -206,6 +216,7 @@ inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, c
       const std::string key = action.key();
       if (std::find(node.legal.begin(), node.legal.end(), key) == node.legal.end()) node.legal.push_back(key);
     }
+    take_features(run, decision, node);
   }
   // Repairs follow the draft that they mend: the last of a chain is what the step came to.
   std::map<std::tuple<int, int, std::string, int>, const StepRecord*> chains;
@@ -241,6 +252,22 @@ inline void TreeCollector::take_steps(const JournalRun& run, KernelTree& tree, c
     const Times& times = known.at(node.kernel);
     node.log2_speed_up = times.sum / times.weights;
     node.deviation = &node == &tree.nodes.front() ? 0 : 1 / std::sqrt(times.weights);
+  }
+}
+
+/// The first decision on a kernel offers all of its actions; later ones can only add what that one lacked.
+inline void TreeCollector::take_features(const JournalRun& run, const DecisionRecord& decision,
+                                         TreeNode& node) {
+  if (node.action_features.size() == node.legal.size() || !run.structures.contains(decision.parent)) return;
+  const KernelFeatures features = kernel_features(observation_of(run, decision), decision.legal);
+  if (node.features.empty()) node.features = detail::shortened_features(features.kernel);
+  const std::size_t width = action_feature_count();
+  node.action_features.resize(node.legal.size());
+  for (std::size_t i = 0; i < decision.legal.size(); ++i) {
+    const auto place = std::find(node.legal.begin(), node.legal.end(), decision.legal[i].key());
+    if (place == node.legal.end()) continue;
+    auto& own = node.action_features[static_cast<std::size_t>(place - node.legal.begin())];
+    if (own.empty()) own = detail::shortened_features(std::span(features.actions).subspan(i * width, width));
   }
 }
 

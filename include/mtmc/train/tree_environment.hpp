@@ -2,12 +2,15 @@
 /// The environment that policies learn in: recorded searches as trees, played without coder or compiler
 /// (paper, section 4.2).
 
+#include <mtmc/policy/features.hpp>
 #include <mtmc/support/philox.hpp>
 #include <mtmc/train/tree_rules.hpp>
 
 #include <cstddef>
+#include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +30,10 @@ public:
   /// Begins an episode on the start kernel.
   void reset() {
     state_ = {};
-    list_choices(*tree_, options_, state_.node, actions_);
+    past_.clear();
+    keys_.clear();
+    nodes_.clear();
+    list_actions();
     ended_ = actions_.empty();
   }
 
@@ -46,6 +52,11 @@ public:
     return ended_ ? 0 : actions_.size() + (may_stop(state_) ? 1 : 0);
   }
 
+  /// The steps of the episode so far; valid until it ends or goes on.
+  [[nodiscard]] std::span<const PastStep> past() const noexcept { return past_; }
+  /// Largest number of steps of an episode.
+  [[nodiscard]] int step_limit() const noexcept { return options_.reward.step_limit; }
+
   /// Takes the choice of that number, below `choices()`.
   TreeStep step(std::size_t choice) {
     TreeStep result;
@@ -53,14 +64,25 @@ public:
       result = {reward_at_end(options_.reward, state_.reward), StepStage::correct, true};
     } else {
       const int before = state_.node;
+      const std::string_view action = keys_.emplace_back(*actions_[choice].action);
       result = take_outcome(*tree_, options_, outcome_of(choice), state_);
-      if (state_.node != before) list_choices(*tree_, options_, state_.node, actions_);
+      past_.push_back({action, result.outcome != StepStage::not_compiled,
+                       result.outcome == StepStage::correct, result.log2_gain, result.kept});
+      nodes_.push_back(before);
+      if (state_.node != before || options_.once) list_actions();
     }
     ended_ = result.ended;
     return result;
   }
 
 private:
+  void list_actions() {
+    list_choices(*tree_, options_, state_.node, actions_);
+    if (!options_.once) return;
+    for (std::size_t i = 0; i < past_.size(); ++i)
+      if (nodes_[i] == state_.node)
+        std::erase_if(actions_, [&](const TreeChoice& one) { return *one.action == past_[i].action; });
+  }
   [[nodiscard]] TreeOutcome outcome_of(std::size_t choice) {
     const TreeEdge* const edge = actions_[choice].edge;
     if (edge == nullptr) return unknown(*actions_[choice].action);
@@ -79,7 +101,7 @@ private:
     const int node = state_.node;
     const TreeOutcome outcome = options_.live(*tree_, node, action);
     tree_->nodes[static_cast<std::size_t>(node)].edges.push_back({std::move(action), {outcome}});
-    list_choices(*tree_, options_, node, actions_);
+    list_actions();
     return outcome;
   }
 
@@ -88,6 +110,9 @@ private:
   PhiloxEngine random_;
   TreeState state_{};
   std::vector<TreeChoice> actions_{};
+  std::deque<std::string> keys_{}; ///< of the actions taken: a tree that grows moves its own
+  std::vector<PastStep> past_{};
+  std::vector<int> nodes_{}; ///< on which they were taken
   bool ended_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <mtmc/train/reward.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,8 +42,14 @@ struct TreeOptions {
   TreeFailure failure = TreeFailure::revert;     ///< of failed steps
   UnknownActions unknown = UnknownActions::mask; ///< of actions without outcomes
   int minimum_count = 1;                         ///< recorded tries that an action needs to be offered
-  RewardOptions reward{};                        ///< `step_limit` is that of episodes
-  std::uint64_t seed = 0;                        ///< of what is drawn
+  /// Least speed-up over the present kernel for the episode to go on from a right one
+  /// (`LoopOptions::minimum_gain`); 0 = always.
+  double minimum_gain = 0;
+  /// An action is offered once an episode on a kernel (`LoopOptions::mask_failed_actions`). `ExactValues`
+  /// does not heed it, which changes nothing where each action has one outcome.
+  bool once = false;
+  RewardOptions reward{}; ///< `step_limit` is that of episodes
+  std::uint64_t seed = 0; ///< of what is drawn
   /// Carries an action out on a kernel of the tree (coder and evaluator), adds the kernel that came of it,
   /// and answers with the outcome; for `UnknownActions::live`.
   std::function<TreeOutcome(KernelTree& tree, int node, const std::string& action)> live{};
@@ -62,6 +69,8 @@ struct TreeStep {
   double reward = 0;                           ///< of the step, and of the end where the episode ended
   StepStage outcome = StepStage::not_compiled; ///< what came of the action
   bool ended = false;                          ///< nothing follows: the next value is 0
+  double log2_gain = 0;                        ///< over the kernel that the step started from
+  bool kept = false;                           ///< the episode goes on from the new kernel
 };
 
 /// An action on offer.
@@ -101,13 +110,18 @@ inline void list_choices(const KernelTree& tree, const TreeOptions& options, int
   };
   RewardedStep step{outcome.outcome};
   const bool failed = outcome.child < 0;
+  TreeStep result{.outcome = outcome.outcome};
   if (!failed) {
     step.log2_speed_up = node(outcome.child).log2_speed_up;
     step.deviation = node(outcome.child).deviation;
+    result.log2_gain = step.log2_speed_up - node(state.node).log2_speed_up;
+    result.kept = options.minimum_gain <= 0 || result.log2_gain >= std::log2(options.minimum_gain);
     if (step.log2_speed_up > node(state.best).log2_speed_up) state.best = outcome.child;
-    state.node = outcome.child;
+    if (result.kept) state.node = outcome.child;
   }
-  TreeStep result{reward_of(options.reward, state.reward, step), outcome.outcome};
+  const double previous = state.reward.previous;
+  result.reward = reward_of(options.reward, state.reward, step);
+  if (!failed && !result.kept) state.reward.previous = previous;
   result.ended = state.reward.step >= options.reward.step_limit ||
                  (failed && options.failure == TreeFailure::terminate) ||
                  !has_choices(tree, options, state.node);

@@ -1,0 +1,129 @@
+#pragma once
+/// Definitions of policy/policy_weights.hpp.
+
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/core/json_text.hpp>
+#include <mtmc/policy/features.hpp>
+#include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/support/base64.hpp>
+#include <mtmc/support/file_io.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// What stands in the file.
+struct PolicyWeightsFile {
+  int schema = policy_weights_schema_version;
+  LearntPolicyCard card{};
+  std::int64_t hidden = 0;
+  std::string weights{};
+};
+
+inline void visit_fields(JsonFields& visit, PolicyWeightsFile& file) {
+  visit.required("schema", file.schema);
+  visit.optional("name", file.card.name);
+  visit.optional("licence", file.card.licence);
+  visit.required("features", file.card.features);
+  visit.required("languages", file.card.languages);
+  visit.required("devices", file.card.devices);
+  visit.required("optimizations", file.card.optimizations);
+  visit.optional("prior_weight", file.card.prior_weight);
+  JsonText training{file.card.training};
+  visit.optional("training", training);
+  visit.required("hidden", file.hidden);
+  visit.required("weights", file.weights);
+}
+
+[[nodiscard]] inline std::string text_of_weights(const std::vector<double>& weights) {
+  std::vector<std::uint8_t> bytes;
+  for (const double weight : weights) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(weight));
+    for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(bits >> shift));
+  }
+  return to_base64(bytes);
+}
+
+/// Empty where the text is none, or a weight is not finite.
+[[nodiscard]] inline std::vector<double> weights_of_text(std::string_view text) {
+  const auto bytes = from_base64(text);
+  if (!bytes || bytes->size() % 4 != 0) return {};
+  std::vector<double> weights;
+  for (std::size_t at = 0; at < bytes->size(); at += 4) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < 4; ++i) bits |= static_cast<std::uint32_t>((*bytes)[at + i]) << (8 * i);
+    weights.push_back(static_cast<double>(std::bit_cast<float>(bits)));
+    if (!std::isfinite(weights.back())) return {};
+  }
+  return weights;
+}
+
+} // namespace mtmc::detail
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE std::string write_policy_weights(const PolicyWeights& weights) {
+  detail::PolicyWeightsFile file{.card = weights.card,
+                                 .hidden = static_cast<std::int64_t>(weights.network.shape.hidden),
+                                 .weights = detail::text_of_weights(weights.network.weights)};
+  detail::Json out;
+  detail::write_value(out, file);
+  return out.dump(1, ' ', false, detail::Json::error_handler_t::replace) + '\n';
+}
+
+MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::string& place) {
+  const auto refuse = [&place](const std::string& what, const std::string& remedy) {
+    throw Error(error_id::policy_weights, what, remedy, place);
+  };
+  detail::PolicyWeightsFile file;
+  try {
+    detail::read_value(parse_json(text, {}), file, std::string());
+  } catch (const Error& error) {
+    refuse(std::string("the weights are damaged: ") + error.message(), "Restore the file, or train anew");
+  }
+  if (file.schema > policy_weights_schema_version)
+    refuse("the weights have form " + std::to_string(file.schema) + ", this library knows " +
+               std::to_string(policy_weights_schema_version),
+           "Use the version of the library that made them");
+  if (file.card.features != feature_version)
+    refuse("the weights are for features of version " + std::to_string(file.card.features) +
+               ", this library has version " + std::to_string(feature_version),
+           "Train anew, or use the version of the library that made them");
+  PolicyWeights result{std::move(file.card)};
+  constexpr std::int64_t widest = 1024;
+  const NetworkShape shape{.state = state_feature_names().size(),
+                           .action = action_feature_names().size(),
+                           .hidden =
+                               static_cast<std::size_t>(std::clamp<std::int64_t>(file.hidden, 0, widest))};
+  result.network = {shape, detail::weights_of_text(file.weights)};
+  const std::size_t expected = NetworkLayers(shape).size();
+  if (result.network.weights.size() != expected || shape.hidden == 0)
+    refuse("the weights are damaged: " + std::to_string(result.network.weights.size()) +
+               " finite ones where " + std::to_string(expected) + " are expected",
+           "Restore the file, or train anew");
+  return result;
+}
+
+MTMC_INLINE PolicyWeights load_policy_weights(const std::string& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const std::exception& failure) {
+    throw Error(error_id::policy_weights, std::string("the weights cannot be read: ") + failure.what(),
+                "Name a readable file", path);
+  }
+  return read_policy_weights(text, path);
+}
+
+} // namespace mtmc

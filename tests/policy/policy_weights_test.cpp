@@ -1,0 +1,69 @@
+// Weights as a file: what is written is read, and what is damaged is refused with a reason.
+
+#include <mtmc/policy/features.hpp>
+#include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/support/philox.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace mtmc;
+using doctest::Contains;
+
+namespace {
+PolicyWeights some_weights() {
+  PolicyWeights weights;
+  weights.card = {.name = "test",
+                  .licence = "MIT",
+                  .features = feature_version,
+                  .languages = {"cpp"},
+                  .devices = {"cpu"},
+                  .optimizations = {"tiling", "fusion"},
+                  .prior_weight = 1,
+                  .training = R"({"steps":7})"};
+  weights.network.shape = {state_feature_names().size(), action_feature_names().size(), 4};
+  PhiloxEngine random{1};
+  weights.network.weights.resize(NetworkLayers(weights.network.shape).size());
+  for (double& one : weights.network.weights)
+    one = static_cast<double>(static_cast<float>(2 * random.uniform() - 1));
+  return weights;
+}
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const auto place = text.find(from);
+  REQUIRE(place != std::string::npos);
+  return text.replace(place, from.size(), to);
+}
+} // namespace
+
+TEST_CASE("policy weights: a file gives back the card, and weights of f32 bit for bit") {
+  const auto weights = some_weights();
+  const auto read = read_policy_weights(write_policy_weights(weights));
+  CHECK(read.card == weights.card);
+  CHECK(read.network.shape == weights.network.shape);
+  CHECK(read.network.weights == weights.network.weights);
+}
+
+TEST_CASE("policy weights: other features, a newer form, and damage are refused, with the place") {
+  const auto text = write_policy_weights(some_weights());
+  const auto refusal = [](const std::string& broken) {
+    try {
+      (void)read_policy_weights(broken, "weights.json");
+    } catch (const Error& error) {
+      CHECK(error.id() == error_id::policy_weights);
+      CHECK(error.place() == "weights.json");
+      return std::string(error.message());
+    }
+    FAIL("accepted");
+    return std::string();
+  };
+  const std::string version = std::to_string(feature_version);
+  CHECK(refusal(changed(text, "\"features\": " + version, "\"features\": 99")).find("version 99") !=
+        std::string::npos);
+  CHECK(refusal(changed(text, "\"schema\": 1", "\"schema\": 2")).find("form 2") != std::string::npos);
+  CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": 5")).find("damaged") != std::string::npos);
+  CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": -1")).find("damaged") != std::string::npos);
+  CHECK(refusal(text.substr(0, text.size() / 2)).find("damaged") != std::string::npos);
+  CHECK(refusal("{}").find("damaged") != std::string::npos);
+  CHECK_THROWS_WITH_AS((void)load_policy_weights("/no/such/file"), Contains("cannot be read"), Error);
+}
