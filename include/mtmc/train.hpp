@@ -5,8 +5,11 @@
 #include <mtmc/requirements.hpp>
 
 #include <mtmc/train/data_set.hpp>
+#include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>
+#include <mtmc/train/tree_policy.hpp>
+#include <mtmc/train/tree_scores.hpp>

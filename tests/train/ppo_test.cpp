@@ -6,52 +6,20 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
-#include <map>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "toy_features.hpp"
 #include "toy_trees.hpp"
 
 using namespace mtmc;
 using doctest::Approx;
+using toy::ByName;
 
 namespace {
-/// Features of trees whose every kernel and every action of it is known by name.
-class ByName {
-public:
-  explicit ByName(const std::vector<KernelTree>& trees) {
-    for (const KernelTree& tree : trees)
-      for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
-        nodes_.emplace(name(tree, i), nodes_.size());
-        for (const TreeEdge& edge : tree.nodes[i].edges)
-          actions_.emplace(name(tree, i) + edge.action, actions_.size());
-      }
-  }
-  [[nodiscard]] NetworkShape shape() const { return {nodes_.size() + 2, actions_.size() + 1, 32}; }
-  void operator()(const TreeEnvironment& environment, EncodedState& encoded) const {
-    const TreeState& state = environment.state();
-    const std::string here = name(environment.tree(), static_cast<std::size_t>(state.node));
-    encoded.state.assign(nodes_.size() + 2, 0);
-    encoded.state[nodes_.at(here)] = 1;
-    encoded.state[nodes_.size()] = state.reward.step / 8.0;
-    encoded.state[nodes_.size() + 1] = state.reward.best - state.reward.previous;
-    const std::size_t each = actions_.size() + 1;
-    encoded.actions.assign(environment.choices() * each, 0);
-    for (std::size_t k = 0; k < environment.choices(); ++k) {
-      const bool stop = k == environment.actions().size();
-      encoded.actions[k * each + (stop ? each - 1 : actions_.at(here + *environment.actions()[k].action))] =
-          1;
-    }
-  }
-
-private:
-  [[nodiscard]] static std::string name(const KernelTree& tree, std::size_t node) {
-    return tree.task + ' ' + tree.nodes[node].kernel + ' ';
-  }
-  std::map<std::string, std::size_t> nodes_{}, actions_{};
-};
-
 PpoResult trained(std::vector<KernelTree>& trees, const PpoOptions& options) {
   const ByName features(trees);
   return train_ppo(trees, {}, features, features.shape(), options);
@@ -112,4 +80,64 @@ TEST_CASE("trees in which nothing can be done teach nothing") {
   for (KernelTree& tree : trees) tree.nodes = {{"start"}};
   const PpoResult result = train_ppo(trees, {}, [](const TreeEnvironment&, EncodedState&) {}, {1, 1, 4}, {});
   CHECK(result.progress.empty());
+}
+
+TEST_CASE("priors are what a network without an opinion plays by, and the first ratios stay 1") {
+  std::vector<KernelTree> trees{toy::three_ways()};
+  const ByName features(trees);
+  const TreeEncoder leaning = [&](const TreeEnvironment& environment, EncodedState& encoded) {
+    features(environment, encoded);
+    encoded.priors.assign(environment.choices(), 0);
+    encoded.priors.back() = std::log(3.0); // as likely as three others
+  };
+  ActionNetwork network = make_network(features.shape(), 1);
+  const NetworkLayers layers(network.shape);
+  for (std::size_t i = 0; i < layers.score.size(); ++i) network.weights[layers.score.first + i] = 0;
+  std::vector<double> by_network, by_prior;
+  const TreeEnvironment start(trees[0], {});
+  network_policy(network, leaning)(start, by_network);
+  prior_policy(leaning)(start, by_prior);
+  CHECK(by_network == by_prior);
+  CHECK(by_prior[1] == Approx(0.75));
+  prior_policy(features)(start, by_prior);
+  CHECK(by_prior[1] == Approx(0.5));
+
+  const PpoResult result =
+      train_ppo(network, trees, {}, leaning,
+                {.rollout = 256, .minibatch = 64, .steps = 4096, .policy_rate = 3e-3, .seed = 1});
+  REQUIRE(result.progress.size() == 16);
+  for (const PpoProgress& one : result.progress) CHECK(one.first_ratio_error < 1e-9);
+  network_policy(result.network, leaning)(start, by_network);
+  CHECK(by_network[1] > 0.75); // b is the better of the two
+
+  const TreeEncoder wrong = [&](const TreeEnvironment& environment, EncodedState& encoded) {
+    features(environment, encoded);
+    encoded.priors.assign(1, 0);
+  };
+  CHECK_THROWS_WITH_AS((void)mean_return(network, trees[0], {}, wrong, 1, true),
+                       doctest::Contains("1 priors for 2 choices"), Error);
+}
+
+TEST_CASE("training goes on from a given network; at first the value alone learns where that is asked for") {
+  std::vector<KernelTree> trees{toy::random_tree(4, 12)};
+  const ByName features(trees);
+  PpoOptions options{.rollout = 256, .minibatch = 64, .steps = 1024, .seed = 3};
+  const ActionNetwork start = make_network(features.shape(), 3);
+  CHECK(train_ppo(start, trees, {}, features, options).network.weights ==
+        trained(trees, options).network.weights);
+
+  options.value_updates = 2;
+  PpoTrainer trainer(start, trees, {}, features, options);
+  const auto policy_as_at_first = [&] {
+    const std::size_t end = NetworkLayers(start.shape).first_of_value();
+    return std::equal(start.weights.begin(), start.weights.begin() + static_cast<std::ptrdiff_t>(end),
+                      trainer.network().weights.begin());
+  };
+  for (int i = 0; i < 2; ++i) {
+    (void)trainer.update();
+    CHECK(policy_as_at_first());
+    CHECK(trainer.network().weights != start.weights);
+  }
+  (void)trainer.update();
+  CHECK_FALSE(policy_as_at_first());
 }

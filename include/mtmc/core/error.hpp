@@ -91,6 +91,10 @@ inline constexpr std::string_view policy_weights = "mtmc.policy.002";
 inline constexpr std::string_view report_write = "mtmc.report.001";
 /// A data set for training cannot be read, is empty, or does not fit what is asked of it.
 inline constexpr std::string_view train_data = "mtmc.train.001";
+/// Training diverged: a weight is not finite any more.
+inline constexpr std::string_view train_diverged = "mtmc.train.002";
+/// A checkpoint of training is damaged, of a newer form, or another training's.
+inline constexpr std::string_view train_checkpoint = "mtmc.train.003";
 } // namespace error_id
 
 /// Who can do something about an `Error`.
@@ -163,6 +167,8 @@ inline constexpr ErrorKind error_kinds[] = {
     {error_id::policy_weights, ErrorCategory::input},
     {error_id::report_write, ErrorCategory::surroundings},
     {error_id::train_data, ErrorCategory::input},
+    {error_id::train_diverged, ErrorCategory::input},
+    {error_id::train_checkpoint, ErrorCategory::input},
 };
 
 /// The category of an id; `surroundings` for one that is not of this library.

@@ -4,9 +4,10 @@
 
 #include <mtmc/policy/action_network.hpp>
 #include <mtmc/support/philox.hpp>
-#include <mtmc/support/softmax.hpp>
+#include <mtmc/train/adam.hpp>
 #include <mtmc/train/network_gradient.hpp>
 #include <mtmc/train/tree_environment.hpp>
+#include <mtmc/train/tree_policy.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -19,15 +20,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
-
-/// A state as a network sees it.
-struct EncodedState {
-  std::vector<double> state{};   ///< features of the state
-  std::vector<double> actions{}; ///< features of each choice, `stop` last where it is one
-};
-
-/// Writes the features of where an environment stands: of the state, then of each of its `choices()`.
-using TreeEncoder = std::function<void(const TreeEnvironment& environment, EncodedState& encoded)>;
 
 /// How training goes on.
 struct PpoOptions {
@@ -44,7 +36,10 @@ struct PpoOptions {
   double largest_divergence = 0.02; ///< of the policy from that of the rollout: beyond it an update ends
   double policy_rate = 3e-4;        ///< learning rate at first; it falls to 0 along a line
   double value_rate = 1e-3;         ///< the same of the value
-  std::uint64_t seed = 0;           ///< of everything that is drawn
+  /// Updates at first that leave the policy as it is and teach the value alone: for a policy that begins well
+  /// and a value that knows nothing of it.
+  std::uint64_t value_updates = 0;
+  std::uint64_t seed = 0; ///< of everything that is drawn
 };
 
 /// What an update came to.
@@ -69,110 +64,158 @@ struct PpoResult {
 
 namespace detail {
 
-/// Probabilities of the choices, in the order of their scores.
-inline void probabilities_of(std::span<const double> scores, std::vector<double>& probabilities) {
-  probabilities.assign(scores.begin(), scores.end());
-  softmax(probabilities);
-}
-
-/// A number drawn by those probabilities.
-[[nodiscard]] inline std::size_t drawn(std::span<const double> probabilities, PhiloxEngine& random) {
-  double place = random.uniform();
-  for (std::size_t i = 0; i + 1 < probabilities.size(); ++i) {
-    place -= probabilities[i];
-    if (place < 0) return i;
-  }
-  return probabilities.size() - 1;
-}
-
-/// Adam (Kingma and Ba, 2015) over a part of the weights.
-class Adam {
-public:
-  Adam(std::size_t first, std::size_t end) : first_(first), mean_(end - first), square_(end - first) {}
-  void step(std::span<double> weights, std::span<const double> gradient, double rate, double largest_norm) {
-    constexpr double of_mean = 0.9, of_square = 0.999, epsilon = 1e-5;
-    double norm = 0;
-    for (std::size_t i = 0; i < mean_.size(); ++i) norm += gradient[first_ + i] * gradient[first_ + i];
-    norm = std::sqrt(norm);
-    const double scale = norm > largest_norm ? largest_norm / norm : 1;
-    ++steps_;
-    const double mean_left = 1 - std::pow(of_mean, steps_), square_left = 1 - std::pow(of_square, steps_);
-    for (std::size_t i = 0; i < mean_.size(); ++i) {
-      const double one = scale * gradient[first_ + i];
-      mean_[i] = of_mean * mean_[i] + (1 - of_mean) * one;
-      square_[i] = of_square * square_[i] + (1 - of_square) * one * one;
-      weights[first_ + i] -= rate * (mean_[i] / mean_left) / (std::sqrt(square_[i] / square_left) + epsilon);
-    }
-  }
-
-private:
-  std::size_t first_;
-  std::vector<double> mean_, square_;
-  int steps_ = 0;
-};
-
 /// Steps of all environments, those of one environment next to each other.
 struct Rollout {
   struct Step {
-    std::size_t state = 0, actions = 0; ///< where their features begin
-    std::size_t count = 0;              ///< choices
+    std::size_t state = 0, actions = 0, priors = 0; ///< where they begin
+    std::size_t count = 0;                          ///< choices
     std::size_t choice = 0;
     double log_probability = 0, value = 0, reward = 0;
     bool ended = false;
     double advantage = 0, target = 0;
   };
   std::vector<Step> steps{};
-  std::vector<double> states{}, actions{};
+  std::vector<double> states{}, actions{}, priors{};
 
   void clear() {
     steps.clear();
     states.clear();
     actions.clear();
+    priors.clear();
   }
 };
 
-/// Training, step by step.
+} // namespace detail
+
+/// Where an episode stands: what it takes to play it again up to there.
+struct PpoEpisode {
+  std::uint64_t tree = 0;               ///< number of the tree, of those that can be played
+  std::uint64_t number = 0;             ///< of the episode in its training, from 1
+  std::vector<std::uint64_t> choices{}; ///< taken so far
+
+  friend bool operator==(const PpoEpisode&, const PpoEpisode&) = default; ///< member by member
+};
+
+/// All that a training between two updates depends on, besides what its trainer was made of.
+struct PpoState {
+  std::uint64_t updates = 0;         ///< made so far
+  std::uint64_t episodes = 0;        ///< begun so far
+  std::vector<double> weights{};     ///< of the network
+  AdamMoments policy{};              ///< of the policy's weights
+  AdamMoments value{};               ///< of the value's weights
+  std::vector<PpoEpisode> playing{}; ///< the environments, side by side
+
+  friend bool operator==(const PpoState&, const PpoState&) = default; ///< member by member
+};
+
+/// Training, update by update. Random numbers of an update depend on the seed and its number alone.
 class PpoTrainer {
 public:
-  PpoTrainer(std::span<KernelTree> trees, const TreeOptions& rules, const TreeEncoder& encode,
-             const NetworkShape& shape, const PpoOptions& options)
-      : rules_(rules), encode_(encode), options_(options), random_(options.seed, 1),
-        network_(make_network(shape, options.seed)), layers_(shape),
-        policy_adam_(0, layers_.first_of_value()), value_adam_(layers_.first_of_value(), layers_.size()),
-        gradient_(layers_.size()) {
+  /// Begins with the network `start`. The trees outlive the trainer.
+  PpoTrainer(ActionNetwork start, std::span<KernelTree> trees, TreeOptions rules, TreeEncoder encode,
+             PpoOptions options)
+      : rules_(std::move(rules)), encode_(std::move(encode)), options_(options), random_(options.seed, 1),
+        network_(std::move(start)), layers_(network_.shape), policy_adam_(0, layers_.first_of_value()),
+        value_adam_(layers_.first_of_value(), layers_.size()), gradient_(layers_.size()) {
     for (KernelTree& tree : trees)
-      if (!TreeEnvironment(tree, rules).ended()) playable_.push_back(&tree);
+      if (!TreeEnvironment(tree, rules_).ended()) playable_.push_back(&tree);
     for (std::size_t i = 0; i < options.environments && !playable_.empty(); ++i)
-      playing_.push_back({next_tree()});
+      playing_.push_back(next_episode());
   }
 
-  [[nodiscard]] bool can_play() const noexcept { return !playable_.empty(); }
+  /// Whether nothing is left to do: all steps are taken, or there is nothing to play.
+  [[nodiscard]] bool finished() const noexcept { return playing_.empty() || steps() >= options_.steps; }
+  /// Taken so far.
+  [[nodiscard]] std::size_t steps() const noexcept { return updates_ * options_.rollout; }
+  /// As it is now.
   [[nodiscard]] const ActionNetwork& network() const noexcept { return network_; }
+  /// How it goes on.
+  [[nodiscard]] const PpoOptions& options() const noexcept { return options_; }
+  /// What it plays by.
+  [[nodiscard]] const TreeOptions& rules() const noexcept { return rules_; }
+  /// What it plays: the trees in which something can be done.
+  [[nodiscard]] std::span<KernelTree* const> trees() const noexcept { return playable_; }
+  /// Whether all weights are finite; where they are not, nothing can be learnt any more.
   [[nodiscard]] bool is_finite() const {
     return std::all_of(network_.weights.begin(), network_.weights.end(),
                        [](double one) { return std::isfinite(one); });
   }
 
-  /// Plays, then learns from what was played. `left`: part of the training that is still to come, (0, 1].
-  PpoProgress update(double left) {
+  /// Plays, then learns from what was played; not where training is finished.
+  PpoProgress update() {
+    constexpr std::uint64_t first_stream = 16; // those before are others'
+    random_ = PhiloxEngine(options_.seed, first_stream + updates_);
+    const double left = 1 - static_cast<double>(steps()) / static_cast<double>(options_.steps);
     PpoProgress progress;
     play(progress);
     learn(left, progress);
+    ++updates_;
+    progress.steps = steps();
     return progress;
   }
 
+  /// Where it stands.
+  [[nodiscard]] PpoState state() const {
+    PpoState state{updates_, episodes_, network_.weights, policy_adam_.moments(), value_adam_.moments()};
+    for (const Playing& one : playing_) state.playing.push_back(one.episode);
+    return state;
+  }
+  /// Goes on from where a trainer stood that was made of the same: what follows has the same bits. Episodes
+  /// are played again up to there, so what outcomes are drawn from must not have grown
+  /// (`UnknownActions::live`).
+  /// Throws `Error` (`mtmc.train.003`) where the state is not that of such a trainer; then this one is as it
+  /// was.
+  void restore(const PpoState& state) {
+    const auto fits = [](const AdamMoments& theirs, const AdamMoments& ours) {
+      return theirs.mean.size() == ours.mean.size() && theirs.square.size() == ours.square.size();
+    };
+    bool same = state.weights.size() == network_.weights.size() && state.playing.size() == playing_.size() &&
+                fits(state.policy, policy_adam_.moments()) && fits(state.value, value_adam_.moments());
+    std::vector<Playing> playing;
+    for (const PpoEpisode& episode : state.playing) {
+      same = same && episode.tree < playable_.size();
+      if (!same) break;
+      Playing& one = playing.emplace_back(begun(episode.tree, episode.number));
+      for (const std::uint64_t choice : episode.choices) {
+        same = same && choice < one.environment.choices();
+        if (same) (void)one.step(choice);
+      }
+      same = same && !one.environment.ended();
+    }
+    if (!same)
+      throw Error(error_id::train_checkpoint, "the state is that of another training",
+                  "Restore it with the same trees, rules, features and options");
+    updates_ = state.updates;
+    episodes_ = state.episodes;
+    network_.weights = state.weights;
+    policy_adam_.restore(state.policy);
+    value_adam_.restore(state.value);
+    playing_ = std::move(playing);
+  }
+
 private:
+  using Rollout = detail::Rollout;
   struct Playing {
+    PpoEpisode episode;
     TreeEnvironment environment;
     double sum = 0; ///< of the episode's rewards
-    int length = 0;
+
+    TreeStep step(std::size_t choice) {
+      episode.choices.push_back(choice);
+      const TreeStep came = environment.step(choice);
+      sum += came.reward;
+      return came;
+    }
   };
 
-  [[nodiscard]] TreeEnvironment next_tree() {
+  [[nodiscard]] Playing begun(std::uint64_t tree, std::uint64_t number) const {
     TreeOptions rules = rules_;
-    rules.seed = options_.seed + ++episodes_; // streams of neighbouring seeds have nothing in common
-    return {*playable_[static_cast<std::size_t>(random_.uniform() * static_cast<double>(playable_.size()))],
-            rules};
+    rules.seed = options_.seed + number; // streams of neighbouring seeds have nothing in common
+    return {{tree, number}, {*playable_[tree], rules}};
+  }
+  [[nodiscard]] Playing next_episode() {
+    const auto tree = static_cast<std::uint64_t>(random_.uniform() * static_cast<double>(playable_.size()));
+    return begun(tree, ++episodes_);
   }
 
   void play(PpoProgress& progress) {
@@ -196,26 +239,27 @@ private:
   void play_step(Playing& one, PpoProgress& progress) {
     encode_(one.environment, encoded_);
     network_.evaluate(encoded_.state, encoded_.actions, seen_);
-    probabilities_of(seen_.scores, probabilities_);
+    detail::probabilities_of(seen_.scores, encoded_.priors, probabilities_);
     Rollout::Step step;
     step.state = rollout_.states.size();
     step.actions = rollout_.actions.size();
+    step.priors = rollout_.priors.size();
     step.count = probabilities_.size();
-    step.choice = drawn(probabilities_, random_);
+    step.choice = detail::drawn(probabilities_, random_);
     step.log_probability = std::log(probabilities_[step.choice]);
     step.value = seen_.value;
     rollout_.states.insert(rollout_.states.end(), encoded_.state.begin(), encoded_.state.end());
     rollout_.actions.insert(rollout_.actions.end(), encoded_.actions.begin(), encoded_.actions.end());
-    const TreeStep came = one.environment.step(step.choice);
+    rollout_.priors.insert(rollout_.priors.end(), encoded_.priors.begin(), encoded_.priors.end());
+    rollout_.priors.resize(step.priors + step.count); // 0 where the encoder gave none
+    const TreeStep came = one.step(step.choice);
     step.reward = came.reward;
     step.ended = came.ended;
-    one.sum += came.reward;
-    ++one.length;
     if (came.ended) {
       ++progress.episodes;
       progress.mean_return += one.sum;
-      progress.mean_length += one.length;
-      one = {next_tree()};
+      progress.mean_length += static_cast<double>(one.episode.choices.size());
+      one = next_episode();
     }
     rollout_.steps.push_back(step);
   }
@@ -242,8 +286,9 @@ private:
       mean_left += (step.target - step.value) / count;
     }
     for (const Rollout::Step& step : rollout_.steps) {
-      total += std::pow(step.target - mean, 2);
-      left += std::pow(step.target - step.value - mean_left, 2);
+      const double off = step.target - mean, off_value = step.target - step.value - mean_left;
+      total += off * off;
+      left += off_value * off_value;
     }
     progress.explained_variance = total > 0 ? 1 - left / total : 0;
   }
@@ -252,7 +297,8 @@ private:
     const auto count = static_cast<double>(rollout_.steps.size());
     double mean = 0, square = 0;
     for (const Rollout::Step& step : rollout_.steps) mean += step.advantage / count;
-    for (const Rollout::Step& step : rollout_.steps) square += std::pow(step.advantage - mean, 2) / count;
+    for (const Rollout::Step& step : rollout_.steps)
+      square += (step.advantage - mean) * (step.advantage - mean) / count;
     const double deviation = std::max(std::sqrt(square), 1e-8);
     for (Rollout::Step& step : rollout_.steps) step.advantage = (step.advantage - mean) / deviation;
   }
@@ -277,8 +323,9 @@ private:
         }
         first = false;
         if (divergence > options_.largest_divergence) break;
-        policy_adam_.step(network_.weights, gradient_, options_.policy_rate * left,
-                          options_.largest_gradient);
+        if (updates_ >= options_.value_updates)
+          policy_adam_.step(network_.weights, gradient_, options_.policy_rate * left,
+                            options_.largest_gradient);
         value_adam_.step(network_.weights, gradient_, options_.value_rate * left, options_.largest_gradient);
       }
       progress.divergence = divergence;
@@ -294,8 +341,9 @@ private:
     const auto state = std::span<const double>(rollout_.states).subspan(step.state, network_.shape.state);
     const auto actions =
         std::span<const double>(rollout_.actions).subspan(step.actions, step.count * network_.shape.action);
+    const auto priors = std::span<const double>(rollout_.priors).subspan(step.priors, step.count);
     network_.evaluate(state, actions, seen_);
-    probabilities_of(seen_.scores, probabilities_);
+    detail::probabilities_of(seen_.scores, priors, probabilities_);
     const double ratio = std::exp(std::log(probabilities_[step.choice]) - step.log_probability);
     by_scores_.assign(step.count, 0);
     if (step.count > 1) { // else there is nothing to choose
@@ -327,7 +375,7 @@ private:
   std::vector<double> gradient_;
   std::vector<KernelTree*> playable_{};
   std::vector<Playing> playing_{};
-  std::uint64_t episodes_ = 0;
+  std::uint64_t updates_ = 0, episodes_ = 0;
   Rollout rollout_{};
   NetworkGradient backward_{};
   NetworkActivations seen_{};
@@ -335,27 +383,22 @@ private:
   std::vector<double> probabilities_{}, by_scores_{};
 };
 
-} // namespace detail
-
-/// Trains a policy in trees, which are drawn anew for each episode. `observe` is called after each update;
-/// training ends early where it answers false. With the same seed the result has the same bits on x86-64
-/// without floating-point contraction. Trees in which nothing can be done are left out; where there is no
-/// other, the network stays as it begins.
-[[nodiscard]] inline PpoResult train_ppo(std::span<KernelTree> trees, const TreeOptions& rules,
-                                         const TreeEncoder& encode, const NetworkShape& shape,
+/// Trains a policy in trees, which are drawn anew for each episode, from the network `start` on. `observe` is
+/// called after each update; training ends early where it answers false. With the same seed the result has
+/// the same bits on x86-64 without floating-point contraction. Trees in which nothing can be done are left
+/// out; where there is no other, the network stays as it begins.
+[[nodiscard]] inline PpoResult train_ppo(ActionNetwork start, std::span<KernelTree> trees,
+                                         const TreeOptions& rules, const TreeEncoder& encode,
                                          const PpoOptions& options,
                                          const std::function<bool(const PpoProgress&)>& observe = {}) {
-  detail::PpoTrainer trainer(trees, rules, encode, shape, options);
+  PpoTrainer trainer(std::move(start), trees, rules, encode, options);
   PpoResult result{trainer.network()};
-  if (!trainer.can_play()) return result;
-  for (std::size_t steps = 0; steps < options.steps; steps += options.rollout) {
-    PpoProgress progress =
-        trainer.update(1 - static_cast<double>(steps) / static_cast<double>(options.steps));
+  while (!trainer.finished()) {
+    const PpoProgress progress = trainer.update();
     if (!trainer.is_finite()) {
       result.diverged = true;
       return result;
     }
-    progress.steps = steps + options.rollout;
     result.progress.push_back(progress);
     result.network = trainer.network();
     if (observe && !observe(progress)) break;
@@ -363,29 +406,12 @@ private:
   return result;
 }
 
-/// Mean return (without discount) of a network in a tree over that many episodes: with `greedy` its likeliest
-/// choice is taken, else one is drawn.
-[[nodiscard]] inline double mean_return(const ActionNetwork& network, KernelTree& tree, TreeOptions rules,
-                                        const TreeEncoder& encode, int episodes, bool greedy,
-                                        std::uint64_t seed = 0) {
-  rules.seed = seed;
-  TreeEnvironment environment(tree, rules);
-  PhiloxEngine random{seed, 2};
-  EncodedState encoded;
-  NetworkActivations seen;
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (int i = 0; i < episodes; ++i)
-    for (environment.reset(); !environment.ended();) {
-      encode(environment, encoded);
-      network.evaluate(encoded.state, encoded.actions, seen);
-      detail::probabilities_of(seen.scores, probabilities);
-      auto choice = static_cast<std::size_t>(std::max_element(probabilities.begin(), probabilities.end()) -
-                                             probabilities.begin());
-      if (!greedy) choice = detail::drawn(probabilities, random);
-      sum += environment.step(choice).reward;
-    }
-  return sum / episodes;
+/// The same from a new network of that shape, whose first weights come from `PpoOptions::seed`.
+[[nodiscard]] inline PpoResult train_ppo(std::span<KernelTree> trees, const TreeOptions& rules,
+                                         const TreeEncoder& encode, const NetworkShape& shape,
+                                         const PpoOptions& options,
+                                         const std::function<bool(const PpoProgress&)>& observe = {}) {
+  return train_ppo(make_network(shape, options.seed), trees, rules, encode, options, observe);
 }
 
 } // namespace mtmc
