@@ -95,3 +95,27 @@ TEST_CASE("a damaged line is left out and named, the other runs stay") {
   CHECK(collector.trees().size() == 1);
   CHECK_THROWS_AS(TreeCollector{}.add_journal(folder.path() + "/none"), Error);
 }
+
+TEST_CASE("kernels that were searched from have their features, and those of each legal action") {
+  const TemporaryFolder folder;
+  TreeCollector collector;
+  const std::string path = played(4, folder.path());
+  collector.add_journal(path);
+  const JournalRun run = only_run(path);
+  int featured = 0;
+  for (const TreeNode& node : collector.trees().front().nodes) {
+    if (node.legal.empty()) continue;
+    ++featured;
+    CHECK(node.features.size() == kernel_feature_count());
+    REQUIRE(node.action_features.size() == node.legal.size());
+    for (const std::string& action : node.legal)
+      CHECK(node.features_of(action).size() == action_feature_count());
+    CHECK(node.features_of("nobody offers this").empty());
+  }
+  CHECK(featured > 1);
+  const DecisionRecord& first = run.decisions.front();
+  const auto expected = kernel_features(observation_of(run, first), first.legal);
+  const TreeNode& start = collector.trees().front().nodes.front();
+  for (std::size_t i = 0; i < expected.kernel.size(); ++i)
+    CHECK(start.features[i] == Approx(expected.kernel[i]).epsilon(1e-3));
+}

@@ -126,3 +126,44 @@ TEST_CASE("one seed, one course") {
   CHECK(course(1) == course(1));
   CHECK(course(1) != course(2));
 }
+
+TEST_CASE("with a least gain, an episode goes on from what is faster, and only from that") {
+  KernelTree tree = toy::three_ways();
+  TreeEnvironment environment(tree, {.children = TreeChildren::best, .minimum_gain = 1.5});
+  TreeStep step = environment.step(number_of(environment, "b")); // 1.2 times
+  CHECK_FALSE(step.kept);
+  CHECK(step.log2_gain == Approx(0.2630344));
+  CHECK(environment.state().node == 0);
+  CHECK(environment.state().best == 2); // it counts as the result all the same
+  CHECK(environment.state().reward.previous == 0);
+  step = environment.step(number_of(environment, "a")); // twice
+  CHECK(step.kept);
+  CHECK(environment.state().node == 1);
+}
+
+TEST_CASE(
+    "where actions are offered once, what was tried on a kernel is gone there, until the next episode") {
+  KernelTree tree = toy::three_ways();
+  TreeEnvironment environment(tree, {.children = TreeChildren::best, .minimum_gain = 1.5, .once = true});
+  environment.step(number_of(environment, "b"));
+  REQUIRE(environment.actions().size() == 1);
+  CHECK(*environment.actions()[0].action == "a");
+  environment.reset();
+  CHECK(environment.actions().size() == 2);
+}
+
+TEST_CASE("an environment tells the way that its episode took") {
+  KernelTree tree = toy::three_ways();
+  TreeEnvironment environment(tree, {.children = TreeChildren::first});
+  CHECK(environment.past().empty());
+  environment.step(number_of(environment, "b"));
+  environment.step(number_of(environment, "c"));
+  REQUIRE(environment.past().size() == 2);
+  CHECK(environment.past()[0].action == "b");
+  CHECK(environment.past()[0].kept);
+  CHECK(environment.past()[1].action == "c");
+  CHECK(environment.past()[1].correct);
+  CHECK(environment.past()[1].log2_gain == Approx(3 - 0.2630344));
+  environment.reset();
+  CHECK(environment.past().empty());
+}

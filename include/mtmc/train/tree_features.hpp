@@ -6,8 +6,8 @@
 #include <mtmc/policy/action_network.hpp>
 #include <mtmc/policy/features.hpp>
 #include <mtmc/train/data_set.hpp>
-#include <mtmc/train/ppo.hpp>
 #include <mtmc/train/tree_environment.hpp>
+#include <mtmc/train/tree_policy.hpp>
 
 #include <cstddef>
 #include <string>
