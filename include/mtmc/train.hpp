@@ -7,6 +7,7 @@
 #include <mtmc/train/data_set.hpp>
 #include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
+#include <mtmc/train/imitation.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>

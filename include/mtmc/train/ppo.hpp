@@ -4,6 +4,7 @@
 
 #include <mtmc/policy/action_network.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/support/shuffle.hpp>
 #include <mtmc/train/adam.hpp>
 #include <mtmc/train/network_gradient.hpp>
 #include <mtmc/train/tree_environment.hpp>
@@ -308,8 +309,7 @@ private:
     std::iota(order.begin(), order.end(), std::size_t{0});
     bool first = true;
     for (int epoch = 0; epoch < options_.epochs; ++epoch) {
-      for (std::size_t i = order.size(); i > 1; --i)
-        std::swap(order[i - 1], order[static_cast<std::size_t>(random_.uniform() * static_cast<double>(i))]);
+      detail::shuffle(order, random_);
       double divergence = 0, clipped = 0, entropy = 0;
       for (std::size_t at = 0; at < order.size(); at += options_.minibatch) {
         const auto part = std::span(order).subspan(at, std::min(options_.minibatch, order.size() - at));

@@ -5,6 +5,7 @@
 #include <mtmc/core/task.hpp>
 #include <mtmc/evaluator/protocol/secret_sizes.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/support/shuffle.hpp>
 
 #include <algorithm>
 #include <array>
@@ -242,11 +243,6 @@ draw_large_sizes(const Task& task, const std::vector<ProblemSize>& known, std::u
 }
 
 namespace detail {
-
-/// In an order by chance.
-template <class T> void shuffle(std::vector<T>& items, PhiloxEngine& random) {
-  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
-}
 
 /// All sizes that a change makes of the listed ones, of one symbol or of all, in an order by chance; those
 /// that are wanted, at most `count`. `change`: another value, from a symbol's value and step.
