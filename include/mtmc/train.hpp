@@ -9,6 +9,8 @@
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/imitation.hpp>
 #include <mtmc/train/ppo.hpp>
+#include <mtmc/train/remembering_evaluator.hpp>
+#include <mtmc/train/remembering_parts.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>

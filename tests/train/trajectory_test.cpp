@@ -82,6 +82,25 @@ TEST_CASE("runs of one task, device and evaluator share a tree; a run counts onc
   CHECK(collector.sources().runs == 3);
 }
 
+TEST_CASE("an evaluator that remembers measures a kernel once, however many runs it is asked in") {
+  const TemporaryFolder folder;
+  toy::Evaluator world;
+  RememberingEvaluator memory{std::ref(world)};
+  TreeCollector collector;
+  std::vector<double> deviations;
+  for (const char* run : {"/one", "/two", "/three"}) {
+    LoopOptions options{.selection = Selection::sample, .seed = 3, .minimum_gain = 0.5};
+    options.action_space = toy::space();
+    options.output = folder.path() + run;
+    Loop loop{toy::Policy{}, toy::Coder{}, toy::Finder{}, memory, options};
+    collector.add_journal(journal_path(loop.optimize(toy::task()).folder));
+    deviations.push_back(collector.trees().front().nodes.back().deviation);
+  }
+  CHECK(collector.sources().runs == 3);
+  CHECK(deviations.front() > 0);
+  CHECK(deviations.back() == deviations.front());
+}
+
 TEST_CASE("a damaged line is left out and named, the other runs stay") {
   const TemporaryFolder folder;
   const std::string path = played(4, folder.path());

@@ -6,6 +6,7 @@
 #include <mtmc/policy/features.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/train/kernel_tree.hpp>
+#include <mtmc/train/remembering_evaluator.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -192,10 +193,13 @@ inline void TreeCollector::take_times(const JournalRun& run, TimesByKernel& know
   std::stable_sort(in_order.begin(), in_order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::string start = run.header.task.kernel.id();
+  const bool repeats = run.header.set_up.evaluator.starts_with(remembering_identity);
   for (const auto& [time, record] : in_order) {
     const auto incumbent = known.find(record->incumbent);
     const auto& speed_up = record->evaluation.speed_up;
     if (record->kernel == start || incumbent == known.end() || !speed_up || speed_up->value <= 0) continue;
+    // The same measurement told again makes nothing more certain.
+    if (repeats && known.contains(record->kernel)) continue;
     // What is measured to one per mille weighs no more than that: other errors are larger.
     constexpr double least_deviation = 1e-3;
     const double deviation = std::max(detail::deviation_of(*speed_up), least_deviation);

@@ -1,0 +1,124 @@
+#pragma once
+// What mtmc-collect can be told.
+
+#include <mtmc/actions/action_space.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/evaluator/kernel_evaluator_options.hpp>
+#include <mtmc/support/sha256.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace command_line {
+
+/// A part of the tasks: every `count`-th, from number `index` on.
+struct Shard {
+  int index = 0;
+  int count = 1;
+
+  /// By a hash of the name, so that a task stays where it is whatever other tasks there are.
+  [[nodiscard]] bool has(std::string_view task) const {
+    const auto place = std::stoull(mtmc::sha256_hex(task).substr(0, 13), nullptr, 16);
+    return place % static_cast<std::uint64_t>(count) == static_cast<std::uint64_t>(index);
+  }
+};
+
+/// Limits for judging many kernels of which none is handed out: intervals of 2 to 3 %, no audits, and little
+/// patience with what hangs.
+inline mtmc::KernelEvaluatorOptions collecting_options() {
+  mtmc::KernelEvaluatorOptions options;
+  options.precision = 0.02;
+  // What is slower than the start kernel is data, too.
+  options.worthwhile_gain = 0;
+  options.explore_seconds = 0.4;
+  options.explore_overhead_seconds = 0.15;
+  options.explore_pairs = 20;
+  options.shortest_timing = 100e-6;
+  options.audit_seconds = 0;
+  options.compile_seconds = 30;
+  options.launch_seconds = 1;
+  options.launch_factor = 10;
+  options.start_seconds = 10;
+  options.evaluation_seconds = 60;
+  return options;
+}
+
+struct CollectArguments {
+  std::vector<std::string> tasks;
+  std::string output;
+  std::vector<std::string> policies{"random", "rules"};
+  int seeds = 8;
+  int steps = 8;
+  int samples = 1;
+  double seconds = 0;
+  double minimum_gain = 0.5;
+  Shard shard;
+  std::string space = "extended";
+  JudgeArguments judge{.options = collecting_options()};
+  bool summary = false;
+  bool quiet = false;
+
+  [[nodiscard]] mtmc::ActionSpace action_space() const {
+    return space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
+  }
+};
+
+/// "2/10" as the third of ten parts; says what is wrong with anything else.
+inline std::string read_shard(const std::string& text, Shard& shard) {
+  int index = 0, count = 0, used = 0;
+  const bool read = std::sscanf(text.c_str(), "%d/%d%n", &index, &count, &used) == 2 &&
+                    static_cast<std::size_t>(used) == text.size();
+  if (!read || index < 0 || count < 1 || index >= count)
+    return "a shard is NUMBER/COUNT, the first of four is 0/4: " + text;
+  shard = {index, count};
+  return {};
+}
+
+inline void add_options(CLI::App& app, CollectArguments& arguments) {
+  app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them");
+  app.add_option("--output", arguments.output,
+                 "folder of the collection; what is there already is gone on with")
+      ->required();
+  app.add_option("--policies", arguments.policies, "who chooses the actions, with commas between them")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"random", "rules"}))
+      ->capture_default_str();
+  app.add_option("--seeds", arguments.seeds, "runs of each task and policy")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--steps", arguments.steps, "steps of a run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--samples", arguments.samples, "drafts of an action; 0 = as many as each asks for")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--seconds", arguments.seconds,
+                 "end after so many seconds, with exit code 0; the same command goes on; 0 = no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--shard", "only a part of the tasks: 0/4 is the first of four")
+      ->each([&arguments](const std::string& text) {
+        if (const auto wrong = read_shard(text, arguments.shard); !wrong.empty())
+          throw CLI::ValidationError("--shard", wrong);
+      });
+  app.add_option("--minimum-gain", arguments.minimum_gain,
+                 "least gain over its parent to go on from a kernel")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
+      ->check(CLI::IsMember({"paper", "extended"}))
+      ->capture_default_str();
+  app.add_option("--threads", arguments.judge.threads, "threads that kernels may use; 0 = all cores");
+  app.add_option("--compiler", arguments.judge.compiler, "compiler of the kernels")->capture_default_str();
+  app.add_flag("--summary", arguments.summary, "only say what the folder holds");
+  app.add_flag("--quiet", arguments.quiet, "no line for each run");
+}
+
+} // namespace command_line

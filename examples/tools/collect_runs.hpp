@@ -1,0 +1,117 @@
+#pragma once
+// The runs of a collection: which there are, which are finished, and how one is run.
+
+#include <mtmc/actions/action_space.hpp>
+#include <mtmc/analysis/region_finder.hpp>
+#include <mtmc/coder/transform.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/loop/loop.hpp>
+#include <mtmc/loop/run_folder.hpp>
+#include <mtmc/support/file_descriptor.hpp>
+#include <mtmc/train/remembering_evaluator.hpp>
+#include <mtmc/train/remembering_parts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <fcntl.h>
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "collect_arguments.hpp"
+#include "collect_policies.hpp"
+
+namespace command_line {
+
+/// One search.
+struct CollectedRun {
+  std::string policy;
+  std::uint64_t seed = 0;
+  /// Holds the folder that the loop makes for the task.
+  std::string folder;
+};
+
+/// The runs of a task with the seeds from `first` to before `last`.
+inline std::vector<CollectedRun> runs_of(const std::string& task_folder,
+                                         const std::vector<std::string>& policies, std::uint64_t first,
+                                         std::uint64_t last) {
+  std::vector<CollectedRun> runs;
+  for (auto seed = first; seed < last; ++seed)
+    for (const auto& policy : policies)
+      runs.push_back({policy, seed, task_folder + '/' + policy + '-' + std::to_string(seed)});
+  return runs;
+}
+
+/// The last bytes of a file; nothing where there is none.
+inline std::string end_of_file(const std::string& path, std::size_t bytes) {
+  const mtmc::FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file) return {};
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
+  const off_t from = std::max<off_t>(0, size - static_cast<off_t>(bytes));
+  std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), from);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  return text;
+}
+
+/// Whether a run came to its own end: its last line says so. What was cut off, or broke, did not.
+inline bool is_finished(const CollectedRun& run, const std::string& task) {
+  constexpr std::size_t longest_finish = 4096;
+  const auto text = end_of_file(mtmc::journal_path(mtmc::run_folder(run.folder, task)), longest_finish);
+  if (text.empty() || text.back() != '\n') return false;
+  const auto line = std::string_view(text).substr(text.rfind('\n', text.size() - 2) + 1);
+  const auto record = nlohmann::json::parse(line, nullptr, false);
+  if (!record.is_object() || record.value("record", "") != "finish") return false;
+  const std::string reason = record.value("stop_reason", "");
+  return reason == "step_limit" || reason == "stop_action" || reason == "no_legal_action";
+}
+
+/// What all runs of a task share while it is visited: each kernel is looked at, rewritten and judged once.
+class TaskParts {
+public:
+  /// Throws `mtmc::Error` (`mtmc.journal.001`) where another process is at the task.
+  TaskParts(mtmc::AnyEvaluator& evaluator, const std::string& task_folder)
+      : finder(mtmc::AstRegionFinder{}), coder(mtmc::TransformCoder{}),
+        memory(mtmc::AnyEvaluator(std::ref(evaluator)), task_folder + "/memory.jsonl") {}
+
+  mtmc::RememberingRegionFinder finder;
+  mtmc::RememberingCoder coder;
+  mtmc::RememberingEvaluator memory;
+};
+
+/// Runs one search, or goes on with it. Throws `mtmc::Error` as `mtmc::Loop::optimize` does.
+inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, TaskParts& parts,
+                            const CollectArguments& arguments, const std::stop_token& stop) {
+  mtmc::LoopOptions options;
+  options.max_steps = arguments.steps;
+  options.samples = arguments.samples;
+  options.repairs = 0; // the transform coder cannot mend
+  options.selection = mtmc::Selection::sample;
+  options.temperature = collecting_temperature(run.policy, run.seed);
+  options.seed = run.seed;
+  options.minimum_gain = arguments.minimum_gain;
+  options.threads = 1;
+  options.action_space = arguments.action_space();
+  options.output = run.folder;
+  options.resume = true;
+  const auto search = [&] {
+    mtmc::Loop loop{collecting_policy(run.policy), parts.coder, parts.finder, parts.memory, options};
+    return loop.optimize(task, stop);
+  };
+  try {
+    return search();
+  } catch (const mtmc::Error& error) {
+    const bool damaged =
+        error.id() == mtmc::error_id::journal_read || error.id() == mtmc::error_id::json_malformed;
+    if (!damaged) throw;
+  }
+  // What it had judged is remembered, so nothing is lost but the walk.
+  std::filesystem::remove_all(run.folder);
+  return search();
+}
+
+} // namespace command_line
