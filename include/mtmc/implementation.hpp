@@ -97,8 +97,11 @@
 #include <mtmc/observation/describe_inl.hpp>
 #include <mtmc/observation/profile_grading_inl.hpp>
 #include <mtmc/policy/chat_inl.hpp>
+#include <mtmc/policy/features_inl.hpp>
 #include <mtmc/policy/http_inl.hpp>
+#include <mtmc/policy/neural_inl.hpp>
 #include <mtmc/policy/policy_card_inl.hpp>
+#include <mtmc/policy/policy_weights_inl.hpp>
 #include <mtmc/policy/rules_inl.hpp>
 #include <mtmc/report/terminal_inl.hpp>
 #include <mtmc/support/expression_inl.hpp>

@@ -8,11 +8,13 @@
 #include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/imitation.hpp>
+#include <mtmc/train/merge_data_sets.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/remembering_evaluator.hpp>
 #include <mtmc/train/remembering_parts.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>
+#include <mtmc/train/tree_features.hpp>
 #include <mtmc/train/tree_policy.hpp>
 #include <mtmc/train/tree_scores.hpp>

@@ -131,21 +131,30 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
 
 } // namespace detail
 
+/// Leaves out the trees of excluded tasks and names them on the card. Throws `Error` (`mtmc.train.001`) where
+/// nothing is left.
+[[nodiscard]] inline DataSet without_excluded(DataSet set, const DataSetOptions& options) {
+  std::set<std::string> excluded(set.card.excluded.begin(), set.card.excluded.end());
+  std::erase_if(set.trees, [&](const KernelTree& tree) {
+    const bool out = options.excluded_tasks.contains(tree.task) ||
+                     options.excluded_kernels.contains(tree.nodes.front().kernel);
+    if (out) excluded.insert(tree.task);
+    return out;
+  });
+  if (set.trees.empty())
+    throw Error(error_id::train_data, "the journals hold no run of a task that is not excluded",
+                "Collect searches first, or exclude fewer tasks");
+  set.card.excluded.assign(excluded.begin(), excluded.end());
+  detail::count_trees(set.trees, set.card);
+  set.card.limits = detail::limits_of(set.card);
+  return set;
+}
+
 /// The data set of what was collected. Throws `Error` (`mtmc.train.001`) where nothing is left.
 [[nodiscard]] inline DataSet make_data_set(const TreeCollector& collector,
                                            const DataSetOptions& options = {}) {
   DataSet set;
-  std::set<std::string> excluded;
-  for (const KernelTree& tree : collector.trees()) {
-    if (options.excluded_tasks.contains(tree.task) ||
-        options.excluded_kernels.contains(tree.nodes.front().kernel))
-      excluded.insert(tree.task);
-    else
-      set.trees.push_back(tree);
-  }
-  if (set.trees.empty())
-    throw Error(error_id::train_data, "the journals hold no run of a task that is not excluded",
-                "Collect searches first, or exclude fewer tasks");
+  set.trees = collector.trees();
   const TreeSources& sources = collector.sources();
   DataCard& card = set.card;
   card.version = version_string;
@@ -158,11 +167,8 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
   card.steps = static_cast<std::int64_t>(sources.steps);
   card.evaluations = static_cast<std::int64_t>(sources.evaluations);
   card.hours = sources.seconds / 3600;
-  card.excluded.assign(excluded.begin(), excluded.end());
   card.licence = options.licence;
-  detail::count_trees(set.trees, card);
-  card.limits = detail::limits_of(card);
-  return set;
+  return without_excluded(std::move(set), options);
 }
 
 /// Writes a data set; the file is whole or not there. Throws `Error` where it cannot be written.

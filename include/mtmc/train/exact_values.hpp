@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,11 @@ public:
   [[nodiscard]] std::vector<double> values_of_choices(const TreeState& state) {
     std::vector<TreeChoice> choices;
     list_choices(*tree_, options_, state.node, choices);
+    return values_of_choices(state, choices);
+  }
+  /// Q* of these actions, and of stopping where that is allowed.
+  [[nodiscard]] std::vector<double> values_of_choices(const TreeState& state,
+                                                      std::span<const TreeChoice> choices) {
     std::vector<double> values;
     for (const TreeChoice& choice : choices) values.push_back(value_of(state, choice));
     if (may_stop(state)) values.push_back(reward_at_end(options_.reward, state.reward));

@@ -51,7 +51,7 @@ using TreeTeacher = std::function<void(const TreeEnvironment& environment, TreeL
                                                               TreeLesson& lesson) mutable {
     const KernelTree& tree = environment.tree();
     ExactValues& exact = known.try_emplace(&tree, tree, rules, discount).first->second;
-    lesson.probabilities = exact.values_of_choices(environment.state());
+    lesson.probabilities = exact.values_of_choices(environment.state(), environment.actions());
     lesson.value = *std::max_element(lesson.probabilities.begin(), lesson.probabilities.end());
     for (double& one : lesson.probabilities) one /= temperature;
     detail::softmax(lesson.probabilities);

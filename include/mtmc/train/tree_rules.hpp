@@ -46,7 +46,7 @@ struct TreeOptions {
   /// (`LoopOptions::minimum_gain`); 0 = always.
   double minimum_gain = 0;
   /// An action is offered once an episode on a kernel (`LoopOptions::mask_failed_actions`). `ExactValues`
-  /// does not heed it, which changes nothing where each action has one outcome.
+  /// looks ahead as if it were offered again, which changes nothing where each action has one outcome.
   bool once = false;
   RewardOptions reward{}; ///< `step_limit` is that of episodes
   std::uint64_t seed = 0; ///< of what is drawn

@@ -1,0 +1,115 @@
+#pragma once
+// What mtmc-train leaves behind: weights with their card, and a report.
+
+#include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/train.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train_arguments.hpp"
+#include "train_methods.hpp"
+
+namespace command_line {
+
+inline void print(const mtmc::DataCard& card) {
+  std::printf("%lld tasks, %lld trees, %lld kernels, %lld sequences, %lld evaluations, %.2f hours\n",
+              static_cast<long long>(card.tasks), static_cast<long long>(card.trees),
+              static_cast<long long>(card.kernels), static_cast<long long>(card.sequences),
+              static_cast<long long>(card.evaluations), card.hours);
+  for (const auto& limit : card.limits) std::printf("  %s.\n", limit.c_str());
+}
+
+/// The trials side by side.
+class TrainReport {
+public:
+  TrainReport(const TrainArguments& arguments, const mtmc::DataSet& data)
+      : arguments_(arguments), data_(data) {}
+
+  void add(Trial trial) { trials_.push_back(std::move(trial)); }
+
+  /// Writes `report.md`, and `weights.json` where something was learnt.
+  void write() const {
+    std::string text = "| method | training trees, greedy | held out, greedy | held out, drawn | seconds |\n"
+                       "|---|---|---|---|---|\n";
+    for (const auto& trial : trials_) text += line(trial);
+    std::printf("\n%s", text.c_str());
+    mtmc::write_file_atomic(arguments_.output + "/report.md",
+                            "Sums of returns as parts of the best returns, means over seeds, 95 % intervals "
+                            "by a bootstrap over tasks.\n\n" +
+                                text);
+    if (const Trial* const best = shipped()) {
+      mtmc::write_file_atomic(arguments_.output + "/weights.json",
+                              mtmc::write_policy_weights(weights(*best)));
+      std::printf("\nweights by %s: %s/weights.json\n", best->method.c_str(), arguments_.output.c_str());
+    }
+  }
+
+private:
+  static std::string with_interval(const mtmc::ScoreInterval& one) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", one.ratio, one.low, one.high);
+    return text;
+  }
+  static std::string line(const Trial& trial) {
+    const auto training = mtmc::score_intervals(trial.training);
+    const auto held_out = mtmc::score_intervals(trial.held_out);
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.1f", trial.seconds);
+    return "| " + trial.method + " | " + with_interval(training.first) + " | " +
+           with_interval(held_out.first) + " | " + with_interval(held_out.second) + " | " + seconds + " |\n";
+  }
+
+  [[nodiscard]] const Trial* shipped() const {
+    const Trial* best = nullptr;
+    for (const auto& trial : trials_) {
+      if (trial.networks.empty() || trial.method == "clone" || // it stands without the rules beneath
+          (!arguments_.ship.empty() && trial.method != arguments_.ship))
+        continue;
+      if (best == nullptr || mtmc::ratios_of(trial.held_out).greedy > mtmc::ratios_of(best->held_out).greedy)
+        best = &trial;
+    }
+    return best;
+  }
+  [[nodiscard]] mtmc::PolicyWeights weights(const Trial& trial) const {
+    const auto place = static_cast<std::size_t>(
+        std::max_element(trial.of_seeds.begin(), trial.of_seeds.end()) - trial.of_seeds.begin());
+    mtmc::PolicyWeights result{.network = trial.networks[place]};
+    std::set<std::string> languages, devices, optimizations;
+    for (const auto& tree : data_.trees) {
+      languages.insert(tree.language);
+      devices.insert(tree.language == "cuda" ? "gpu" : "cpu");
+      for (const auto& node : tree.nodes)
+        for (const auto& edge : node.edges)
+          optimizations.insert(edge.action.substr(0, edge.action.find('|')));
+    }
+    auto& card = result.card;
+    card.name = arguments_.name;
+    card.licence = arguments_.licence;
+    card.features = mtmc::feature_version;
+    card.languages.assign(languages.begin(), languages.end());
+    card.devices.assign(devices.begin(), devices.end());
+    card.optimizations.assign(optimizations.begin(), optimizations.end());
+    card.prior_weight = arguments_.prior_weight;
+    nlohmann::json training;
+    training["method"] = trial.method;
+    training["seed"] = place + 1;
+    training["step_limit"] = arguments_.step_limit;
+    training["minimum_gain"] = arguments_.minimum_gain;
+    training["reward"] = arguments_.reward;
+    training["data"] = nlohmann::json(data_.card);
+    training["held_out_ratio"] = trial.of_seeds[place];
+    card.training = training.dump();
+    return result;
+  }
+
+  const TrainArguments& arguments_;
+  const mtmc::DataSet& data_;
+  std::vector<Trial> trials_{};
+};
+
+} // namespace command_line
