@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collect_policies.hpp"
 #include "command_line.hpp"
 
 namespace command_line {
@@ -54,6 +55,7 @@ struct CollectArguments {
   std::vector<std::string> tasks;
   std::string output;
   std::vector<std::string> policies{"random", "rules"};
+  std::string weights;
   int seeds = 8;
   int steps = 8;
   int samples = 1;
@@ -86,10 +88,16 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
   app.add_option("--output", arguments.output,
                  "folder of the collection; what is there already is gone on with")
       ->required();
-  app.add_option("--policies", arguments.policies, "who chooses the actions, with commas between them")
+  std::vector<std::string> names;
+  for (const auto& policy : collecting_policies) names.emplace_back(policy.name);
+  app.add_option("--policies", arguments.policies,
+                 "who chooses the actions, with commas between them; those that begin with best- take what they "
+                 "like best, for comparisons with --minimum-gain 1")
       ->delimiter(',')
-      ->check(CLI::IsMember({"random", "rules"}))
+      ->check(CLI::IsMember(names))
       ->capture_default_str();
+  app.add_option("--weights", arguments.weights, "of learnt and best-learnt: a file of mtmc-train")
+      ->check(readable_file());
   app.add_option("--seeds", arguments.seeds, "runs of each task and policy")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

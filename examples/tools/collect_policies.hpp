@@ -1,11 +1,12 @@
 #pragma once
-// Who chooses the actions of a collection. A further policy (learnt weights from a file, say) gets a name
-// here and in --policies of collect_arguments.hpp.
+// Who chooses the actions of a collection: those that explore, and those that are compared with each other.
 
 #include <mtmc/core/any.hpp>
+#include <mtmc/policy/neural.hpp>
 #include <mtmc/policy/random.hpp>
 #include <mtmc/policy/rules.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,10 +42,31 @@ private:
   P policy_;
 };
 
-/// The policy of that name.
-inline mtmc::AnyPolicy collecting_policy(std::string_view name) {
+/// A policy that may be asked for, and how its actions are chosen.
+struct CollectingPolicy {
+  std::string_view name;
+  bool explores; ///< never stops, and its actions are drawn; else the likeliest is taken, and stopping heeded
+};
+inline constexpr std::array<CollectingPolicy, 5> collecting_policies{{{"random", true},
+                                                                      {"rules", true},
+                                                                      {"learnt", true},
+                                                                      {"best-rules", false},
+                                                                      {"best-learnt", false}}};
+
+/// Whether the policy of that name explores.
+inline bool explores(std::string_view name) {
+  return std::any_of(collecting_policies.begin(), collecting_policies.end(),
+                     [name](const CollectingPolicy& one) { return one.name == name && one.explores; });
+}
+
+/// The policy of that name; `weights` is the file of a learnt one's.
+inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::string& weights) {
   if (name == "random") return mtmc::RandomPolicy{};
-  return NeverStops{mtmc::RulesPolicy{}};
+  if (name == "best-rules") return mtmc::RulesPolicy{};
+  if (name == "rules") return NeverStops{mtmc::RulesPolicy{}};
+  mtmc::NeuralPolicy learnt{mtmc::load_policy_weights(weights)};
+  if (name == "best-learnt") return learnt;
+  return NeverStops{std::move(learnt)};
 }
 
 /// Actions are drawn from p^(1/temperature). Rules are drawn from more and less boldly by turns, so that what

@@ -90,7 +90,7 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.max_steps = arguments.steps;
   options.samples = arguments.samples;
   options.repairs = 0; // the transform coder cannot mend
-  options.selection = mtmc::Selection::sample;
+  options.selection = explores(run.policy) ? mtmc::Selection::sample : mtmc::Selection::argmax;
   options.temperature = collecting_temperature(run.policy, run.seed);
   options.seed = run.seed;
   options.minimum_gain = arguments.minimum_gain;
@@ -99,7 +99,7 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.output = run.folder;
   options.resume = true;
   const auto search = [&] {
-    mtmc::Loop loop{collecting_policy(run.policy), parts.coder, parts.finder, parts.memory, options};
+    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights), parts.coder, parts.finder, parts.memory, options};
     return loop.optimize(task, stop);
   };
   try {

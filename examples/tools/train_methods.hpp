@@ -32,7 +32,8 @@ public:
         encode_(mtmc::feature_encoder(arguments.prior_weight)) {}
 
   Trial run(const std::string& method) {
-    Trial trial{.method = method};
+    Trial trial;
+    trial.method = method;
     const bool learns = method != "chance" && method != "rules";
     std::vector<std::vector<mtmc::TreeScore>> training, held_out;
     for (std::uint64_t seed = 1; seed <= (learns ? arguments_.seeds : 1); ++seed) {
