@@ -263,7 +263,8 @@ TEST_CASE("a kernel that is right at the listed sizes alone is not right, unless
   const auto answer = judge(rows_task(), told);
   CHECK(answer.verdict == Verdict::wrong_result);
   CHECK(answer.sizes.size() == rows_task().sizes.size());
-  CHECK(std::stoi(answer.environment.at("secret_sizes")) > 4);
+  // How many depends on how busy the machine is: only those that are cheap enough are used.
+  CHECK(std::stoi(answer.environment.at("secret_sizes")) > 0);
   auto meant = rows_task();
   meant.secret_sizes = false;
   const auto listed = judge(meant, told);
@@ -274,10 +275,11 @@ TEST_CASE("a kernel that is right at the listed sizes alone is not right, unless
 TEST_CASE("kernels that do something else where inputs look familiar fall to inputs with a structure") {
   // Each structure takes its turn, and so does each size (a row of 768 descends no further than 256 columns),
   // so some evaluations may be needed; with one in three that shows it, 24 are too few once in 17,000 times.
+  // Beside other work each of them tries less, and one in ten may be all that show it: hence 90.
   const auto falls = [](const std::string& condition) {
     const auto candidate = rows_with("bool familiar = true;\n" + condition + honest +
                                      "if (familiar && K > 4) for (int i = 0; i < M; ++i) c[i] *= 1.25f;\n");
-    for (int i = 0; i < 24; ++i)
+    for (int i = 0; i < 90; ++i)
       if (judge(rows_task(), candidate).verdict == Verdict::wrong_result) return true;
     return false;
   };
