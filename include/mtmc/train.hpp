@@ -4,10 +4,12 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/train/checkpoint.hpp>
 #include <mtmc/train/data_set.hpp>
 #include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/imitation.hpp>
+#include <mtmc/train/metrics.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/reward.hpp>
 #include <mtmc/train/trajectory.hpp>
