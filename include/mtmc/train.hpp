@@ -9,6 +9,7 @@
 #include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/imitation.hpp>
+#include <mtmc/train/learning_curve.hpp>
 #include <mtmc/train/metrics.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/reward.hpp>

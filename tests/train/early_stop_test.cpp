@@ -56,18 +56,6 @@ TEST_CASE("a start that training only makes worse stays; all steps are taken whe
   CHECK(last.network.weights == better.trainer.network().weights);
 }
 
-TEST_CASE("a gain must be larger than what is asked for, and a score that is no number is none") {
-  BestNetwork best;
-  const ActionNetwork network;
-  CHECK(best.offer(0.5, network, 0.01));
-  CHECK_FALSE(best.offer(0.505, network, 0.01));
-  CHECK_FALSE(best.offer(std::numeric_limits<double>::quiet_NaN(), network));
-  CHECK(best.since() == 2);
-  CHECK(best.offer(0.52, network, 0.01));
-  CHECK(best.since() == 0);
-  CHECK(best.score() == 0.52);
-}
-
 TEST_CASE("whoever wants an exception for a training that diverged gets one") {
   PpoOptions wild{.rollout = 64, .steps = 640};
   wild.policy_rate = std::numeric_limits<double>::infinity();
