@@ -18,6 +18,7 @@ namespace command_line {
 struct Arguments {
   std::vector<std::string> tasks;
   std::string policy = "rules";
+  std::string weights; ///< of the learnt policy; empty = those of the library
   std::string coder = "transform";
   std::string replay;
   std::string space = "extended";
@@ -62,8 +63,10 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
   auto* const policy =
       app.add_option("--policy", arguments.policy, "who chooses the next action")
-          ->check(CLI::IsMember({"rules", "random", "chat", "served", "free-form", "single-pass"}))
+          ->check(CLI::IsMember({"rules", "learnt", "random", "chat", "served", "free-form", "single-pass"}))
           ->capture_default_str();
+  app.add_option("--weights", arguments.weights, "of --policy learnt: a file of mtmc-train")
+      ->check(readable_file());
   auto* const coder = app.add_option("--coder", arguments.coder, "who writes the step")
                           ->check(CLI::IsMember({"transform", "openai"}))
                           ->capture_default_str();
@@ -146,6 +149,7 @@ inline std::string contradiction_in(const Arguments& arguments) {
   if (!arguments.device.empty() && !arguments.only_plans())
     return "--device describes a GPU that need not be there, on which nothing can be judged: it goes with "
            "--list-actions, --show-prompt, --dry-run or --check";
+  if (!arguments.weights.empty() && arguments.policy != "learnt") return "--weights needs --policy learnt";
   if (!models.batch.empty() && arguments.loop.output.empty())
     return "--batch needs --output: a run that waits for answers goes on from its journal";
   if (!models.batch.empty() && arguments.asks_policy())

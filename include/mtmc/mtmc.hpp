@@ -29,6 +29,7 @@
 #include <mtmc/observation/describe.hpp>
 #include <mtmc/policy/chat.hpp>
 #include <mtmc/policy/http.hpp>
+#include <mtmc/policy/neural.hpp>
 #include <mtmc/policy/random.hpp>
 #include <mtmc/policy/replay.hpp>
 #include <mtmc/policy/rules.hpp>

@@ -4,11 +4,14 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/train/checkpoint.hpp>
 #include <mtmc/train/data_set.hpp>
 #include <mtmc/train/early_stop.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/imitation.hpp>
+#include <mtmc/train/learning_curve.hpp>
 #include <mtmc/train/merge_data_sets.hpp>
+#include <mtmc/train/metrics.hpp>
 #include <mtmc/train/ppo.hpp>
 #include <mtmc/train/remembering_evaluator.hpp>
 #include <mtmc/train/remembering_parts.hpp>

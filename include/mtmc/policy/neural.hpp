@@ -25,6 +25,8 @@ class NeuralPolicy {
 public:
   static constexpr int max_concurrency = 1; ///< one question at a time
 
+  /// With the library's own weights (`built_in_policy_weights`).
+  NeuralPolicy() : weights_(built_in_policy_weights()) {}
   /// With weights of one's own.
   explicit NeuralPolicy(PolicyWeights weights) : weights_(std::move(weights)) {}
   /// Over another policy, which is asked with the whole observation.

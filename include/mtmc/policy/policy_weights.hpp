@@ -45,6 +45,9 @@ struct PolicyWeights {
 /// The same of a file.
 [[nodiscard]] PolicyWeights load_policy_weights(const std::string& path);
 
+/// The weights that come with the library.
+[[nodiscard]] const PolicyWeights& built_in_policy_weights();
+
 } // namespace mtmc
 
 #ifndef MTMC_SEPARATE_COMPILATION

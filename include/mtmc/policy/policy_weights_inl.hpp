@@ -5,6 +5,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/core/json_text.hpp>
+#include <mtmc/policy/built_in_weights.hpp>
 #include <mtmc/policy/features.hpp>
 #include <mtmc/policy/policy_weights.hpp>
 #include <mtmc/support/base64.hpp>
@@ -124,6 +125,11 @@ MTMC_INLINE PolicyWeights load_policy_weights(const std::string& path) {
                 "Name a readable file", path);
   }
   return read_policy_weights(text, path);
+}
+
+MTMC_INLINE const PolicyWeights& built_in_policy_weights() {
+  static const PolicyWeights weights = read_policy_weights(detail::built_in_weights, "the built-in weights");
+  return weights;
 }
 
 } // namespace mtmc

@@ -1,43 +1,68 @@
 #pragma once
-/// When a training may as well end, and whether it ended well.
+/// When training may as well end, and whether it ended well.
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/policy/action_network.hpp>
+#include <mtmc/train/best_network.hpp>
+#include <mtmc/train/ppo.hpp>
 
-#include <limits>
+#include <cstddef>
+#include <functional>
 #include <string>
-#include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 
-/// The best of networks that were tried one after the other.
-class BestNetwork {
-public:
-  /// Tries a network with that score, which is better the higher it is; whether it is the best so far: better
-  /// than those before by more than `least_gain`. One whose score is no number is not.
-  bool offer(double score, const ActionNetwork& network, double least_gain = 0) {
-    ++since_;
-    if (!(score > score_ + least_gain)) return false;
-    score_ = score;
-    network_ = network;
-    since_ = 0;
-    return true;
-  }
-
-  /// The best one; without weights where there was none.
-  [[nodiscard]] const ActionNetwork& network() const noexcept { return network_; }
-  /// Its score; minus infinity where there was none.
-  [[nodiscard]] double score() const noexcept { return score_; }
-  /// How many were tried after it.
-  [[nodiscard]] int since() const noexcept { return since_; }
-
-private:
-  ActionNetwork network_{};
-  double score_ = -std::numeric_limits<double>::infinity();
-  int since_ = 0;
+/// When training ends before its steps are taken.
+struct EarlyStopOptions {
+  int every = 10;        ///< updates between scores, above 0
+  int patience = 5;      ///< scores in a row that may be no better than the best, above 0
+  double least_gain = 0; ///< by which a score is better, 0 or more
 };
 
-/// The result of a training (`PpoResult`, `ImitationResult`) that ended well. Throws `Error`
+/// How good a network was.
+struct NetworkScore {
+  std::size_t steps = 0; ///< taken in training so far
+  double score = 0;      ///< the higher the better
+};
+
+/// The best network of a training, and how it came to be.
+struct EarlyStopResult {
+  ActionNetwork network{};             ///< the one with the highest score
+  std::vector<PpoProgress> progress{}; ///< one an update
+  std::vector<NetworkScore> scores{};  ///< before the first update, between updates, and behind the last
+  bool diverged = false;               ///< a weight was not finite any more: training has ended
+};
+
+/// Trains until all steps are taken or scores say that nothing more is gained; `score` is a network's in
+/// trees that training does not see, such as a ratio of `ratios_of`. The network that training begins with is
+/// scored, too: where all of training makes it worse, it stays. `observe` as in `train_ppo`.
+[[nodiscard]] inline EarlyStopResult
+train_until_no_gain(PpoTrainer& trainer, const std::function<double(const ActionNetwork& network)>& score,
+                    const EarlyStopOptions& options = {},
+                    const std::function<bool(const PpoProgress&)>& observe = {}) {
+  EarlyStopResult result;
+  BestNetwork best;
+  const auto try_network = [&] {
+    result.scores.push_back({trainer.steps(), score(trainer.network())});
+    best.offer(result.scores.back().score, trainer.network(), options.least_gain);
+  };
+  try_network();
+  for (bool goes_on = true; goes_on && !trainer.finished() && best.since() < options.patience;) {
+    const PpoProgress progress = trainer.update();
+    result.diverged = !trainer.is_finite();
+    if (result.diverged) break;
+    result.progress.push_back(progress);
+    goes_on = !observe || observe(progress);
+    const bool last = !goes_on || trainer.finished();
+    if (last || result.progress.size() % static_cast<std::size_t>(options.every) == 0) try_network();
+  }
+  result.network = best.network();
+  return result;
+}
+
+/// The result of a training (`PpoResult`, `EarlyStopResult`, `ImitationResult`) that ended well. Throws
+/// `Error`
 /// (`mtmc.train.002`) where it diverged.
 template <class Result> [[nodiscard]] Result require_trained(Result result) {
   if (result.diverged)

@@ -9,7 +9,7 @@
 #include <mtmc/support/shuffle.hpp>
 #include <mtmc/support/softmax.hpp>
 #include <mtmc/train/adam.hpp>
-#include <mtmc/train/early_stop.hpp>
+#include <mtmc/train/best_network.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/network_gradient.hpp>
 #include <mtmc/train/tree_environment.hpp>
