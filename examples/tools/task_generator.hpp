@@ -115,8 +115,8 @@ struct GeneratorOptions {
                                               std::size_t attempt) {
   Draw draw(options.language, options.seed,
             (number << 16) + (attempt << 1) + (options.language == mtmc::languages::cuda ? 1 : 0));
-  const auto& kinds = all_kinds();
-  Operator made = kinds[number % kinds.size()](draw);
+  const auto& families = all_families();
+  Operator made = families[number % families.size()](draw);
   made = with_names(made, drawn_names(draw, all_texts(made)));
   std::vector<mtmc::Symbols> sizes{timed_size(draw, made)};
   for (int i = 0; i < 3; ++i) sizes.push_back(checked_size(draw, made, sizes.front(), i));

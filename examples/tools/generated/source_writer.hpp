@@ -183,10 +183,16 @@ private:
     return text;
   }
 
+  /// Whether there is a single point.
+  [[nodiscard]] static bool is_single(const Nest& nest) {
+    return nest.axes.size() == 1 && nest.axes[0].extent == "1";
+  }
+
   // C++ -----------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::string loops_of(const Nest& nest, const std::string& body) {
+  [[nodiscard]] std::string loops_of(const Nest& nest, std::string body) {
     auto axes = nest.axes;
+    if (is_single(nest)) return with_word(body, axes[0].index, "0");
     const bool from_zero =
         std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.first == "0"; });
     if (!nest.ordered && from_zero && axes.size() >= 2 && draw_.chance(0.15))
@@ -292,6 +298,11 @@ private:
   /// Threads for some of the axes, loops for the others.
   void write_threads(const Nest& nest, std::string body, Function& function) {
     auto axes = nest.axes;
+    if (is_single(nest)) {
+      function.grid = function.block = "1";
+      function.body = with_word(body, axes[0].index, "0");
+      return;
+    }
     std::vector<Axis> loops;
     if (axes.size() > 1 && draw_.chance(0.15)) { // one thread for a row, or for a column
       const auto at = static_cast<std::ptrdiff_t>(draw_.chance(0.7) ? axes.size() - 1 : 0);
