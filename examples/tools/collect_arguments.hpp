@@ -90,9 +90,10 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
       ->required();
   std::vector<std::string> names;
   for (const auto& policy : collecting_policies) names.emplace_back(policy.name);
-  app.add_option("--policies", arguments.policies,
-                 "who chooses the actions, with commas between them; those that begin with best- take what they "
-                 "like best, for comparisons with --minimum-gain 1")
+  app.add_option(
+         "--policies", arguments.policies,
+         "who chooses the actions, with commas between them; those that begin with best- take what they "
+         "like best, for comparisons with --minimum-gain 1")
       ->delimiter(',')
       ->check(CLI::IsMember(names))
       ->capture_default_str();

@@ -47,11 +47,8 @@ struct CollectingPolicy {
   std::string_view name;
   bool explores; ///< never stops, and its actions are drawn; else the likeliest is taken, and stopping heeded
 };
-inline constexpr std::array<CollectingPolicy, 5> collecting_policies{{{"random", true},
-                                                                      {"rules", true},
-                                                                      {"learnt", true},
-                                                                      {"best-rules", false},
-                                                                      {"best-learnt", false}}};
+inline constexpr std::array<CollectingPolicy, 5> collecting_policies{
+    {{"random", true}, {"rules", true}, {"learnt", true}, {"best-rules", false}, {"best-learnt", false}}};
 
 /// Whether the policy of that name explores.
 inline bool explores(std::string_view name) {

@@ -99,7 +99,8 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.output = run.folder;
   options.resume = true;
   const auto search = [&] {
-    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights), parts.coder, parts.finder, parts.memory, options};
+    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights), parts.coder, parts.finder, parts.memory,
+                    options};
     return loop.optimize(task, stop);
   };
   try {

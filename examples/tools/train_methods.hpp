@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,9 +77,22 @@ private:
                                    .policy_rate = started ? 3e-4 : 1e-3,
                                    .value_updates = started ? 5U : 0U,
                                    .seed = seed};
-    return mtmc::require_trained(
-               mtmc::train_ppo(std::move(network), training_.trees, rules_, encode_, options))
-        .network;
+    auto metrics = metrics_of(method, seed);
+    auto result = mtmc::require_trained(mtmc::train_ppo(std::move(network), training_.trees, rules_, encode_,
+                                                        options, [&](const mtmc::PpoProgress& progress) {
+                                                          metrics.append(progress);
+                                                          return true;
+                                                        }));
+    curves_[method].push_back(std::move(result.progress));
+    mtmc::write_file_atomic(arguments_.output + '/' + method + ".svg",
+                            mtmc::learning_curve(curves_[method], {.title = method}));
+    return std::move(result.network);
+  }
+  /// The metrics of a training, begun anew.
+  [[nodiscard]] mtmc::MetricsFile metrics_of(const std::string& method, std::uint64_t seed) const {
+    const auto path = arguments_.output + '/' + method + '-' + std::to_string(seed) + ".jsonl";
+    std::filesystem::remove(path);
+    return mtmc::MetricsFile{path};
   }
   [[nodiscard]] mtmc::ActionNetwork imitate(mtmc::ActionNetwork network, const mtmc::TreeEncoder& encode,
                                             const mtmc::TreeTeacher& teacher, std::uint64_t seed) {
@@ -91,6 +106,7 @@ private:
   mtmc::DataSet& held_out_;
   mtmc::TreeOptions rules_;
   mtmc::TreeEncoder encode_;
+  std::map<std::string, std::vector<std::vector<mtmc::PpoProgress>>> curves_{}; ///< by method, one a seed
 };
 
 } // namespace command_line

@@ -43,13 +43,22 @@ public:
                             "by a bootstrap over tasks.\n\n" +
                                 text);
     if (const Trial* const best = shipped()) {
-      mtmc::write_file_atomic(arguments_.output + "/weights.json",
-                              mtmc::write_policy_weights(weights(*best)));
+      const auto file = mtmc::write_policy_weights(weights(*best));
+      mtmc::write_file_atomic(arguments_.output + "/weights.json", file);
+      mtmc::write_file_atomic(arguments_.output + "/built_in_weights.hpp", as_header(file));
       std::printf("\nweights by %s: %s/weights.json\n", best->method.c_str(), arguments_.output.c_str());
     }
   }
 
 private:
+  /// The header of the library that its own weights stand in.
+  static std::string as_header(const std::string& weights) {
+    return "#pragma once\n/// The weights that come with the library: a file of mtmc-train as it is.\n\n"
+           "#include <mtmc/requirements.hpp>\n\n#include <string_view>\n\n"
+           "namespace mtmc::inline MTMC_ABI::detail {\n\n// clang-format off\n"
+           "inline constexpr std::string_view built_in_weights = R\"weights(" +
+           weights + ")weights\";\n// clang-format on\n\n} // namespace mtmc::detail\n";
+  }
   static std::string with_interval(const mtmc::ScoreInterval& one) {
     char text[64];
     std::snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", one.ratio, one.low, one.high);
