@@ -2,14 +2,15 @@
 // What mtmc-collect can be told.
 
 #include <mtmc/actions/action_space.hpp>
-#include <mtmc/core/error.hpp>
+#include <mtmc/core/kernel.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options.hpp>
 #include <mtmc/support/sha256.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,19 +32,18 @@ struct Shard {
   }
 };
 
-/// Limits for judging many kernels of which none is handed out: intervals of 2 to 3 %, no audits, and little
-/// patience with what hangs.
+/// Limits for judging many kernels of which none is handed out: intervals of 2 to 3 % on a machine that is
+/// left alone, no audits, and little patience with what hangs. Kernels are judged as for a promotion
+/// (`mtmc::RememberingOptions::purpose`): a first look ends after three pairs where one kernel is much
+/// faster.
 inline mtmc::KernelEvaluatorOptions collecting_options() {
   mtmc::KernelEvaluatorOptions options;
   options.precision = 0.02;
-  // What is slower than the start kernel is data, too.
-  options.worthwhile_gain = 0;
-  options.explore_seconds = 0.4;
-  options.explore_overhead_seconds = 0.15;
-  options.explore_pairs = 20;
+  options.promote_seconds = 0.4;
+  options.promote_pairs = 28;
   options.shortest_timing = 100e-6;
   options.audit_seconds = 0;
-  options.compile_seconds = 30;
+  options.compile_seconds = 20;
   options.launch_seconds = 1;
   options.launch_factor = 10;
   options.start_seconds = 10;
@@ -59,6 +59,7 @@ struct CollectArguments {
   int seeds = 8;
   int steps = 8;
   int samples = 1;
+  std::size_t largest_kernel = 24 * 1024;
   double seconds = 0;
   double minimum_gain = 0.5;
   Shard shard;
@@ -67,6 +68,13 @@ struct CollectArguments {
   bool summary = false;
   bool quiet = false;
 
+  /// What kernels of a language are judged with. Times of launches tell the rules where a GPU's time goes; on
+  /// a processor nobody asks for them, and a kernel would be compiled twice for their sake.
+  [[nodiscard]] JudgeArguments judge_of(const mtmc::Language& language) const {
+    auto own = judge;
+    own.options.launch_times = language == mtmc::languages::cuda;
+    return own;
+  }
   [[nodiscard]] mtmc::ActionSpace action_space() const {
     return space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
   }
@@ -107,6 +115,10 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
       ->capture_default_str();
   app.add_option("--samples", arguments.samples, "drafts of an action; 0 = as many as each asks for")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--largest-kernel", arguments.largest_kernel,
+                 "bytes of text; steps to longer kernels are declined")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seconds", arguments.seconds,
                  "end after so many seconds, with exit code 0; the same command goes on; 0 = no limit")

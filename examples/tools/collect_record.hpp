@@ -2,7 +2,6 @@
 // collection.json: what a collection was made with. All processes that add to it agree on that.
 
 #include <mtmc/analysis/region_finder.hpp>
-#include <mtmc/coder/transform.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/evaluator/kernel_evaluator_options_json.hpp>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "collect_arguments.hpp"
+#include "collect_coder.hpp"
 
 namespace command_line {
 
@@ -30,25 +30,26 @@ inline nlohmann::json collection_record(const CollectArguments& arguments) {
   for (const auto& type : arguments.action_space().types) types.push_back(type.id);
   return {{"schema", collection_schema},
           {"version", mtmc::version_string},
-          {"coder", mtmc::TransformCoder{}.identity()},
+          {"coder", ShortKernels{arguments.largest_kernel}.identity()},
           {"region_finder", mtmc::AstRegionFinder{}.identity()},
           {"optimizations", types},
           {"steps", arguments.steps},
           {"samples", arguments.samples},
           {"minimum_gain", arguments.minimum_gain},
-          {"judging", arguments.judge.options},
           {"languages", nlohmann::json::object()}};
 }
 
 /// What kernels of a language are judged with.
-inline nlohmann::json language_record(mtmc::AnyEvaluator& evaluator) {
+inline nlohmann::json language_record(const mtmc::KernelEvaluatorOptions& judging,
+                                      mtmc::AnyEvaluator& evaluator) {
   const mtmc::Device& device = evaluator.device();
   return {{"device", device.name},
           {"arch", device.arch},
           {"compute_units", device.compute_units},
           {"software", device.software},
           {"device_digest", mtmc::device_digest(device)},
-          {"evaluator", evaluator.identity()}};
+          {"evaluator", evaluator.identity()},
+          {"judging", judging}};
 }
 
 /// What differs of two objects, field by field: "steps was 8 and is 6".
@@ -66,13 +67,13 @@ inline std::string record_differences(const nlohmann::json& was, const nlohmann:
   return text;
 }
 
-/// Enters what a language's kernels are judged with into the collection's record, or the collection itself if
-/// it is new. Throws `mtmc::Error` (`mtmc.journal.003`) where the folder was made with something else, and
-/// says with what.
-inline void agree_on_collection(const CollectArguments& arguments, const std::string& language,
-                                mtmc::AnyEvaluator& evaluator) {
+/// Enters what this process collects with into the collection's record, which is made if there is none.
+/// `languages`: by name, what kernels of a language are judged with. Throws `mtmc::Error`
+/// (`mtmc.journal.003`) where the folder was made with something else, and says with what.
+inline void agree_on_collection(const CollectArguments& arguments,
+                                const nlohmann::json& languages = nlohmann::json::object()) {
   auto mine = collection_record(arguments);
-  mine["languages"][language] = language_record(evaluator);
+  mine["languages"] = languages;
   mtmc::create_folders(arguments.output);
   // Shards begin together: one at a time reads and adds.
   const std::string lock_path = arguments.output + "/collection.lock";
@@ -85,10 +86,11 @@ inline void agree_on_collection(const CollectArguments& arguments, const std::st
   auto recorded = mine;
   if (::access(path.c_str(), F_OK) == 0) {
     recorded = mtmc::parse_json(mtmc::read_file(path), path);
-    const auto languages = recorded.value("languages", nlohmann::json::object());
-    if (!languages.contains(language)) recorded["languages"][language] = mine["languages"][language];
+    // Each process knows the languages of its own tasks.
     for (const auto& [name, value] : languages.items())
-      if (name != language) mine["languages"][name] = value;
+      if (!recorded["languages"].contains(name)) recorded["languages"][name] = value;
+    for (const auto& [name, value] : recorded["languages"].items())
+      if (!languages.contains(name)) mine["languages"][name] = value;
     if (const auto different = record_differences(recorded, mine); !different.empty())
       throw mtmc::Error(mtmc::error_id::journal_other_run,
                         "the collection was begun with something else: " + different,

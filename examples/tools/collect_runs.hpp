@@ -3,7 +3,6 @@
 
 #include <mtmc/actions/action_space.hpp>
 #include <mtmc/analysis/region_finder.hpp>
-#include <mtmc/coder/transform.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/loop/run_folder.hpp>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "collect_arguments.hpp"
+#include "collect_coder.hpp"
 #include "collect_policies.hpp"
 
 namespace command_line {
@@ -74,9 +74,9 @@ inline bool is_finished(const CollectedRun& run, const std::string& task) {
 class TaskParts {
 public:
   /// Throws `mtmc::Error` (`mtmc.journal.001`) where another process is at the task.
-  TaskParts(mtmc::AnyEvaluator& evaluator, const std::string& task_folder)
-      : finder(mtmc::AstRegionFinder{}), coder(mtmc::TransformCoder{}),
-        memory(mtmc::AnyEvaluator(std::ref(evaluator)), task_folder + "/memory.jsonl") {}
+  TaskParts(mtmc::AnyEvaluator& evaluator, const std::string& task_folder, std::size_t largest_kernel)
+      : finder(mtmc::AstRegionFinder{}), coder(ShortKernels{largest_kernel}),
+        memory(mtmc::AnyEvaluator(std::ref(evaluator)), {.path = task_folder + "/memory.jsonl"}) {}
 
   mtmc::RememberingRegionFinder finder;
   mtmc::RememberingCoder coder;

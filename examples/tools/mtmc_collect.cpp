@@ -53,14 +53,15 @@ private:
 struct CollectedTask {
   mtmc::Task task;
   std::string folder;
-  /// Why nothing more is tried with it; empty while all is well.
-  std::string given_up{};
+  /// It cannot be judged, or its runs not written.
+  bool given_up = false;
 };
 
 /// The collection of one process.
 class Collection {
 public:
   explicit Collection(const CollectArguments& arguments) : arguments_(arguments), ending_(arguments.seconds) {
+    command_line::agree_on_collection(arguments);
     load_tasks();
   }
 
@@ -70,8 +71,7 @@ public:
     const auto seeds = static_cast<std::uint64_t>(arguments_.seeds);
     for (std::uint64_t first = 0; first < seeds; first += seeds_of_round)
       for (auto& task : tasks_)
-        if (!ending_.there() && task.given_up.empty())
-          visit(task, first, std::min(first + seeds_of_round, seeds));
+        if (!ending_.there() && !task.given_up) visit(task, first, std::min(first + seeds_of_round, seeds));
     std::vector<std::string> folders;
     for (const auto& task : tasks_) folders.push_back(task.folder);
     say_what_is_left();
@@ -114,8 +114,10 @@ private:
   mtmc::AnyEvaluator& evaluator_of(const mtmc::Task& task) {
     const auto& language = task.kernel.language;
     if (const auto known = evaluators_.find(language.name); known != evaluators_.end()) return known->second;
-    auto evaluator = command_line::evaluator_for(language, arguments_.judge);
-    command_line::agree_on_collection(arguments_, language.name, evaluator);
+    const auto judge = arguments_.judge_of(language);
+    auto evaluator = command_line::evaluator_for(language, judge);
+    command_line::agree_on_collection(
+        arguments_, {{language.name, command_line::language_record(judge.options, evaluator)}});
     return evaluators_.emplace(language.name, std::move(evaluator)).first->second;
   }
 
@@ -126,7 +128,7 @@ private:
     // A folder that was made with something else concerns all tasks, and ends the program.
     mtmc::AnyEvaluator& evaluator = evaluator_of(task.task);
     const bool fine = guarded([&] {
-      command_line::TaskParts parts{evaluator, task.folder};
+      command_line::TaskParts parts{evaluator, task.folder, arguments_.largest_kernel};
       for (const auto& damaged : parts.memory.damaged())
         std::fprintf(stderr, "left out: %s\n", damaged.c_str());
       for (const auto& run : runs) {
@@ -138,24 +140,26 @@ private:
           print(run, result, parts.memory.judgements() - judgements, parts.memory.remembered() - remembered);
       }
     });
-    if (!fine) task.given_up = "see above";
+    task.given_up = !fine;
   }
 
   static void print(const CollectedRun& run, const mtmc::Result& result, std::size_t judgements,
                     std::size_t remembered) {
-    std::printf("%s %s-%llu: %d steps, %zu judged, %zu remembered, %s, %.2f s\n", result.task.name.c_str(),
-                run.policy.c_str(), static_cast<unsigned long long>(run.seed), result.steps, judgements,
-                remembered, mtmc::speed_up_text(result.speed_up).c_str(), result.seconds);
+    const bool cut = result.stop_reason == mtmc::StopReason::cancelled;
+    std::printf("%s %s-%llu: %d steps%s, %zu judged, %zu remembered, %s, %.2f s\n", result.task.name.c_str(),
+                run.policy.c_str(), static_cast<unsigned long long>(run.seed), result.steps,
+                cut ? " so far" : "", judgements, remembered, mtmc::speed_up_text(result.speed_up).c_str(),
+                result.seconds);
     std::fflush(stdout);
   }
 
   void say_what_is_left() const {
     std::size_t left = 0, skipped = 0;
     for (const auto& task : tasks_) {
-      if (!task.given_up.empty()) ++skipped;
+      if (task.given_up) ++skipped;
       for (const auto& run : command_line::runs_of(task.folder, arguments_.policies, 0,
                                                    static_cast<std::uint64_t>(arguments_.seeds)))
-        if (task.given_up.empty() && !is_finished(run, task.task.name)) ++left;
+        if (!task.given_up && !is_finished(run, task.task.name)) ++left;
     }
     if (left > 0) std::printf("%zu runs are left; the same command goes on\n", left);
     if (skipped > 0) std::printf("%zu tasks were skipped, see the errors\n", skipped);

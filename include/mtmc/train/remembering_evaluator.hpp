@@ -27,7 +27,17 @@ namespace mtmc::inline MTMC_ABI {
 
 /// How the identity of every `RememberingEvaluator` begins: whoever weighs repeated measurements must know
 /// that its answers repeat one.
-inline constexpr std::string_view remembering_identity = "remembers, against the start kernel: ";
+inline constexpr std::string_view remembering_identity = "remembers, against the start kernel";
+
+/// Options of a `RememberingEvaluator`.
+struct RememberingOptions {
+  /// The file of the memory, which is created with its folder if need be; empty: what is remembered is gone
+  /// with the object.
+  std::string path{};
+  /// With which purpose kernels are really judged. `Purpose::promote` takes all pairs that precision needs,
+  /// `Purpose::explore` ends as soon as it is clear which of two kernels is faster.
+  Purpose purpose = Purpose::promote;
+};
 
 namespace detail {
 
@@ -114,17 +124,17 @@ inline void forget_incumbent(Evaluation& evaluation) {
 /// **The memory** is a file of JSON Lines, one `EvaluationRecord` each (loop/journal_records.hpp), only ever
 /// appended to, by one writer at a time. Its keys hold kernel, task, device and evaluator, so that answers of
 /// others stay unused. An unfinished last line is dropped, a damaged one skipped and reported. Verdicts are
-/// remembered whatever they are; what was cut short by a stop, and what threw, is not.
+/// remembered whatever they are, but a timeout, which may be a busy machine's, by this object alone; what was
+/// cut short by a stop, and what threw, is not.
 ///
 /// May be called from several threads at once: who asks for a kernel that is being judged waits.
 class RememberingEvaluator {
 public:
-  /// Remembers in the file of that path, which is created with its folder if need be, or, where `path` is
-  /// empty, in this object alone. Throws `Error` (`mtmc.journal.001`) where the file cannot be written or
+  /// Takes the evaluator over. Throws `Error` (`mtmc.journal.001`) where the file cannot be written or
   /// another process does so.
-  explicit RememberingEvaluator(AnyEvaluator evaluator, const std::string& path = {})
-      : evaluator_(std::move(evaluator)) {
-    if (!path.empty()) read(path);
+  explicit RememberingEvaluator(AnyEvaluator evaluator, const RememberingOptions& options = {})
+      : evaluator_(std::move(evaluator)), purpose_(options.purpose) {
+    if (!options.path.empty()) read(options.path);
   }
 
   /// The device of the evaluator within.
@@ -164,7 +174,8 @@ public:
   [[nodiscard]] double start_seconds() const { return evaluator_.start_seconds(); }
   /// Says that it remembers, and who judges.
   [[nodiscard]] std::string identity() const {
-    return std::string(remembering_identity) + evaluator_.identity();
+    return std::string(remembering_identity) +
+           (purpose_ == Purpose::promote ? "" : ", as soon as it is clear") + ": " + evaluator_.identity();
   }
   /// That of the evaluator within.
   [[nodiscard]] int concurrency_limit() const { return evaluator_.concurrency_limit(); }
@@ -213,7 +224,7 @@ private:
     const bool alone = id == start;
     const EvaluationRole role = alone ? EvaluationRole::start : EvaluationRole::candidate;
     const std::string key = evaluation_key(role, id, alone ? std::string_view{} : std::string_view(start),
-                                           task_key, device_key(), evaluator_.identity());
+                                           task_key, device_key(), identity());
     std::unique_lock lock{mutex_};
     while (!memory_.contains(key) && !under_way_.insert(key).second)
       if (!answered_.wait(lock, stop, [&] { return !under_way_.contains(key); }))
@@ -231,6 +242,7 @@ private:
     prepare(task, task_key, stop);
     EvaluationRequest request{task, kernel};
     if (!alone) request.incumbent = task.kernel;
+    request.purpose = purpose_;
     EvaluationRecord record{key, role, id, alone ? std::string{} : start, evaluator_.evaluate(request, stop)};
     // What is said while it is being stopped may be about the stop.
     if (record.evaluation.verdict == Verdict::not_given || stop.stop_requested()) return record.evaluation;
@@ -255,7 +267,9 @@ private:
   [[nodiscard]] Evaluation remember(const EvaluationRecord& record) {
     const std::string line = detail::dump(nlohmann::json(record));
     const std::lock_guard lock{mutex_};
-    if (file_) file_->append(line);
+    const Verdict verdict = record.evaluation.verdict;
+    const bool timed_out = verdict == Verdict::timeout || verdict == Verdict::compile_timeout;
+    if (file_ && !timed_out) file_->append(line);
     Evaluation& place = memory_[record.key];
     place = detail::parse_text(line, true).get<EvaluationRecord>().evaluation;
     return place;
@@ -276,6 +290,7 @@ private:
   }
 
   AnyEvaluator evaluator_;
+  Purpose purpose_;
   std::mutex part_mutex_;
   std::string device_key_{};
   std::set<std::string> prepared_{}; ///< digests of tasks

@@ -1,0 +1,212 @@
+// The contract of mtmc-collect: everything is kept, nothing is judged twice, and it may be ended at any time.
+
+#include <mtmc/train/data_set.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <signal.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "programs.hpp"
+
+using doctest::Contains;
+using programs::columns_task;
+using programs::shown;
+using programs::Tasks;
+
+namespace {
+
+/// Tasks that are judged quickly, and a collection of them.
+struct World {
+  Tasks tasks{};
+  std::vector<std::string> files{};
+  std::string seeds = "1";
+  std::string steps = "2";
+
+  explicit World(std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      auto task = columns_task(name);
+      task["sizes"][0] = {{"M", 96}, {"N", 64}};
+      files.push_back(tasks.add(name, task));
+    }
+  }
+
+  [[nodiscard]] std::string output() const { return tasks.path("data"); }
+  [[nodiscard]] std::vector<std::string> arguments(std::vector<std::string> more = {}) const {
+    std::vector<std::string> all = files;
+    all.insert(all.end(), {"--seeds", seeds, "--steps", steps, "--threads", "1", "--output"});
+    all.push_back(output());
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] mtmc::ProcessResult collect(std::vector<std::string> more = {}) const {
+    return programs::run("mtmc-collect", arguments(std::move(more)));
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    return mtmc::read_file(output() + '/' + name);
+  }
+  /// Journals and memories of a task, by name.
+  [[nodiscard]] std::vector<std::string> files_of(const std::string& task, const std::string& name) const {
+    std::vector<std::string> found;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{output() + '/' + task, ignored})
+      if (entry.path().filename() == name) found.push_back(entry.path().string());
+    return found;
+  }
+  /// The keys of all judgements of a task.
+  [[nodiscard]] std::vector<std::string> judged(const std::string& task) const {
+    std::vector<std::string> keys;
+    for (const auto& file : files_of(task, "memory.jsonl"))
+      for (const auto& line : programs::json_lines(mtmc::read_file(file)))
+        keys.push_back(line["key"].get<std::string>());
+    return keys;
+  }
+  /// The tasks of a data set made of the folder.
+  [[nodiscard]] std::set<std::string> tasks_of_data() const {
+    mtmc::TreeCollector collector;
+    for (const auto& file : files_of("", "journal.jsonl")) collector.add_journal(file);
+    CHECK(collector.sources().left_out.empty());
+    std::set<std::string> names;
+    for (const auto& tree : mtmc::make_data_set(collector).trees) names.insert(tree.task);
+    return names;
+  }
+};
+
+bool all_different(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  return std::adjacent_find(texts.begin(), texts.end()) == texts.end();
+}
+
+} // namespace
+
+TEST_CASE("mtmc-collect: bad usage is exit code 2, help is not") {
+  CHECK(programs::run("mtmc-collect", {}).code == 2);
+  CHECK(programs::run("mtmc-collect", {"--output", "x"}).code == 2);
+  CHECK(programs::run("mtmc-collect", {"x.json", "--output", "x", "--policies", "random,nobody"}).code == 2);
+  const auto wrong = programs::run("mtmc-collect", {"x.json", "--output", "x", "--shard", "4/4"});
+  CHECK(wrong.code == 2);
+  CHECK(shown(wrong.output + wrong.error) == Contains("the first of four is 0/4"));
+  CHECK(programs::run("mtmc-collect", {"--help"}).code == 0);
+}
+
+TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is not done again") {
+  World world{"columns"};
+  const auto done = world.collect();
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
+  CHECK(shown(done.output) == Contains("columns rules-0: 2 steps"));
+  CHECK(shown(done.output) == Contains("runs                2\nsteps               4\n"));
+  for (const char* run : {"random-0", "rules-0"})
+    CHECK(shown(world.text(std::string("columns/") + run + "/columns/journal.jsonl")) ==
+          Contains("\"record\":\"finish\""));
+  const auto judged = world.judged("columns");
+  CHECK(judged.size() >= 2);
+  CHECK(all_different(judged));
+
+  const auto again = world.collect();
+  CHECK(again.code == 0);
+  CHECK(shown(again.output) != Contains("columns random-0"));
+  CHECK(world.judged("columns") == judged);
+  const auto summary = programs::run("mtmc-collect", {"--summary", "--output", world.output()});
+  CHECK(summary.output == again.output);
+
+  // A further seed goes through kernels that are known, at least the start kernel.
+  world.seeds = "2";
+  const auto more = world.collect();
+  CHECK(shown(more.output) == Contains("columns random-1: 2 steps"));
+  CHECK(all_different(world.judged("columns")));
+
+  // Data that was made otherwise does not go into the same folder.
+  world.steps = "3";
+  const auto other = world.collect();
+  CHECK(other.code == 2);
+  CHECK(shown(other.error) == Contains("steps was 2 and is 3"));
+}
+
+TEST_CASE("mtmc-collect: killed in the middle, it goes on and judges nothing twice") {
+  World world{"columns"};
+  world.seeds = "2";
+  const auto arguments = world.arguments();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setpgid(0, 0);
+    const std::string program = std::string(MTMC_EXAMPLES) + "/mtmc-collect";
+    std::vector<char*> words{const_cast<char*>(program.c_str())};
+    for (const auto& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
+    ::execv(words.front(), words.data());
+    ::_exit(127);
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::size_t known = 0;
+  while (known < 2 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    known = 0;
+    for (const auto& file : world.files_of("columns", "memory.jsonl")) {
+      const auto text = mtmc::read_file(file);
+      known += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    }
+  }
+  ::kill(-child, SIGKILL);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(known >= 2);
+
+  const auto done = world.collect();
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(shown(done.output) == Contains("runs                4\n"));
+  CHECK(shown(done.output) != Contains("are left"));
+  CHECK(world.judged("columns").size() >= known);
+  CHECK(all_different(world.judged("columns")));
+  CHECK(world.tasks_of_data() == std::set<std::string>{"columns"});
+}
+
+TEST_CASE("mtmc-collect: shards have each task once, and together all of them") {
+  const World world{"a", "b", "c"};
+  std::string said;
+  std::size_t tasks = 0;
+  for (const char* shard : {"0/2", "1/2"}) {
+    const auto done = world.collect({"--shard", shard, "--policies", "random"});
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    for (const char* name : {"a ", "b ", "c "})
+      if (done.output.starts_with(name) || done.output.find(std::string("\n") + name) != std::string::npos)
+        ++tasks;
+  }
+  CHECK(tasks == 3);
+  CHECK(world.tasks_of_data() == std::set<std::string>{"a", "b", "c"});
+  const auto summary = programs::run("mtmc-collect", {"--summary", "--output", world.output()});
+  CHECK(shown(summary.output) == Contains("tasks               3\nruns                3\n"));
+}
+
+TEST_CASE("mtmc-collect: a task that cannot be judged is reported, the others go on") {
+  World world{"columns"};
+  world.files.insert(world.files.begin(),
+                     world.tasks.add("broken", columns_task("broken"),
+                                     "void columns(const float* in, float* out, int M, int N) { nonsense; }\n"
+                                     "//@ launch columns(in, out, M, N)\n"));
+  const auto done = world.collect({"--policies", "random"});
+  CHECK(done.code == 2);
+  CHECK(shown(done.error) == Contains("broken"));
+  CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
+  CHECK(shown(done.output) == Contains("1 tasks were skipped"));
+}
+
+TEST_CASE("mtmc-collect: the end of the time is no failure, and is told") {
+  const World world{"columns"};
+  const auto cut = world.collect({"--seconds", "0.01"});
+  CHECK(cut.code == 0);
+  CHECK(shown(cut.output) == Contains("2 runs are left; the same command goes on"));
+  const auto done = world.collect({"--seconds", "200", "--quiet"});
+  CHECK(done.code == 0);
+  CHECK(shown(done.output) != Contains("columns random-0"));
+  CHECK(shown(done.output) == Contains("runs                2\n"));
+}
