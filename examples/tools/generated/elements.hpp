@@ -68,7 +68,7 @@ enum class IndexStyle {
   for (std::size_t n = 0; n < order.size(); ++n) {
     const std::string& subscript = subscripts[order[n]];
     if (style == IndexStyle::nested) {
-      if (!offset.empty()) offset = as_factor(offset) + " * " + extents[n];
+      if (!offset.empty()) offset = (offset == "1" ? "" : as_factor(offset) + " * ") + extents[n];
       add(subscript);
     } else {
       std::string product = n + 1 < order.size() && subscript != "0" ? as_factor(subscript) : subscript;
@@ -119,6 +119,57 @@ struct Expanded {
     text.remove_prefix(end);
     if (assigns(text)) result.written.insert(name);
   }
+  return result;
+}
+
+/// An element that a text names.
+struct Element {
+  std::size_t begin = 0, end = 0;        ///< where it stands: `@x(i, j)`
+  std::vector<std::string> subscripts{}; ///< as they are written
+  bool assigned = false;                 ///< whether the text assigns to it
+};
+
+/// All elements of one buffer in a text, from left to right.
+[[nodiscard]] inline std::vector<Element> elements_of(std::string_view text, const std::string& buffer) {
+  std::vector<Element> elements;
+  const std::string start = '@' + buffer + '(';
+  for (auto at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1)) {
+    const std::size_t begin = at + start.size();
+    std::size_t end = begin;
+    for (int depth = 1; depth > 0; ++end) depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    elements.push_back({at, end, list_parts(text.substr(begin, end - 1 - begin)), assigns(text.substr(end))});
+  }
+  return elements;
+}
+
+/// A body that addresses each row by a pointer, where all elements of a buffer lie in the row that the axes
+/// name.
+[[nodiscard]] inline Expanded with_row_pointers(const Nest& nest, const std::vector<Buffer>& buffers,
+                                                IndexStyle style) {
+  Expanded result{nest.body};
+  std::string pointers;
+  for (const Buffer& buffer : buffers) {
+    const auto elements = elements_of(result.text, buffer.name);
+    const auto order = memory_order(buffer);
+    if (elements.size() < 2 || order.size() != nest.axes.size() + 1) continue;
+    std::vector<std::string> first(order.size(), "0");
+    bool alike = true, assigned = false;
+    for (std::size_t n = 0; n + 1 < order.size(); ++n) first[order[n]] = nest.axes[n].index;
+    for (const Element& element : elements) {
+      assigned |= element.assigned;
+      for (std::size_t n = 0; n + 1 < order.size(); ++n)
+        alike &= element.subscripts[order[n]] == first[order[n]];
+    }
+    if (!alike) continue;
+    const std::string row = buffer.name + "_row";
+    for (auto element = elements.rbegin(); element != elements.rend(); ++element)
+      result.text.replace(element->begin, element->end - element->begin,
+                          row + '[' + element->subscripts[order.back()] + ']');
+    pointers += (assigned ? "" : "const ") + buffer.type + "* " + row + " = " + buffer.name + " + " +
+                offset_of(buffer, first, style) + ";\n";
+    if (assigned) result.written.insert(buffer.name);
+  }
+  result.text = pointers + result.text;
   return result;
 }
 

@@ -4,19 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "draw.hpp"
+#include "operator.hpp"
 
 namespace generated {
 
 /// A function of one number.
 struct PointFunction {
-  std::string name;      ///< as steps are called
-  std::string text;      ///< an expression of `v`, which is a name
-  int cost = 1;          ///< rough nanoseconds a call on one core
-  bool positive = false; ///< whether its argument has to be positive
+  std::string name; ///< as steps are called
+  std::string text; ///< an expression of `v`, which is a name
+  int cost = 1;     ///< rough nanoseconds a call on one core
 };
 
-/// Functions whose argument may be any number.
+/// Functions that follow products.
 [[nodiscard]] inline const std::vector<PointFunction>& activations() {
   static const std::vector<PointFunction> functions{
       {"relu", "v > 0.0f ? v : 0.0f"},
@@ -38,7 +37,7 @@ struct PointFunction {
   return functions;
 }
 
-/// Functions for the steps of chains, among them some that only positive numbers have.
+/// Functions for the steps of chains.
 [[nodiscard]] inline const std::vector<PointFunction>& chain_functions() {
   static const std::vector<PointFunction> functions = [] {
     auto all = activations();
@@ -59,6 +58,26 @@ struct PointFunction {
     return all;
   }();
   return functions;
+}
+
+/// The text in parentheses if it is a sum.
+[[nodiscard]] inline std::string as_operand(const std::string& text) {
+  return text.find(" + ") == std::string::npos ? text : '(' + text + ')';
+}
+
+/// `to` = the function of `from`, for a body: written out, or, where helpers are used, as a call of one.
+[[nodiscard]] inline std::string applied(Draw& draw, Operator& made, const PointFunction& function,
+                                         const std::string& from, const std::string& to, bool helper) {
+  if (helper) {
+    const std::string name = function.name + "_value";
+    if (made.helpers.find(name + '(') == std::string::npos)
+      made.helpers += (made.helpers.empty() ? "" : "\n") +
+                      ("HELPER " + name + "(float v) {\nreturn " + function.text + ";\n}\n");
+    return to + " = " + name + '(' + from + ");";
+  }
+  const bool once = function.text.find('v') == function.text.rfind('v');
+  if (once && draw.chance(0.7)) return to + " = " + with_word(function.text, "v", as_operand(from)) + ';';
+  return "const float v = " + from + ";\n" + to + " = " + function.text + ';';
 }
 
 } // namespace generated

@@ -26,6 +26,7 @@ namespace generated {
   const std::string point = matrix ? "(i, j)" : "(i)";
   made.buffers = {{"x", extents}};
   bool uses_z = false, uses_bias = false;
+  const bool helper = draw.chance(0.2);
   std::string from = "x";
   std::vector<Buffer> scratch;
   int cost = 0;
@@ -48,10 +49,7 @@ namespace generated {
     } else {
       const auto function = draw.pick(chain_functions());
       nest.name = function.name;
-      const bool short_text = function.text.find('v') == function.text.rfind('v');
-      nest.body = short_text && draw.chance(0.7)
-                      ? right + " = " + with_word(function.text, "v", left) + ";"
-                      : "const float v = " + left + ";\n" + right + " = " + function.text + ";";
+      nest.body = applied(draw, made, function, left, right, helper);
       cost += function.cost;
     }
     made.summary += (n == 0 ? "" : ", ") + nest.name;

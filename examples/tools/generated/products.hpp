@@ -58,25 +58,26 @@ namespace generated {
   made.buffers = {drawn_matrix(draw, "x", "M", "K"), drawn_matrix(draw, "w", "K", "N"), {"bias", {"N"}}};
   const std::vector<Axis> axes{{"i", "M"}, {"j", "N"}};
   const auto steps = draw.below(3);
-  const Buffer tmp{"tmp", {"M", "N"}, Role::scratch}, sum_buffer{"biased", {"M", "N"}, Role::scratch};
+  const Buffer tmp{"tmp", {"M", "N"}, Role::scratch};
   const Sum product{
       "linear", axes, {{"k", "K"}}, steps == 0 ? "@y(i, j)" : "@tmp(i, j)", "@x(i, k) * @w(k, j)"};
+  const bool helper = draw.chance(0.3);
+  const auto apply = [&](const std::string& from) {
+    return applied(draw, made, activation, from, "@y(i, j)", helper);
+  };
   if (steps == 0) {
-    made.nests = {{made.kind, axes,
-                   "float v = @bias(j);\n" + looped(product.loops, "v += " + product.term + ";") +
-                       "@y(i, j) = " + activation.text + ";"}};
+    made.nests = {
+        {made.kind, axes,
+         "float sum = @bias(j);\n" + looped(product.loops, "sum += " + product.term + ";") + apply("sum")}};
   } else if (steps == 1) {
     made.buffers.push_back(tmp);
-    made.nests = followed(sums(draw, product),
-                          {{"bias_" + activation.name, axes,
-                            "const float v = @tmp(i, j) + @bias(j);\n@y(i, j) = " + activation.text + ";"}});
+    made.nests =
+        followed(sums(draw, product), {{"bias_" + activation.name, axes, apply("@tmp(i, j) + @bias(j)")}});
   } else {
     made.buffers.push_back(tmp);
-    made.buffers.push_back(sum_buffer);
-    made.nests = followed(sums(draw, product),
-                          {{"add_bias", axes, "@biased(i, j) = @tmp(i, j) + @bias(j);"},
-                           {activation.name + "_of", axes,
-                            "const float v = @biased(i, j);\n@y(i, j) = " + activation.text + ";"}});
+    made.buffers.push_back({"biased", {"M", "N"}, Role::scratch});
+    made.nests = followed(sums(draw, product), {{"add_bias", axes, "@biased(i, j) = @tmp(i, j) + @bias(j);"},
+                                                {activation.name, axes, apply("@biased(i, j)")}});
   }
   made.buffers.push_back({"y", {"M", "N"}, Role::output});
   made.flops = "2*M*N*K + 2*M*N";

@@ -61,13 +61,15 @@ namespace generated {
 
 /// One long recurrence, as filters of signals are.
 [[nodiscard]] inline Operator long_recurrence(Draw& draw) {
-  const auto which = draw.below(draw.cuda() ? 2 : 3);
-  const std::vector<std::string> kinds{"biquad_filter", "tridiagonal_sweep", "prefix_sum"};
-  const std::vector<std::string> summaries{"a recursive filter of second order over every channel",
-                                           "forward elimination of tridiagonal systems",
-                                           "prefix sums of one long sequence"};
+  const auto which = draw.below(draw.cuda() ? 3 : 4);
+  const std::vector<std::string> kinds{"biquad_filter", "tridiagonal_sweep", "smoothed_and_roots",
+                                       "prefix_sum"};
+  const std::vector<std::string> summaries{
+      "a recursive filter of second order over every channel", "forward elimination of tridiagonal systems",
+      "every row smoothed by a recurrence, and the roots of its elements",
+      "prefix sums of one long sequence"};
   Operator made{kinds[which], summaries[which]};
-  if (which == 2) {
+  if (which == 3) {
     made.symbols = {{"N", {500000, 1000000, 2000000, 3000000}}};
     made.buffers = {{"x", {"N"}}, {"y", {"N"}, Role::output}};
     const bool weighted = draw.chance(0.5);
@@ -97,6 +99,16 @@ namespace generated {
              looped({{"j", "N"}}, "const float v = b0 * @x(i, j) + b1 * input + a1 * last - a2 * "
                                   "before;\ninput = @x(i, j);\nbefore = last;\nlast = v;\n@y(i, j) = v;")}};
     made.flops = "7*M*N";
+  } else if (which == 2) {
+    Buffer roots{"roots", {"M", "N"}, Role::output};
+    roots.order = order;
+    made.buffers = {x, y, roots};
+    made.nests = {{made.kind,
+                   {{"i", "M"}},
+                   "@y(i, 0) = @x(i, 0);\n@roots(i, 0) = sqrtf(fabsf(@x(i, 0)));\n" +
+                       looped({{"j", "N", "1"}}, "@y(i, j) = 0.75f * @y(i, j - 1) + 0.25f * @x(i, "
+                                                 "j);\n@roots(i, j) = sqrtf(fabsf(@x(i, j)));")}};
+    made.flops = "6*M*N";
   } else {
     Buffer lower{"lower", {"M", "N"}, Role::input, "float", "-0.4", "0.4"},
         upper{"upper", {"M", "N"}, Role::input, "float", "-0.4", "0.4"};

@@ -29,6 +29,7 @@ struct Style {
   bool double_precision = false;         ///< double for float
   bool standard_names = false;           ///< std::exp rather than expf
   bool static_casts = false;             ///< static_cast<float>(i) rather than (float)i
+  bool row_pointers = false;             ///< rows have pointers of their own
   bool commented = true;                 ///< a line says what it is
   bool launches_last = false;            ///< launch lines stand behind the functions
   std::string restricted{};              ///< qualifier of pointers
@@ -58,6 +59,7 @@ struct Style {
   style.double_precision = draw.chance(0.06);
   style.standard_names = !draw.cuda() && draw.chance(0.7);
   style.static_casts = !draw.cuda() && draw.chance(0.5);
+  style.row_pointers = draw.chance(0.2);
   style.commented = draw.chance(0.85);
   style.launches_last = draw.chance(draw.cuda() ? 0.2 : 0.7);
   style.restricted = draw.chance(0.15) ? "__restrict__ " : "";
@@ -138,7 +140,7 @@ private:
     if (style_.one_function) {
       Function all{function_name(made_.kind), {}, {}, {}, {}};
       for (const Nest& nest : nests) {
-        const auto body = expanded(nest.body, made_.buffers, style_.index);
+        const auto body = body_of(nest);
         all.body += (all.body.empty() ? "" : "\n") + loops_of(nest, body.text);
         all.written.insert(body.written.begin(), body.written.end());
       }
@@ -149,8 +151,17 @@ private:
     for (Function& function : functions_) function.body = preludes(function.body) + function.body;
   }
 
+  /// The statements of a nest with its elements written out.
+  [[nodiscard]] Expanded body_of(const Nest& nest) const {
+    if (!style_.row_pointers) return expanded(nest.body, made_.buffers, style_.index);
+    const auto rows = with_row_pointers(nest, made_.buffers, style_.index);
+    auto body = expanded(rows.text, made_.buffers, style_.index);
+    body.written.insert(rows.written.begin(), rows.written.end());
+    return body;
+  }
+
   [[nodiscard]] Function function_of(const Nest& nest) {
-    const auto body = expanded(nest.body, made_.buffers, style_.index);
+    const auto body = body_of(nest);
     Function function{function_name(nest.name), {}, body.written, {}, {}};
     if (draw_.cuda())
       write_threads(nest, body.text, function);
@@ -195,7 +206,7 @@ private:
     if (is_single(nest)) return with_word(body, axes[0].index, "0");
     const bool from_zero =
         std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.first == "0"; });
-    if (!nest.ordered && from_zero && axes.size() >= 2 && draw_.chance(0.15))
+    if (!nest.ordered && from_zero && axes.size() >= 2 && draw_.chance(0.1))
       return looped({{flat_, flat_count(axes)}}, flat_indices(axes, flat_, "const Int ") + body);
     if (!nest.ordered && draw_.chance(0.3)) draw_.shuffle(axes);
     return looped(axes, body);
