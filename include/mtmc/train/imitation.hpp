@@ -313,10 +313,10 @@ private:
 } // namespace detail
 
 /// Teaches the network `start` what a teacher does in trees. `observe` is called after each epoch; training
-/// ends early where it answers false, and where trees that are held out say that nothing more is gained. With
-/// the same seed the result has the same bits on x86-64 without floating-point contraction. Trees in which
-/// nothing can be done are left out; where there is no other, the network stays as it begins. Throws `Error`
-/// (`mtmc.train.001`) where teacher or encoder speak of another number of choices than a state has.
+/// ends early where it answers false, and where trees that are held out say that nothing more is gained. The
+/// same seed gives the same bits, as in `train_ppo`. Trees in which nothing can be done are left out; where
+/// there is no other, the network stays as it begins. Throws `Error` (`mtmc.train.001`) where teacher or
+/// encoder speak of another number of choices than a state has.
 [[nodiscard]] inline ImitationResult
 imitate(ActionNetwork start, std::span<KernelTree> trees, const TreeOptions& rules, const TreeEncoder& encode,
         const TreeTeacher& teacher, const ImitationOptions& options,

@@ -1,8 +1,6 @@
 #pragma once
 /// The course of trainings as a picture: SVG that stands alone and follows the reader's light or dark theme.
 
-#include <mtmc/requirements.hpp>
-
 #include <mtmc/train/ppo.hpp>
 
 #include <algorithm>
@@ -23,7 +21,7 @@ namespace mtmc::inline MTMC_ABI {
 /// How a learning curve is drawn.
 struct LearningCurveOptions {
   std::string title = "Training"; ///< above the picture
-  std::optional<double> best{};   ///< a line at that return, such as the mean of V* over the trees
+  std::optional<double> best{};   ///< a line at that return, finite, such as the mean of V* over the trees
   std::string best_name = "best"; ///< what stands at that line
   /// Updates that a point of a smoothed curve is the mean of, half of them before it and half behind; 0: a
   /// twentieth of all, at least 3.
@@ -33,7 +31,7 @@ struct LearningCurveOptions {
 namespace detail {
 
 /// A text as SVG shows it.
-[[nodiscard]] inline std::string escaped(std::string_view text) {
+[[nodiscard]] inline std::string svg_text(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     if (c == '<')
@@ -69,12 +67,16 @@ namespace detail {
 }
 
 /// Places of an axis: its ends, and the distance of its marks.
-struct Axis {
+struct CurveAxis {
   double low = 0, high = 1, step = 0.5;
 
   /// Round marks, about `marks` of them, that enclose all values.
-  [[nodiscard]] static Axis around(double low, double high, int marks) {
-    if (!(high - low > 1e-9)) low -= 0.5, high += 0.5;
+  [[nodiscard]] static CurveAxis around(double low, double high, int marks) {
+    if (!std::isfinite(low) || !std::isfinite(high)) low = high = 0;
+    if (!(high - low > 1e-9)) {
+      low -= 0.5;
+      high += 0.5;
+    }
     const double rough = (high - low) / marks;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     double step = 10 * power;
@@ -94,7 +96,10 @@ struct Axis {
     const std::size_t first = i - std::min(i, window / 2), end = std::min(i + window / 2 + 1, values.size());
     double sum = 0, count = 0;
     for (std::size_t k = first; k < end; ++k)
-      if (std::isfinite(values[k])) sum += values[k], ++count;
+      if (std::isfinite(values[k])) {
+        sum += values[k];
+        ++count;
+      }
     means[i] = count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
   }
   return means;
@@ -130,7 +135,7 @@ public:
                           top = 96;
 
   CurveDrawing(std::vector<double> steps, const LearningCurveOptions& options, std::string_view subtitle)
-      : steps_(std::move(steps)), across_(Axis::around(0, steps_.back(), 8)) {
+      : steps_(std::move(steps)), across_(CurveAxis::around(0, steps_.back(), 8)) {
     across_.high = steps_.back();
     const double height = top + main_panel + 2 * (gap + panel) + 52;
     text_ =
@@ -160,8 +165,11 @@ public:
     below_ += height + gap;
     for (const auto& run : series.raw.size() == 1 ? series.raw : series.smooth)
       for (const double one : run)
-        if (std::isfinite(one)) lowest = std::min(lowest, one), highest = std::max(highest, one);
-    up_ = Axis::around(lowest, highest, options != nullptr ? 5 : 2);
+        if (std::isfinite(one)) {
+          lowest = std::min(lowest, one);
+          highest = std::max(highest, one);
+        }
+    up_ = CurveAxis::around(lowest, highest, options != nullptr ? 5 : 2);
     bottom_ = y + height;
     height_ = height;
     write(left, y - 9, "name", "start", name);
@@ -195,7 +203,7 @@ public:
 
 private:
   [[nodiscard]] static std::string attribute(std::string_view text) {
-    std::string safe = escaped(text);
+    std::string safe = svg_text(text);
     for (std::size_t at = safe.find('"'); at != std::string::npos; at = safe.find('"', at))
       safe.replace(at, 1, "&quot;");
     return safe;
@@ -213,7 +221,7 @@ private:
     text_ += "<text x=\"" + short_number(x, 1) + "\" y=\"" + short_number(y, 1) + "\" text-anchor=\"";
     text_.append(anchor) += '"';
     if (!kind.empty()) (text_ += " class=\"").append(kind) += '"';
-    text_ += '>' + escaped(text) + "</text>\n";
+    text_ += '>' + svg_text(text) + "</text>\n";
   }
   void line(std::string_view kind, double x, double y, double to_x, double to_y) {
     (text_ += "<line class=\"").append(kind) += "\" x1=\"" + short_number(x, 1) + "\" y1=\"" +
@@ -240,7 +248,7 @@ private:
   }
 
   std::vector<double> steps_;
-  Axis across_{}, up_{};
+  CurveAxis across_{}, up_{};
   double below_ = top, bottom_ = 0, height_ = 0;
   std::string text_{};
 };
@@ -278,9 +286,9 @@ private:
   const auto returns = series([](const PpoProgress& one) {
     return one.episodes > 0 ? one.mean_return : std::numeric_limits<double>::quiet_NaN();
   });
-  const double lowest = options.best.value_or(std::numeric_limits<double>::infinity());
-  const double highest = options.best.value_or(-std::numeric_limits<double>::infinity());
-  drawing.add_panel("Mean return of an episode", returns, lowest, highest, &options);
+  constexpr double none = std::numeric_limits<double>::infinity();
+  drawing.add_panel("Mean return of an episode", returns, options.best.value_or(none),
+                    options.best.value_or(-none), &options);
   drawing.add_panel("Entropy, as part of that of chance",
                     series([](const PpoProgress& one) { return one.entropy; }), 0, 1);
   drawing.add_panel("Part of the variance of returns that the values explain",

@@ -384,9 +384,12 @@ private:
 };
 
 /// Trains a policy in trees, which are drawn anew for each episode, from the network `start` on. `observe` is
-/// called after each update; training ends early where it answers false. With the same seed the result has
-/// the same bits on x86-64 without floating-point contraction. Trees in which nothing can be done are left
-/// out; where there is no other, the network stays as it begins.
+/// called after each update; training ends early where it answers false. Trees in which nothing can be done
+/// are left out; where there is no other, the network stays as it begins.
+///
+/// The same seed gives the same bits on x86-64 with any compiler at any level of optimisation, as long as it
+/// does not contract floating-point operations and the C library rounds `exp`, `log`, `pow` and `cos` alike:
+/// glibc does so on all processors with fused multiply-add, and otherwise on those without.
 [[nodiscard]] inline PpoResult train_ppo(ActionNetwork start, std::span<KernelTree> trees,
                                          const TreeOptions& rules, const TreeEncoder& encode,
                                          const PpoOptions& options,
