@@ -57,6 +57,7 @@ struct CollectArguments {
   std::vector<std::string> policies{"random", "rules"};
   std::string weights;
   int seeds = 8;
+  int seeds_of_round = 4;
   int steps = 8;
   int samples = 1;
   std::size_t largest_kernel = 24 * 1024;
@@ -108,6 +109,10 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
   app.add_option("--weights", arguments.weights, "of learnt and best-learnt: a file of mtmc-train")
       ->check(readable_file());
   app.add_option("--seeds", arguments.seeds, "runs of each task and policy")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seeds-of-round", arguments.seeds_of_round,
+                 "of each task before the next one: a task is prepared each time that it comes up")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--steps", arguments.steps, "steps of a run")

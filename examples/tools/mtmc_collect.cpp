@@ -67,7 +67,7 @@ public:
 
   int run() {
     // Rounds of a few seeds: a piece of any length has something of every task.
-    constexpr std::uint64_t seeds_of_round = 4;
+    const auto seeds_of_round = static_cast<std::uint64_t>(arguments_.seeds_of_round);
     const auto seeds = static_cast<std::uint64_t>(arguments_.seeds);
     for (std::uint64_t first = 0; first < seeds; first += seeds_of_round)
       for (auto& task : tasks_)
