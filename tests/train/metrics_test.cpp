@@ -53,7 +53,8 @@ TEST_CASE("where training went on from a checkpoint, what it did again counts") 
   const std::string path = folder.path() + "/metrics.jsonl";
   {
     MetricsFile file(path);
-    for (const std::size_t steps : {100, 200, 300}) file.append(PpoProgress{.steps = steps, .episodes = 1});
+    for (const std::size_t steps : {100U, 200U, 300U})
+      file.append(PpoProgress{.steps = steps, .episodes = 1});
   }
   write_file_atomic(path, read_file(path) + "{\"kind\":\"ppo\",\"st"); // killed in the middle of a line
   CHECK(read_metrics(path).ppo.size() == 3);
