@@ -55,4 +55,9 @@ TEST_CASE("data without features of this version is refused, single kernels with
   for (std::size_t i = 1; i < set.trees.front().nodes.size(); ++i)
     CHECK(set.trees.front().nodes[i].edges.empty());
   CHECK_FALSE(set.trees.front().nodes.front().edges.empty());
+  set.trees.push_back(set.trees.front());
+  set.trees.back().nodes.front().action_features.clear();
+  keep_featured(set);
+  CHECK(set.trees.size() == 1);
+  CHECK(set.card.trees == 1);
 }

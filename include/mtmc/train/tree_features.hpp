@@ -49,6 +49,7 @@ inline void keep_featured(DataSet& set) {
         return unseen(node) || node.features_of(edge.action).size() != action_feature_count();
       });
   std::erase_if(set.trees, [](const KernelTree& tree) { return tree.nodes.front().edges.empty(); });
+  detail::count_trees(set.trees, set.card);
   if (set.trees.empty() || set.card.features != feature_version)
     throw Error(error_id::train_data,
                 "the data set has features of version " + std::to_string(set.card.features) +
