@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace command_line {
@@ -45,6 +46,21 @@ struct CollectionSummary {
   }
 };
 
+/// Adds a journal without its structures, which are most of its bytes and no part of a tree. Where something
+/// is wrong with it, the collector says what.
+inline void add_without_structures(mtmc::TreeCollector& collector, const std::string& path) {
+  const std::string content = mtmc::detail::read_run_file(path);
+  auto lines = mtmc::detail::complete_lines(content);
+  std::erase_if(lines, [](std::string_view line) { return line.starts_with("{\"record\":\"structure\""); });
+  std::vector<mtmc::JournalRun> runs;
+  try {
+    runs = mtmc::detail::read_runs(lines, path, mtmc::KernelStore{mtmc::detail::parent_folder(path)});
+  } catch (const mtmc::Error&) {
+    collector.add_journal(path);
+  }
+  for (const auto& run : runs) collector.add(run);
+}
+
 /// Reads the journals and memories below some folders. Those that another process is writing may be read: an
 /// unfinished last line counts as not there.
 inline CollectionSummary summarize_collection(const std::vector<std::string>& folders) {
@@ -53,7 +69,7 @@ inline CollectionSummary summarize_collection(const std::vector<std::string>& fo
   for (const auto& folder : folders) {
     for (const auto& journal : files_below(folder, "journal.jsonl")) {
       try {
-        collector.add_journal(journal);
+        add_without_structures(collector, journal);
       } catch (const mtmc::Error& error) {
         summary.left_out.emplace_back(error.what());
       }

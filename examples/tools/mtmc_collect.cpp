@@ -110,36 +110,41 @@ private:
     }
   }
 
-  /// One evaluator for each language; the folder is made for it when it is first asked for.
-  mtmc::AnyEvaluator& evaluator_of(const mtmc::Task& task) {
-    const auto& language = task.kernel.language;
-    if (const auto known = evaluators_.find(language.name); known != evaluators_.end()) return known->second;
-    const auto judge = arguments_.judge_of(language);
-    auto evaluator = command_line::evaluator_for(language, judge);
-    command_line::agree_on_collection(
-        arguments_, {{language.name, command_line::language_record(judge.options, evaluator)}});
-    return evaluators_.emplace(language.name, std::move(evaluator)).first->second;
+  /// One evaluator for each language, entered into the collection's record when it is first asked for; null
+  /// where there is none to be had, which is said once.
+  mtmc::AnyEvaluator* evaluator_of(const mtmc::Language& language) {
+    const auto [place, fresh] = evaluators_.try_emplace(language.name);
+    auto& evaluator = place->second;
+    if (fresh && !guarded([&] {
+          const auto judge = arguments_.judge_of(language);
+          evaluator = command_line::evaluator_for(language, judge);
+          command_line::agree_on_collection(
+              arguments_, {{language.name, command_line::language_record(judge.options, *evaluator)}});
+        }))
+      evaluator.reset();
+    return evaluator ? &*evaluator : nullptr;
   }
 
   void visit(CollectedTask& task, std::uint64_t first, std::uint64_t last) {
     auto runs = command_line::runs_of(task.folder, arguments_.policies, first, last);
     std::erase_if(runs, [&](const CollectedRun& run) { return is_finished(run, task.task.name); });
     if (runs.empty()) return;
-    // A folder that was made with something else concerns all tasks, and ends the program.
-    mtmc::AnyEvaluator& evaluator = evaluator_of(task.task);
-    const bool fine = guarded([&] {
-      command_line::TaskParts parts{evaluator, task.folder, arguments_.largest_kernel};
-      for (const auto& damaged : parts.memory.damaged())
-        std::fprintf(stderr, "left out: %s\n", damaged.c_str());
-      for (const auto& run : runs) {
-        if (ending_.there()) return;
-        const auto judgements = parts.memory.judgements(), remembered = parts.memory.remembered();
-        const auto result = command_line::collect(run, task.task, parts, arguments_, ending_.token());
-        if (result.error) throw mtmc::Error(*result.error);
-        if (!arguments_.quiet)
-          print(run, result, parts.memory.judgements() - judgements, parts.memory.remembered() - remembered);
-      }
-    });
+    auto* const evaluator = evaluator_of(task.task.kernel.language);
+    const bool fine =
+        evaluator != nullptr && guarded([&] {
+          command_line::TaskParts parts{*evaluator, task.folder, arguments_.largest_kernel};
+          for (const auto& damaged : parts.memory.damaged())
+            std::fprintf(stderr, "left out: %s\n", damaged.c_str());
+          for (const auto& run : runs) {
+            if (ending_.there()) return;
+            const auto judgements = parts.memory.judgements(), remembered = parts.memory.remembered();
+            const auto result = command_line::collect(run, task.task, parts, arguments_, ending_.token());
+            if (result.error) throw mtmc::Error(*result.error);
+            if (!arguments_.quiet)
+              print(run, result, parts.memory.judgements() - judgements,
+                    parts.memory.remembered() - remembered);
+          }
+        });
     task.given_up = !fine;
   }
 
@@ -168,7 +173,7 @@ private:
   const CollectArguments& arguments_;
   Ending ending_;
   std::vector<CollectedTask> tasks_;
-  std::map<std::string, mtmc::AnyEvaluator> evaluators_;
+  std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
   int code_ = command_line::done;
 };
 

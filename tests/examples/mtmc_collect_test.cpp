@@ -66,6 +66,19 @@ struct World {
         keys.push_back(line["key"].get<std::string>());
     return keys;
   }
+  /// Waits until a running collection has judged so many kernels of "columns", a minute at most; how many it
+  /// has then.
+  [[nodiscard]] std::size_t wait_for_judgements(std::size_t count) const {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (std::size_t known = 0;;) {
+      for (const auto& file : files_of("columns", "memory.jsonl")) {
+        const auto text = mtmc::read_file(file);
+        known = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+      }
+      if (known >= count || std::chrono::steady_clock::now() > until) return known;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
   /// The tasks of a data set made of the folder.
   [[nodiscard]] std::set<std::string> tasks_of_data() const {
     mtmc::TreeCollector collector;
@@ -76,6 +89,20 @@ struct World {
     return names;
   }
 };
+
+/// Starts the program in a process group of its own, silent.
+pid_t start(const std::vector<std::string>& arguments) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::setpgid(0, 0);
+  const std::string program = std::string(MTMC_EXAMPLES) + "/mtmc-collect";
+  std::vector<char*> words{const_cast<char*>(program.c_str())};
+  for (const auto& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
+  ::execv(words.front(), words.data());
+  ::_exit(127);
+}
 
 bool all_different(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
@@ -129,40 +156,22 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   CHECK(shown(other.error) == Contains("steps was 2 and is 3"));
 }
 
-TEST_CASE("mtmc-collect: killed in the middle, it goes on and judges nothing twice") {
+TEST_CASE("mtmc-collect: interrupted or killed in the middle, it goes on and judges nothing twice") {
   World world{"columns"};
-  world.seeds = "2";
-  const auto arguments = world.arguments();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::setpgid(0, 0);
-    const std::string program = std::string(MTMC_EXAMPLES) + "/mtmc-collect";
-    std::vector<char*> words{const_cast<char*>(program.c_str())};
-    for (const auto& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-    ::execv(words.front(), words.data());
-    ::_exit(127);
-  }
-  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  world.seeds = "4";
   std::size_t known = 0;
-  while (known < 2 && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    known = 0;
-    for (const auto& file : world.files_of("columns", "memory.jsonl")) {
-      const auto text = mtmc::read_file(file);
-      known += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-    }
+  for (const int signal : {SIGINT, SIGKILL}) {
+    const pid_t child = start(world.arguments());
+    known = world.wait_for_judgements(known + 1);
+    ::kill(signal == SIGKILL ? -child : child, signal);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK((WIFSIGNALED(status) || WEXITSTATUS(status) == 130));
   }
-  ::kill(-child, SIGKILL);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(known >= 2);
-
   const auto done = world.collect();
   CAPTURE(done.error);
   CHECK(done.code == 0);
-  CHECK(shown(done.output) == Contains("runs                4\n"));
+  CHECK(shown(done.output) == Contains("runs                8\n"));
   CHECK(shown(done.output) != Contains("are left"));
   CHECK(world.judged("columns").size() >= known);
   CHECK(all_different(world.judged("columns")));
@@ -198,6 +207,15 @@ TEST_CASE("mtmc-collect: a task that cannot be judged is reported, the others go
   CHECK(shown(done.error) == Contains("broken"));
   CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
   CHECK(shown(done.output) == Contains("1 tasks were skipped"));
+}
+
+TEST_CASE("mtmc-collect: without anybody to judge, that is said once") {
+  const World world{"a", "b"};
+  const auto done = world.collect({"--compiler", "/no/such/compiler"});
+  CHECK(done.code == 3);
+  CHECK(shown(done.error) == Contains("/no/such/compiler"));
+  CHECK(std::count(done.error.begin(), done.error.end(), '\n') == 1);
+  CHECK(shown(done.output) == Contains("2 tasks were skipped"));
 }
 
 TEST_CASE("mtmc-collect: the end of the time is no failure, and is told") {
