@@ -44,7 +44,7 @@ mtmc::DataSet load_data(const TrainArguments& arguments) {
     for (const auto& file : mtmc::find_task_files(path)) {
       const auto task = mtmc::load_task(file);
       options.excluded_tasks.insert(task.name);
-      options.excluded_kernels.insert(task.kernel.id());
+      options.excluded_code.insert(mtmc::sha256_hex(mtmc::normalised_code(task.kernel.source)));
     }
   std::vector<mtmc::DataSet> sets;
   if (!collector.trees().empty()) sets.push_back(mtmc::make_data_set(collector, options));

@@ -1,6 +1,7 @@
 #pragma once
 // Tasks to train on: naive kernels of many operators in many sizes, layouts and styles, drawn from a seed.
 
+#include <mtmc/analysis/syntax/normalised_code.hpp>
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/file_io.hpp>
 
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "generated/kinds.hpp"
-#include "generated/normalised_code.hpp"
 #include "generated/source_writer.hpp"
 
 namespace generated {
@@ -134,12 +134,12 @@ struct GeneratorOptions {
 /// The tasks: no two have equal sizes and code that is equal but for names and layout of the text.
 [[nodiscard]] inline std::vector<GeneratedTask> generated_tasks(const GeneratorOptions& options) {
   std::set<std::string> foreign, seen;
-  for (const auto& kernel : options.apart_from) foreign.insert(normalised_code(kernel.source));
+  for (const auto& kernel : options.apart_from) foreign.insert(mtmc::normalised_code(kernel.source));
   std::vector<GeneratedTask> tasks;
   for (std::size_t number = 0; number < options.count; ++number)
     for (std::size_t attempt = 0;; ++attempt) {
       auto task = drawn_task(options, number, attempt);
-      const auto code = normalised_code(task.source);
+      const auto code = mtmc::normalised_code(task.source);
       const auto sizes = task.file.substr(task.file.find("\"sizes\""));
       if (foreign.contains(code) || !seen.insert(code + sizes).second) continue;
       tasks.push_back(std::move(task));

@@ -21,7 +21,7 @@
 
 using generated::generated_tasks;
 using generated::GeneratedTask;
-using generated::normalised_code;
+using mtmc::normalised_code;
 
 namespace {
 

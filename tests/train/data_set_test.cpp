@@ -60,8 +60,10 @@ TEST_CASE("tasks are left out by name or by their start kernel") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS((void)collected(folder.path(), {.excluded_tasks = {"toy"}}),
                        Contains("mtmc.train.001"), Error);
-  CHECK_THROWS_AS((void)collected(folder.path() + "/2", {.excluded_kernels = {toy::task().kernel.id()}}),
-                  Error);
+  CHECK_THROWS_AS(
+      (void)collected(folder.path() + "/2",
+                      {.excluded_code = {sha256_hex(normalised_code(toy::task().kernel.source))}}),
+      Error);
 }
 
 TEST_CASE("a file that is damaged, cut short, empty or of a newer form is refused with its place") {

@@ -65,9 +65,10 @@ struct DataSet {
 
 /// What goes into a data set.
 struct DataSetOptions {
-  std::set<std::string> excluded_tasks{};   ///< names: those that policies are to be tried on
-  std::set<std::string> excluded_kernels{}; ///< ids of start kernels, for tasks under other names
-  std::string licence{};                    ///< for the card
+  std::set<std::string> excluded_tasks{}; ///< names: those that policies are to be tried on
+  /// SHA-256 of the `normalised_code` of start kernels, for tasks under other names.
+  std::set<std::string> excluded_code{};
+  std::string licence{}; ///< for the card
 };
 
 namespace detail {
@@ -136,8 +137,7 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
 [[nodiscard]] inline DataSet without_excluded(DataSet set, const DataSetOptions& options) {
   std::set<std::string> excluded(set.card.excluded.begin(), set.card.excluded.end());
   std::erase_if(set.trees, [&](const KernelTree& tree) {
-    const bool out = options.excluded_tasks.contains(tree.task) ||
-                     options.excluded_kernels.contains(tree.nodes.front().kernel);
+    const bool out = options.excluded_tasks.contains(tree.task) || options.excluded_code.contains(tree.code);
     if (out) excluded.insert(tree.task);
     return out;
   });

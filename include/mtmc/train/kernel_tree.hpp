@@ -83,6 +83,7 @@ struct KernelTree {
   std::string device_digest{}; ///< `device_digest()`
   std::string evaluator{};     ///< what the evaluator says of itself
   std::string language{};      ///< of the kernels: "cuda"
+  std::string code{};          ///< SHA-256 of the start kernel's `normalised_code`; empty = not known
   /// The start kernel first.
   std::vector<TreeNode> nodes{};
 
@@ -148,6 +149,7 @@ inline void visit_fields(JsonFields& visit, KernelTree& noun) {
   visit.required("device_digest", noun.device_digest);
   visit.optional("evaluator", noun.evaluator);
   visit.required("language", noun.language);
+  visit.optional("code", noun.code);
   visit.required("nodes", noun.nodes);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// From journals of searches to the trees that training learns from.
 
+#include <mtmc/analysis/syntax/normalised_code.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/loop/journal.hpp>
 #include <mtmc/policy/features.hpp>
@@ -174,9 +175,13 @@ inline std::size_t TreeCollector::tree_of(const JournalRun& run) {
     if (trees_[i].task_digest == task && trees_[i].device_digest == device &&
         trees_[i].evaluator == header.set_up.evaluator)
       return i;
-  KernelTree tree{header.task.name,        task,
-                  header.device.name,      device,
-                  header.set_up.evaluator, std::string(header.task.kernel.language.name)};
+  KernelTree tree{header.task.name,
+                  task,
+                  header.device.name,
+                  device,
+                  header.set_up.evaluator,
+                  std::string(header.task.kernel.language.name),
+                  sha256_hex(normalised_code(header.task.kernel.source))};
   tree.nodes.push_back({header.task.kernel.id()});
   trees_.push_back(std::move(tree));
   times_.emplace_back();

@@ -1,5 +1,5 @@
 #pragma once
-// What is left of a kernel when everything is taken away that does not change what a machine does with it.
+/// What is left of a kernel when everything is taken away that does not change what a machine does with it.
 
 #include <mtmc/analysis/syntax/lexer.hpp>
 #include <mtmc/core/kernel.hpp>
@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace generated {
+namespace mtmc::inline MTMC_ABI {
+
+namespace detail {
 
 /// Words that mean the same in every text; all others are somebody's names.
 [[nodiscard]] inline bool has_fixed_meaning(std::string_view word) {
@@ -25,6 +27,8 @@ namespace generated {
   return words.contains(word);
 }
 
+} // namespace detail
+
 /// A text without comments and blanks, launch and scratch lines kept, and with names numbered by their first
 /// use: equal for kernels that differ in names and layout of the text alone.
 [[nodiscard]] inline std::string normalised_code(std::string_view source) {
@@ -32,27 +36,27 @@ namespace generated {
   std::map<std::string, std::string, std::less<>> names;
   const auto add = [&](const auto& self, std::string_view text) -> void {
     std::string_view before;
-    for (const auto& token : mtmc::lex(text)) {
+    for (const auto& token : lex(text)) {
       const auto word = token.text(text);
-      if (token.kind == mtmc::TokenKind::launch_comment) {
+      if (token.kind == TokenKind::launch_comment) {
         self(self, word.substr(3));
-      } else if (token.kind == mtmc::TokenKind::identifier) {
+      } else if (token.kind == TokenKind::identifier) {
         // x is a member of blockIdx and its like there, and a name elsewhere.
-        const bool fixed = word == "x" ? before == "." : has_fixed_meaning(word);
+        const bool fixed = word == "x" ? before == "." : detail::has_fixed_meaning(word);
         if (fixed) {
           result += std::string(word) + ' ';
         } else {
           const auto place = names.try_emplace(std::string(word), "v" + std::to_string(names.size())).first;
           result += place->second + ' ';
         }
-      } else if (!mtmc::is_trivia(token.kind) && token.kind != mtmc::TokenKind::directive) {
+      } else if (!is_trivia(token.kind) && token.kind != TokenKind::directive) {
         result += word;
       }
-      if (!mtmc::is_trivia(token.kind)) before = word;
+      if (!is_trivia(token.kind)) before = word;
     }
   };
   add(add, source);
   return result;
 }
 
-} // namespace generated
+} // namespace mtmc

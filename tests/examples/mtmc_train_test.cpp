@@ -1,0 +1,87 @@
+// The contract of mtmc-train: journals and data sets in; weights, metrics, curves and a report out.
+
+#include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/train/data_set.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "../loop/toy_game.hpp"
+#include "programs.hpp"
+
+using doctest::Contains;
+using programs::shown;
+
+namespace {
+
+/// Journals of searches in a toy world.
+struct World {
+  World() {
+    for (const std::uint64_t seed : {4U, 5U, 6U}) {
+      toy::Game game{seed};
+      (void)game.play(folder.path() + "/data/" + std::to_string(seed));
+    }
+  }
+  [[nodiscard]] mtmc::ProcessResult train(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"--output", folder.path() + "/policy", "--seeds", "2", "--steps", "2048",
+                               "--held-out", "0", "--methods", "chance,rules,soft+ppo"});
+    return programs::run("mtmc-train", more);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return mtmc::read_file(folder.path() + "/policy/" + name);
+  }
+  mtmc::TemporaryFolder folder{};
+};
+
+} // namespace
+
+TEST_CASE("mtmc-train: from journals to weights that mtmc-optimize takes") {
+  const World world;
+  const auto done = world.train({world.folder.path() + "/data", "--name", "toy", "--licence", "MIT"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.output) == Contains("1 tasks, 3 trees"));
+  CHECK(shown(done.output) == Contains("| soft+ppo |"));
+  const auto weights = mtmc::load_policy_weights(world.folder.path() + "/policy/weights.json");
+  CHECK(weights.card.name == "toy");
+  CHECK(weights.card.languages == std::vector<std::string>{"cpp"});
+  CHECK_FALSE(weights.card.optimizations.empty());
+  CHECK(nlohmann::json::parse(weights.card.training)["data"]["trees"] == 3);
+  CHECK(mtmc::read_data_set(world.folder.path() + "/policy/data.jsonl").trees.size() == 3);
+  CHECK(programs::json_lines(world.file("soft+ppo-2.jsonl")).back()["kind"] == "ppo");
+  CHECK(world.file("soft+ppo.svg").starts_with("<svg"));
+  CHECK(world.file("report.md").find("| rules |") != std::string::npos);
+
+  programs::Tasks tasks;
+  const auto task = tasks.add("columns", programs::columns_task("columns"));
+  const auto shown_actions =
+      programs::run("mtmc-optimize", {task, "--list-actions", "--policy", "learnt", "--weights",
+                                      world.folder.path() + "/policy/weights.json"});
+  CAPTURE(shown_actions.error);
+  CHECK(shown_actions.code == 0);
+}
+
+TEST_CASE("mtmc-train: the data set that it made trains to the same weights, and more data adds to it") {
+  const World world;
+  REQUIRE(world.train({world.folder.path() + "/data"}).code == 0);
+  const auto first = mtmc::load_policy_weights(world.folder.path() + "/policy/weights.json");
+  const auto data = world.folder.path() + "/data.jsonl";
+  std::filesystem::copy(world.folder.path() + "/policy/data.jsonl", data);
+  REQUIRE(world.train({data}).code == 0);
+  const auto again = mtmc::load_policy_weights(world.folder.path() + "/policy/weights.json");
+  CHECK(again.network.weights == first.network.weights);
+  toy::Game game{7};
+  (void)game.play(world.folder.path() + "/more");
+  REQUIRE(world.train({data, world.folder.path() + "/more", "--data-only"}).code == 0);
+  CHECK(mtmc::read_data_set(world.folder.path() + "/policy/data.jsonl").trees.size() == 4);
+}
+
+TEST_CASE("mtmc-train: nothing to train on is said with what to do") {
+  const World world;
+  std::filesystem::create_directory(world.folder.path() + "/empty");
+  const auto done = world.train({world.folder.path() + "/empty"});
+  CHECK(done.code == 2);
+  CHECK(shown(done.error) == Contains("mtmc.train.001"));
+  CHECK(world.train({world.folder.path() + "/nowhere.jsonl"}).code != 0);
+}
