@@ -60,7 +60,7 @@ struct CollectArguments {
   int seeds_of_round = 4;
   int steps = 8;
   int samples = 1;
-  std::size_t largest_kernel = 24 * 1024;
+  std::size_t largest_kernel = 24576;
   double seconds = 0;
   double minimum_gain = 0.5;
   Shard shard;
