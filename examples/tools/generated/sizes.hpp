@@ -74,13 +74,13 @@ struct Limits {
   return false;
 }
 
-/// How many times as long as its cost says an operator may take on a core: loops in a bad order miss the
-/// caches, the more so where the data does not fit into them.
+/// How many times as long as its cost says an operator may take at most on a core: loops in a bad order miss
+/// the caches, the more so where the data does not fit into them.
 [[nodiscard]] inline double slowness(const Operator& made, bool strided, double bytes) {
   constexpr double cached = 1.5e6;
   const bool reordered = std::any_of(made.nests.begin(), made.nests.end(),
                                      [](const Nest& nest) { return nest.ordered && nest.axes.size() > 1; });
-  return (reordered ? 2.0 : 1.0) * (!strided ? 1.0 : bytes > cached ? 6.0 : 1.5);
+  return (reordered ? 2.0 : 1.0) * (!strided ? 1.0 : bytes > cached ? 5.0 : 1.5);
 }
 
 /// Values for the timed size: drawn until they keep the limits, or else those that come nearest to the least
@@ -96,9 +96,9 @@ struct Limits {
     mtmc::Symbols symbols;
     for (const Symbol& symbol : made.symbols) symbols[symbol.name] = draw.pick(symbol.timed);
     const double bytes = bytes_of(made, symbols);
-    const double time = static_cast<double>(mtmc::evaluate_expression(cost, symbols)) *
-                        (draw.cuda() ? 1.0 : slowness(made, strided, bytes));
-    const double excess = std::max({1.0, limits.least_cost / time, time / limits.most_cost,
+    const double time = static_cast<double>(mtmc::evaluate_expression(cost, symbols));
+    const double longest = draw.cuda() ? time : time * slowness(made, strided, bytes);
+    const double excess = std::max({1.0, limits.least_cost / time, longest / limits.most_cost,
                                     bytes / limits.most_bytes, limits.least_bytes / bytes});
     if (excess >= least) continue;
     least = excess;
