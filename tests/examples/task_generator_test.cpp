@@ -160,7 +160,7 @@ TEST_CASE("mtmc-generate writes tasks that load, and nothing for wrong usage") {
   const auto written =
       programs::run("mtmc-generate", {"--language", "cuda", "--count", "5", "--seed", "3", "--output", output,
                                       "--apart-from", MTMC_REPOSITORY "/examples/tasks/cuda"});
-  CHECK_MESSAGE(written.code == 0, programs::shown(written));
+  CHECK_MESSAGE(written.code == 0, programs::shown(written.error));
   const auto files = mtmc::find_task_files(output);
   REQUIRE(files.size() == 5);
   for (const auto& file : files) CHECK(mtmc::load_task(file).kernel.language == mtmc::languages::cuda);

@@ -22,7 +22,7 @@ namespace generated {
     value = "alpha * @x(i, j)";
   }
   made.nests = {{made.kind, {{"i", "M"}, {"j", "N"}}, "@y(j, i) = " + value + ";"}};
-  made.cost = "4*M*N";
+  made.cost = "M*N";
   return made;
 }
 
@@ -38,7 +38,7 @@ namespace generated {
   y.order = order;
   made.buffers = {{"x", {"P", "M", "N"}}, y};
   made.nests = {{made.kind, {{"b", "P"}, {"i", "M"}, {"j", "N"}}, "@y(b, i, j) = @x(b, i, j);"}};
-  made.cost = "3*P*M*N";
+  made.cost = "P*M*N";
   return made;
 }
 
@@ -66,7 +66,7 @@ namespace generated {
                  converted ? "@y(b, q, h, u) = @x(b, q, h, u) * @gamma(q) + @beta(q);"
                            : "@y(b, q, h, u) = @x(b, q, h, u);"}};
   made.flops = converted ? "2*P*Q*H*W" : "";
-  made.cost = "3*P*Q*H*W";
+  made.cost = "P*Q*H*W";
   return made;
 }
 
@@ -141,7 +141,7 @@ namespace generated {
   made.symbols = {{"N", by_language(draw, {100000, 300000, 500000, 1000000, 2000000},
                                     {1 << 20, 3000000, 1 << 22, 1 << 23})}};
   const std::vector<Axis> axes{{"i", "N"}};
-  made.cost = "2*N";
+  made.cost = "N";
   if (which == 0) {
     made.buffers = {{"x", {"N"}}, {"z", {"N"}}, {"y", {"N", "2"}, Role::output}};
     made.nests = {{made.kind, axes, "@y(i, 0) = @x(i);\n@y(i, 1) = @z(i);"}};
@@ -176,11 +176,11 @@ namespace generated {
                                            "the upper triangle of a matrix, zeros below it",
                                            "all windows of every row"};
   Operator made{kinds[which], summaries[which]};
-  const auto extents = by_language(draw, {100, 256, 500, 1000, 1024, 2000}, {512, 1000, 1024, 2048, 4096});
+  const auto extents = by_language(draw, {256, 500, 1000, 1024, 2000, 2048}, {512, 1000, 1024, 2048, 4096});
   made.symbols = {{"M", extents}, {"N", extents}};
   made.signed_indices = true;
   const std::vector<Axis> axes{{"i", "M"}, {"j", "N"}};
-  made.cost = "2*M*N";
+  made.cost = "M*N";
   if (which == 0) {
     const auto margin = std::to_string(1 + draw.below(3)), both = std::to_string(2 * std::stoi(margin));
     made.derived = {{"PM", "M + " + both}, {"PN", "N + " + both}};
@@ -201,7 +201,7 @@ namespace generated {
                                  "if (j < N) {\n@y(i, j) = @x(i, j);\n} else {\n@y(i, j) = @z(i, j - N);\n}"}}
             : std::vector<Nest>{{"copy_left", axes, "@y(i, j) = @x(i, j);"},
                                 {"copy_right", {{"i", "M"}, {"j", "K"}}, "@y(i, N + j) = @z(i, j);"}};
-    made.cost = "2*M*(N + K)";
+    made.cost = "M*(N + K)";
   } else if (which == 2) {
     made.buffers = {drawn_matrix(draw, "x", "M", "N"), {"y", {"M", "N"}, Role::output}};
     made.nests = {{made.kind, axes, "@y(i, j) = @x(i, N - 1 - j);"}};
@@ -212,7 +212,7 @@ namespace generated {
                    {{"i", "M"}, {"j", "M"}},
                    draw.chance(0.5) ? "@y(i, j) = j >= i ? @x(i, j) : 0.0f;"
                                     : "if (j < i) {\n@y(i, j) = 0.0f;\n} else {\n@y(i, j) = @x(i, j);\n}"}};
-    made.cost = "2*M*M";
+    made.cost = "M*M";
   } else {
     made.symbols.push_back({"R", {3, 4, 5, 8}, Extent::small});
     made.derived = {{"ON", "N - R + 1"}};

@@ -215,7 +215,7 @@ namespace generated {
     made.nests = {{made.kind, {{"i", "N"}}, body}};
   }
   made.flops = adam ? "12*N" : "5*N";
-  made.cost = adam ? "5*N" : "3*N";
+  made.cost = adam ? "3*N" : "N";
   return made;
 }
 

@@ -68,7 +68,7 @@ namespace generated {
                   {"stencil", {{"h", "H - 1", "1"}, {"u", "W - 1", "1"}}, step}};
   made.signed_indices = true;
   made.flops = nine ? "11*H*W" : "6*H*W";
-  made.cost = nine ? "8*H*W" : "5*H*W";
+  made.cost = nine ? "3*H*W" : "2*H*W";
   return made;
 }
 
@@ -250,12 +250,12 @@ namespace generated {
       made.nests = {{"copy", all, copy},
                     {made.kind, {{"k", "Z - 1", "1"}, {"h", "H - 1", "1"}, {"u", "W - 1", "1"}}, step}};
     made.flops = "8*Z*H*W";
-    made.cost = "7*Z*H*W";
+    made.cost = "3*Z*H*W";
   } else {
     made.kind = "two_heat_steps";
     made.summary =
         "two steps of the heat equation on a plane; neighbours beyond the border count as the point itself";
-    const auto side = by_language(draw, {200, 256, 500, 512, 1000}, {512, 1000, 1024, 2048});
+    const auto side = by_language(draw, {500, 512, 1000, 1024, 1500, 2000}, {512, 1000, 1024, 2048});
     made.symbols = {{"H", side}, {"W", side}};
     made.scalars = {{"c", "0.2"}};
     made.buffers = {{"x", {"H", "W"}}, {"tmp", {"H", "W"}, Role::scratch}, {"y", {"H", "W"}, Role::output}};
@@ -270,7 +270,7 @@ namespace generated {
     made.nests = {{"heat_step", {{"h", "H"}, {"u", "W"}}, step("x", "tmp")},
                   {"heat_step", {{"h", "H"}, {"u", "W"}}, step("tmp", "y")}};
     made.flops = "14*H*W";
-    made.cost = "12*H*W";
+    made.cost = "2*H*W";
   }
   return made;
 }
@@ -328,7 +328,7 @@ namespace generated {
          "const float gy = @x(d, l) + 2.0f * @x(d, u) + @x(d, e) - @x(t, l) - 2.0f * @x(t, u) - @x(t, e);\n"
          "@y(h, u) = sqrtf(gx * gx + gy * gy + 0.01f);"}};
     made.flops = "16*H*W";
-    made.cost = "10*H*W";
+    made.cost = "4*H*W";
   }
   return made;
 }

@@ -40,7 +40,7 @@ namespace generated {
                  two ? "@C(i, j) = @A(i, j) + alpha * @x(i) * @z(j) + alpha * @z(i) * @x(j);"
                      : "@C(i, j) = @A(i, j) + alpha * @x(i) * @z(j);"}};
   made.flops = two ? "6*M*M" : "3*M*N";
-  made.cost = two ? "3*M*M" : "2*M*N";
+  made.cost = two ? "M*M" : "M*N";
   return made;
 }
 
