@@ -81,6 +81,7 @@ public:
   mtmc::RememberingRegionFinder finder;
   mtmc::RememberingCoder coder;
   mtmc::RememberingEvaluator memory;
+  TriedActions tried{};
 };
 
 /// Runs one search, or goes on with it. Throws `mtmc::Error` as `mtmc::Loop::optimize` does.
@@ -99,8 +100,8 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.output = run.folder;
   options.resume = true;
   const auto search = [&] {
-    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights), parts.coder, parts.finder, parts.memory,
-                    options};
+    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights, parts.tried, run.seed), parts.coder,
+                    parts.finder, parts.memory, options};
     return loop.optimize(task, stop);
   };
   try {
