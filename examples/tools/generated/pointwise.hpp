@@ -244,6 +244,7 @@ namespace generated {
   if (draw.chance(0.3)) made.buffers[0].order = {1, 0};
   made.buffers.push_back({"y", {"M", "N"}, Role::output});
   made.flops = "2*M*N";
+  made.cost = "M*N";
   return made;
 }
 

@@ -124,6 +124,7 @@ namespace generated {
   made.summary =
       std::string(result == "sum" ? "y = A x, " : "y = alpha A x + beta z, ") + layout_words(made.buffers[0]);
   made.flops = "2*M*K";
+  made.cost = "M*K";
   return made;
 }
 

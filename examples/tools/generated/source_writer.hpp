@@ -338,7 +338,8 @@ private:
 
   /// What a function takes: its declaration and what the launch passes.
   struct Parameter {
-    std::string declaration, argument;
+    std::string declaration; ///< with its type
+    std::string argument;    ///< a name or an expression
   };
 
   [[nodiscard]] std::vector<Parameter> parameters_of(const Function& function) const {

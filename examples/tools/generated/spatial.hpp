@@ -48,7 +48,7 @@ namespace generated {
   const bool nine = draw.chance(0.4);
   Operator made{nine ? "stencil_9_points" : "stencil_5_points",
                 "weighted average of each inner point and its neighbours; the border stays"};
-  const auto side = by_language(draw, {100, 256, 512, 1000, 1024, 2000}, {512, 1000, 1024, 2048, 4096});
+  const auto side = by_language(draw, {256, 512, 1000, 1024, 1500}, {512, 1000, 1024, 2048, 4096});
   made.symbols = {{"H", side}, {"W", side}};
   made.buffers = {{"x", {"H", "W"}}, {"y", {"H", "W"}, Role::output}};
   made.scalars = {{"c0", "0.5"}, {"c1", "0.125"}};
@@ -345,7 +345,7 @@ namespace generated {
   made.symbols = {
       {"Q", by_language(draw, {1, 3, 8, 16}, {3, 16, 32}), Extent::small}, {"H", side}, {"W", side}};
   const std::string factor = which == 1 ? "2" : draw.pick({"2", "3", "4"});
-  made.cost = "10*Q*H*W";
+  made.cost = "4*Q*H*W";
   if (which == 2) {
     made.buffers = {{"x", {"Q", factor + " * H", factor + " * W"}}, {"y", {"Q", "H", "W"}, Role::output}};
     made.nests = sums(draw, {made.kind,

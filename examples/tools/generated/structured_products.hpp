@@ -17,6 +17,7 @@ namespace generated {
   made.nests = sums(
       draw, {"batched_matvec", {{"b", "P"}, {"i", "M"}}, {{"k", "K"}}, "@y(b, i)", "@A(b, i, k) * @x(b, k)"});
   made.flops = "2*P*M*K";
+  made.cost = "P*M*K";
   return made;
 }
 
