@@ -43,6 +43,7 @@ inline mtmc::KernelEvaluatorOptions collecting_options() {
   options.promote_pairs = 28;
   options.shortest_timing = 100e-6;
   options.audit_seconds = 0;
+  options.prepared_tasks = 1; // one after the other: what is kept of each is hundreds of megabytes
   options.compile_seconds = 20;
   options.launch_seconds = 1;
   options.launch_factor = 10;

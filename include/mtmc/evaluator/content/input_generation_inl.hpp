@@ -234,8 +234,10 @@ inline void fill_run(std::span<std::byte> content, const ElementShape& shape, st
   // Random words come in blocks of four.
   std::size_t skip = from % 4;
   for (std::size_t first = 0, here = 0; first < count; first += here, skip = 0) {
-    if (!repeated) philox_fill(random, key, (from + first) / 4, stream);
     here = std::min(generation_block - skip, count - first);
+    // Runs of a single element are many: no more words than are used. `shape_reals` reads them all.
+    const std::size_t used = range || !is_floating(type) ? (skip + here + 3) / 4 * 4 : random.size();
+    if (!repeated) philox_fill(std::span(random).first(used), key, (from + first) / 4, stream);
     std::byte* target = content.data() + first * width;
     const std::uint32_t* const words = random.data() + skip;
     if (!is_floating(type)) {
