@@ -134,7 +134,8 @@ if(MTMC_INSTALL)
   add_consumer_test(shared_find_package ${shared} -DCMAKE_PREFIX_PATH=${prefix} -DMTMC_COMPONENTS=compiled ${one_source})
   add_test(NAME consumer/pkg_config_command_lines COMMAND ${command_lines} -DWORK=${work}/pkg_config_command_lines
     -DPKG_CONFIG_PATH=${prefix}/share/pkgconfig -P ${consumer}/command_lines.cmake)
-  set_tests_properties(consumer/shared_find_package consumer/pkg_config_command_lines PROPERTIES LABELS "build;slow")
+  set_tests_properties(consumer/shared_find_package consumer/pkg_config consumer/pkg_config_command_lines
+    PROPERTIES LABELS "build;slow")
   add_test(NAME consumer/unknown_component COMMAND ${CMAKE_COMMAND} -S ${shared} -B ${work}/unknown_component
     -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_PREFIX_PATH=${prefix} -DMTMC_VERSION=${PROJECT_VERSION}
     -DMTMC_COMPONENTS=trained)

@@ -156,75 +156,81 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   CHECK(shown(other.error) == Contains("steps was 2 and is 3"));
 }
 
-TEST_CASE("mtmc-collect: interrupted or killed in the middle, it goes on and judges nothing twice") {
-  World world{"columns"};
-  world.seeds = "4";
-  std::size_t known = 0;
-  for (const int signal : {SIGINT, SIGKILL}) {
-    const pid_t child = start(world.arguments());
-    known = world.wait_for_judgements(known + 1);
-    ::kill(signal == SIGKILL ? -child : child, signal);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK((WIFSIGNALED(status) || WEXITSTATUS(status) == 130));
-  }
-  const auto done = world.collect();
-  CAPTURE(done.error);
-  CHECK(done.code == 0);
-  CHECK(shown(done.output) == Contains("runs                8\n"));
-  CHECK(shown(done.output) != Contains("are left"));
-  CHECK(world.judged("columns").size() >= known);
-  CHECK(all_different(world.judged("columns")));
-  CHECK(world.tasks_of_data() == std::set<std::string>{"columns"});
-}
+// Searches of several processes one after the other: a minute and more on a busy machine.
+TEST_SUITE("slow") {
 
-TEST_CASE("mtmc-collect: shards have each task once, and together all of them") {
-  const World world{"a", "b", "c"};
-  std::string said;
-  std::size_t tasks = 0;
-  for (const char* shard : {"0/2", "1/2"}) {
-    const auto done = world.collect({"--shard", shard, "--policies", "random"});
+  TEST_CASE("mtmc-collect: interrupted or killed in the middle, it goes on and judges nothing twice") {
+    World world{"columns"};
+    world.seeds = "4";
+    std::size_t known = 0;
+    for (const int signal : {SIGINT, SIGKILL}) {
+      const pid_t child = start(world.arguments());
+      known = world.wait_for_judgements(known + 1);
+      ::kill(signal == SIGKILL ? -child : child, signal);
+      int status = 0;
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      CHECK((WIFSIGNALED(status) || WEXITSTATUS(status) == 130));
+    }
+    const auto done = world.collect();
     CAPTURE(done.error);
     CHECK(done.code == 0);
-    for (const char* name : {"a ", "b ", "c "})
-      if (done.output.starts_with(name) || done.output.find(std::string("\n") + name) != std::string::npos)
-        ++tasks;
+    CHECK(shown(done.output) == Contains("runs                8\n"));
+    CHECK(shown(done.output) != Contains("are left"));
+    CHECK(world.judged("columns").size() >= known);
+    CHECK(all_different(world.judged("columns")));
+    CHECK(world.tasks_of_data() == std::set<std::string>{"columns"});
   }
-  CHECK(tasks == 3);
-  CHECK(world.tasks_of_data() == std::set<std::string>{"a", "b", "c"});
-  const auto summary = programs::run("mtmc-collect", {"--summary", "--output", world.output()});
-  CHECK(shown(summary.output) == Contains("tasks               3\nruns                3\n"));
-}
 
-TEST_CASE("mtmc-collect: a task that cannot be judged is reported, the others go on") {
-  World world{"columns"};
-  world.files.insert(world.files.begin(),
-                     world.tasks.add("broken", columns_task("broken"),
-                                     "void columns(const float* in, float* out, int M, int N) { nonsense; }\n"
-                                     "//@ launch columns(in, out, M, N)\n"));
-  const auto done = world.collect({"--policies", "random"});
-  CHECK(done.code == 2);
-  CHECK(shown(done.error) == Contains("broken"));
-  CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
-  CHECK(shown(done.output) == Contains("1 tasks were skipped"));
-}
+  TEST_CASE("mtmc-collect: shards have each task once, and together all of them") {
+    const World world{"a", "b", "c"};
+    std::string said;
+    std::size_t tasks = 0;
+    for (const char* shard : {"0/2", "1/2"}) {
+      const auto done = world.collect({"--shard", shard, "--policies", "random"});
+      CAPTURE(done.error);
+      CHECK(done.code == 0);
+      for (const char* name : {"a ", "b ", "c "})
+        if (done.output.starts_with(name) || done.output.find(std::string("\n") + name) != std::string::npos)
+          ++tasks;
+    }
+    CHECK(tasks == 3);
+    CHECK(world.tasks_of_data() == std::set<std::string>{"a", "b", "c"});
+    const auto summary = programs::run("mtmc-collect", {"--summary", "--output", world.output()});
+    CHECK(shown(summary.output) == Contains("tasks               3\nruns                3\n"));
+  }
 
-TEST_CASE("mtmc-collect: without anybody to judge, that is said once") {
-  const World world{"a", "b"};
-  const auto done = world.collect({"--compiler", "/no/such/compiler"});
-  CHECK(done.code == 3);
-  CHECK(shown(done.error) == Contains("/no/such/compiler"));
-  CHECK(std::count(done.error.begin(), done.error.end(), '\n') == 1);
-  CHECK(shown(done.output) == Contains("2 tasks were skipped"));
-}
+  TEST_CASE("mtmc-collect: a task that cannot be judged is reported, the others go on") {
+    World world{"columns"};
+    world.files.insert(
+        world.files.begin(),
+        world.tasks.add("broken", columns_task("broken"),
+                        "void columns(const float* in, float* out, int M, int N) { nonsense; }\n"
+                        "//@ launch columns(in, out, M, N)\n"));
+    const auto done = world.collect({"--policies", "random"});
+    CHECK(done.code == 2);
+    CHECK(shown(done.error) == Contains("broken"));
+    CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
+    CHECK(shown(done.output) == Contains("1 tasks were skipped"));
+  }
 
-TEST_CASE("mtmc-collect: the end of the time is no failure, and is told") {
-  const World world{"columns"};
-  const auto cut = world.collect({"--seconds", "0.01"});
-  CHECK(cut.code == 0);
-  CHECK(shown(cut.output) == Contains("2 runs are left; the same command goes on"));
-  const auto done = world.collect({"--seconds", "200", "--quiet"});
-  CHECK(done.code == 0);
-  CHECK(shown(done.output) != Contains("columns random-0"));
-  CHECK(shown(done.output) == Contains("runs                2\n"));
-}
+  TEST_CASE("mtmc-collect: without anybody to judge, that is said once") {
+    const World world{"a", "b"};
+    const auto done = world.collect({"--compiler", "/no/such/compiler"});
+    CHECK(done.code == 3);
+    CHECK(shown(done.error) == Contains("/no/such/compiler"));
+    CHECK(std::count(done.error.begin(), done.error.end(), '\n') == 1);
+    CHECK(shown(done.output) == Contains("2 tasks were skipped"));
+  }
+
+  TEST_CASE("mtmc-collect: the end of the time is no failure, and is told") {
+    const World world{"columns"};
+    const auto cut = world.collect({"--seconds", "0.01"});
+    CHECK(cut.code == 0);
+    CHECK(shown(cut.output) == Contains("2 runs are left; the same command goes on"));
+    const auto done = world.collect({"--seconds", "200", "--quiet"});
+    CHECK(done.code == 0);
+    CHECK(shown(done.output) != Contains("columns random-0"));
+    CHECK(shown(done.output) == Contains("runs                2\n"));
+  }
+
+} // TEST_SUITE
