@@ -225,20 +225,20 @@ namespace generated {
   Operator made{"dequantise", "8-bit codes to numbers"};
   const auto extents = by_language(draw, {256, 500, 1000, 1024, 2048}, {1000, 1024, 2048, 4096});
   made.symbols = {{"M", extents}, {"N", extents}};
-  made.buffers = {{"codes", {"M", "N"}, Role::input, "signed char"}};
+  made.buffers = {{"codes", {"M", "N"}, Role::input, "signed char", "-127", "127"}};
   const std::vector<Axis> axes{{"i", "M"}, {"j", "N"}};
   if (which == 0) {
     made.kind = "dequantise_rows";
-    made.buffers.push_back({"scales", {"M"}});
+    made.buffers.push_back({"scales", {"M"}, Role::input, "float", "0.01", "0.1"});
     made.nests = {{made.kind, axes, "@y(i, j) = (float)@codes(i, j) * @scales(i);"}};
   } else if (which == 1) {
     made.kind = "dequantise_columns";
-    made.buffers.push_back({"scales", {"N"}});
-    made.buffers.push_back({"zeros", {"N"}});
+    made.buffers.push_back({"scales", {"N"}, Role::input, "float", "0.01", "0.1"});
+    made.buffers.push_back({"zeros", {"N"}, Role::input, "float", "-8", "8"});
     made.nests = {{made.kind, axes, "@y(i, j) = ((float)@codes(i, j) - @zeros(j)) * @scales(j);"}};
   } else {
     made.kind = "dequantise_groups";
-    made.buffers.push_back({"scales", {"M", "(N + 63) / 64"}});
+    made.buffers.push_back({"scales", {"M", "(N + 63) / 64"}, Role::input, "float", "0.01", "0.1"});
     made.nests = {{made.kind, axes, "@y(i, j) = (float)@codes(i, j) * @scales(i, j / 64);"}};
   }
   if (draw.chance(0.3)) made.buffers[0].order = {1, 0};

@@ -142,7 +142,8 @@ namespace generated {
     made.symbols = product_symbols(draw);
   else
     made.symbols = {{"M", extents}, {"K", extents}};
-  made.buffers = {{"codes", {"M", "K"}, Role::input, "signed char"}, {"scales", {"M"}}};
+  made.buffers = {{"codes", {"M", "K"}, Role::input, "signed char", "-127", "127"},
+                  {"scales", {"M"}, Role::input, "float", "0.01", "0.1"}};
   made.buffers[0].order = drawn_order(draw, 2);
   if (which == 1) {
     made.summary = "C = (Q scaled by row) B, Q as 8-bit integers";
