@@ -44,6 +44,16 @@ TEST_CASE("policy weights: a file gives back the card, and weights of f32 bit fo
   CHECK(read.network.weights == weights.network.weights);
 }
 
+TEST_CASE("policy weights: a card in one line says what of it is known") {
+  auto card = some_weights().card;
+  CHECK(describe(card) == "test: cpp on cpu");
+  card.training = R"({"method":"ppo","data":{"tasks":3,"kernels":40},"held_out_ratio":0.5})";
+  CHECK(describe(card) ==
+        "test: cpp on cpu; ppo on 3 tasks, 40 kernels; 0.500 of the best in trees held out");
+  card.training = "no JSON";
+  CHECK(describe(card) == "test: cpp on cpu");
+}
+
 TEST_CASE("policy weights: other features, a newer form, and damage are refused, with the place") {
   const auto text = write_policy_weights(some_weights());
   const auto refusal = [](const std::string& broken) {

@@ -39,7 +39,8 @@ public:
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
                                                 std::stop_token stop);
 
-  /// Names the weights, by their hash, and the other policy.
+  /// Names the weights, by their hash and their card, and the other policy: a run is only resumed with the
+  /// same.
   [[nodiscard]] std::string identity() const;
 
   /// What it was trained on.

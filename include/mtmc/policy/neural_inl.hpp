@@ -137,9 +137,8 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
 
 MTMC_INLINE std::string NeuralPolicy::identity() const {
   constexpr std::size_t digits = 16;
-  return "learnt " + (weights_.card.name.empty() ? "" : weights_.card.name + ' ') +
-         sha256_hex(write_policy_weights(weights_)).substr(0, digits) + " over " +
-         (base_ ? base_->identity() : RulesPolicy{}.identity());
+  return "learnt " + sha256_hex(write_policy_weights(weights_)).substr(0, digits) + " (" +
+         describe(weights_.card) + ") over " + (base_ ? base_->identity() : RulesPolicy{}.identity());
 }
 
 } // namespace mtmc

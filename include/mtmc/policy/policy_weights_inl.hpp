@@ -10,12 +10,14 @@
 #include <mtmc/policy/policy_weights.hpp>
 #include <mtmc/support/base64.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -73,6 +75,24 @@ inline void visit_fields(JsonFields& visit, PolicyWeightsFile& file) {
 } // namespace mtmc::detail
 
 namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE std::string describe(const LearntPolicyCard& card) {
+  std::string text = (card.name.empty() ? "without a name" : card.name) + ": " +
+                     detail::joined(card.languages) + " on " + detail::joined(card.devices);
+  const auto training = detail::parse_text(card.training, false);
+  if (!training.is_object()) return text;
+  const auto data = training.value("data", detail::Json::object());
+  if (data.contains("tasks") && data.contains("kernels"))
+    text += "; " + training.value("method", std::string("trained")) + " on " + data["tasks"].dump() +
+            " tasks, " + data["kernels"].dump() + " kernels";
+  if (training.contains("held_out_ratio") && training["held_out_ratio"].is_number()) {
+    char ratio[64];
+    std::snprintf(ratio, sizeof ratio, "; %.3f of the best in trees held out",
+                  training["held_out_ratio"].get<double>());
+    text += ratio;
+  }
+  return text;
+}
 
 MTMC_INLINE std::string write_policy_weights(const PolicyWeights& weights) {
   detail::PolicyWeightsFile file{.card = weights.card,
