@@ -1,0 +1,98 @@
+"""Checks the trainer with a tiny model on this processor, in about two minutes:
+
+    python check.py DATA... --environment mtmc-environment
+
+DATA are folders of journals, or data sets with texts: a few trees are enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+import language_model
+import train
+from action_policy import ActionPolicy, judge
+from cloning import CloningOptions, visit
+from environment import Environment, State
+
+# Short prompts, for a tiny model and little time: in a tree, task and history tell which kernel it is.
+CARD = {
+    "schema": 1,
+    "name": "check",
+    "template": "{task}\n\n{history}\n\n{actions}\n\nNext step:",
+    "normalization": "sum",
+    "region_names": "text",
+}
+
+
+def one_by_one(policy: ActionPolicy, state: State) -> tuple[torch.Tensor, float]:
+    """What a policy thinks of a state, each action in a sequence of its own."""
+    encoded = policy.encode(state)
+    scores = []
+    for action in encoded.actions:
+        ids = torch.tensor([encoded.prompt + action])
+        logits = policy.model(input_ids=ids).logits[0].log_softmax(1)
+        begin = len(encoded.prompt)
+        scores.append(sum(logits[begin + i - 1, token] for i, token in enumerate(action)))
+    hidden = policy.base.get_decoder()(input_ids=torch.tensor([encoded.prompt])).last_hidden_state[0, -1]
+    return torch.stack(scores).log_softmax(0), float(policy.critic(hidden))
+
+
+def check_scores(environment: Environment, output: Path, tokens: int) -> None:
+    """Packed sequences say what single ones do, whatever stands beside them in a batch, also after a file."""
+    policy = ActionPolicy(*language_model.pretrained(str(output), torch.float32), tokens)
+    torch.nn.init.normal_(policy.critic[2].weight)
+    states = visit(environment, environment.trees, CloningOptions(episodes=1), None, 0)[:12]
+    worst = 0.0
+    with torch.no_grad():
+        for state, (packed, value) in zip(states, judge(policy, states, 4 * tokens), strict=True):
+            single, single_value = one_by_one(policy, state)
+            worst = max(worst, float((packed - single).abs().max()), abs(value - single_value))
+            assert math.isclose(float(packed.exp().sum()), 1.0, abs_tol=1e-5)
+        entropies = policy(states).entropies()
+    assert worst < 2e-3, f"packed and single sequences differ by {worst}"
+    assert float(entropies.min()) >= 0 and float(entropies.max()) <= 1 + 1e-5
+    print(f"packed and single sequences differ by at most {worst:.1e} in {len(states)} states")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--environment", default="mtmc-environment")
+    given = parser.parse_args()
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        card = Path(folder) / "card.json"
+        card.write_text(json.dumps(CARD), encoding="utf-8")
+        common = ["--environment", given.environment, "--card", str(card), "--output", folder + "/policy"]
+        common += ["--context", "2048", "--held-out", "0", "--longest-prompt", "2000"]
+        learning = ["--model", "tiny", "--clone-rate", "2e-3", "--clone-rounds", "2", "--clone-episodes", "4"]
+        learning += ["--clone-minibatch", "4"]
+        learning += ["--clone-epochs", "6", "--ppo-steps", "192", "--ppo-rollout", "96", "--score-episodes", "5"]
+        options = train.arguments([*given.data, *common, *learning])
+        records = train.train(options)
+
+        scores = {one["stage"]: one["training"] for one in records.scores}
+        assert scores["clone"]["greedy"] > scores["untrained"]["greedy"] + 0.1, scores
+        assert scores["clone"]["sampled"] > scores["untrained"]["sampled"] + 0.1, scores
+        text = (Path(folder) / "policy/metrics.jsonl").read_text(encoding="utf-8")
+        updates = [one for one in map(json.loads, text.splitlines()) if one["kind"] == "ppo"]
+        assert updates and all(one["first_ratio_error"] < 1e-3 for one in updates), updates
+        # What was saved is read again, its card by mtmc itself.
+        options.card = folder + "/policy/model/policy_card.json"
+        with train.environment_of(options) as environment:
+            assert environment.card["name"] == "model"
+            check_scores(environment, Path(folder) / "policy/model", options.context)
+    print(f"all is well, after {time.monotonic() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
