@@ -22,6 +22,7 @@ import train
 from action_policy import ActionPolicy, judge
 from cloning import CloningOptions, visit
 from environment import Environment, State
+from ppo import Ppo, PpoOptions, RatioError, Sample, with_advantages
 
 # Short prompts, for a tiny model and little time: in a tree, task and history tell which kernel it is.
 CARD = {
@@ -63,6 +64,30 @@ def check_scores(environment: Environment, output: Path, tokens: int) -> None:
     print(f"packed and single sequences differ by at most {worst:.1e} in {len(states)} states")
 
 
+def check_ppo(environment: Environment, output: Path, tokens: int) -> None:
+    """Advantages are those of the books, and log-probabilities of another policy are found out."""
+    options = PpoOptions(discount=0.5, trace=0.5, rollout=16, episodes=4)
+    state = State(0.0, False)
+    end = Sample(state, 0, 0.0, value=0.5, reward=2.0, ended=True)
+    way = Sample(state, 0, 0.0, value=1.0, reward=1.0, ended=False, next_value=0.5)
+    cut = Sample(state, 0, 0.0, value=1.0, reward=0.0, ended=False, next_value=4.0)
+    with_advantages([[way, end, cut]], options)
+    assert (way.advantage, end.advantage, cut.advantage) == (0.25 + 0.25 * 1.5, 1.5, 1.0)
+
+    policy = ActionPolicy(*language_model.pretrained(str(output), torch.float32), tokens)
+    ppo = Ppo(policy, environment, environment.trees, options)
+    lanes, _ = ppo.play()
+    for lane in lanes:
+        for sample in lane:
+            sample.log_probability -= 0.01
+    try:
+        ppo.learn(with_advantages(lanes, options))
+    except RatioError as error:
+        print(f"as it should: {error}")
+    else:
+        raise AssertionError("log-probabilities of another policy went unnoticed")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="+")
@@ -76,7 +101,7 @@ def main() -> None:
         common += ["--context", "2048", "--held-out", "0", "--longest-prompt", "2000"]
         learning = ["--model", "tiny", "--clone-rate", "2e-3", "--clone-rounds", "2", "--clone-episodes", "4"]
         learning += ["--clone-minibatch", "4"]
-        learning += ["--clone-epochs", "6", "--ppo-steps", "192", "--ppo-rollout", "96", "--score-episodes", "5"]
+        learning += ["--clone-epochs", "5", "--ppo-steps", "128", "--ppo-rollout", "64", "--score-episodes", "4"]
         options = train.arguments([*given.data, *common, *learning])
         records = train.train(options)
 
@@ -91,6 +116,7 @@ def main() -> None:
         with train.environment_of(options) as environment:
             assert environment.card["name"] == "model"
             check_scores(environment, Path(folder) / "policy/model", options.context)
+            check_ppo(environment, Path(folder) / "policy/model", options.context)
     print(f"all is well, after {time.monotonic() - begin:.0f} s")
 
 

@@ -23,10 +23,15 @@ Judge = Callable[[Sequence[State]], list[Tensor]]
 
 @dataclass(frozen=True)
 class Ratios:
-    """Sums of returns over the sum of the best ones; NaN where there is nothing to gain."""
+    """Sums of returns over the sum of the best ones; None where there is nothing to gain."""
 
-    greedy: float  # the likeliest actions are taken
-    sampled: float  # actions are drawn
+    greedy: float | None  # the likeliest actions are taken
+    sampled: float | None  # actions are drawn
+
+    def __str__(self) -> str:
+        if self.greedy is None:
+            return "none"
+        return f"{self.greedy:.3f} by the likeliest, {self.sampled:.3f} by drawn actions"
 
 
 def judge_of(policy: ActionPolicy, most_tokens: int) -> Judge:
@@ -75,7 +80,7 @@ def ratios(
 ) -> Ratios:
     best = sum(tree.best for tree in trees)
     if best <= 0:
-        return Ratios(float("nan"), float("nan"))
+        return Ratios(None, None)
     greedy = returns(environment, trees, judge_states, episodes, True, seed)
     sampled = returns(environment, trees, judge_states, episodes, False, seed)
     return Ratios(greedy / best, sampled / best)
@@ -99,18 +104,12 @@ class Records:
         line = {"stage": stage, "training": asdict(training), "held_out": asdict(held_out)}
         self.scores.append(line)
         self._append("scores.jsonl", line)
-        print(
-            f"{stage}: of the best {training.greedy:.3f} greedy, {training.sampled:.3f} drawn;"
-            f" held out {held_out.greedy:.3f}, {held_out.sampled:.3f}",
-            flush=True,
-        )
+        print(f"{stage}, of the best: {training}; held out {held_out}", flush=True)
         (self.folder / "scores.svg").write_text(self._svg(), encoding="utf-8")
 
     def _append(self, name: str, line: dict[str, Any]) -> None:
-        # JSON has no NaN.
-        text = json.dumps(line).replace("NaN", "null")
         with (self.folder / name).open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def _svg(self) -> str:
         """The four ratios over the stages, one line each."""
@@ -118,7 +117,7 @@ class Records:
         series = [("training", "greedy"), ("training", "sampled"), ("held_out", "greedy"), ("held_out", "sampled")]
         colours = ["#1b6ca8", "#7fb2d9", "#b8431f", "#e3a58e"]
         values = [one[part][way] for one in self.scores for part, way in series]
-        numbers = [value for value in values if value == value]  # without NaN
+        numbers = [value for value in values if value is not None]
         low, high = min([0.0, *numbers]), max([1.0, *numbers])
 
         def place(i: int, value: float) -> str:
@@ -134,7 +133,7 @@ class Records:
             lines.append(f'<text x="8" y="{y}">{level:.2f}</text>')
         for number, ((part, way), colour) in enumerate(zip(series, colours, strict=True)):
             points = [
-                place(i, one[part][way]) for i, one in enumerate(self.scores) if one[part][way] == one[part][way]
+                place(i, one[part][way]) for i, one in enumerate(self.scores) if one[part][way] is not None
             ]
             lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{" ".join(points)}"/>')
             name = f"{part.replace('_', ' ')}, {way}"

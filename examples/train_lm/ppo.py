@@ -57,7 +57,23 @@ class RatioError(RuntimeError):
     """The first ratios of an update are not 1: log-probabilities are not those of the policy that acted."""
 
 
+def with_advantages(lanes: Sequence[list[Sample]], options: PpoOptions) -> list[Sample]:
+    """All samples with their generalised advantages (Schulman and others, 2016), of which those of each lane
+    followed each other."""
+    for lane in lanes:
+        behind = 0.0
+        for sample in reversed(lane):
+            if sample.ended:
+                behind = 0.0
+            surprise = sample.reward + options.discount * sample.next_value - sample.value
+            behind = surprise + options.discount * options.trace * behind
+            sample.advantage = behind
+    return [sample for lane in lanes for sample in lane]
+
+
 class Ppo:
+    """Plays and learns in turns."""
+
     def __init__(
         self, policy: ActionPolicy, environment: Environment, trees: Sequence[Tree], options: PpoOptions
     ) -> None:
@@ -79,11 +95,11 @@ class Ppo:
             left = 1 - taken / self.options.steps
             self.actor.param_groups[0]["lr"] = self.options.rate * left
             self.critic.param_groups[0]["lr"] = self.options.value_rate * left
-            lanes, finished = self._play()
-            samples = self._with_advantages(lanes)
+            lanes, finished = self.play()
+            samples = with_advantages(lanes, self.options)
             taken += len(samples)
             episodes += len(finished)
-            told = self._learn(samples)
+            told = self.learn(samples)
             count = max(len(finished), 1)
             told["mean_return"] = sum(one for one, _ in finished) / count
             told["mean_length"] = sum(length for _, length in finished) / count
@@ -98,7 +114,7 @@ class Ppo:
     def _begin(self, number: int) -> State:
         return self.environment.reset(self.chance.choice(self.trees), self.chance.randrange(2**31), number)
 
-    def _play(self) -> tuple[list[list[Sample]], list[tuple[float, int]]]:
+    def play(self) -> tuple[list[list[Sample]], list[tuple[float, int]]]:
         """A rollout: the samples of each lane of episodes, and returns and lengths of those that ended. What
         is still under way goes on in the next one."""
         lanes: list[list[Sample]] = [[] for _ in self.running]
@@ -133,19 +149,8 @@ class Ppo:
                 lanes[number][-1].next_value = value
         return lanes, finished
 
-    def _with_advantages(self, lanes: list[list[Sample]]) -> list[Sample]:
-        """Generalised advantages (Schulman and others, 2016), from the last step to the first."""
-        for lane in lanes:
-            behind = 0.0
-            for sample in reversed(lane):
-                if sample.ended:
-                    behind = 0.0
-                surprise = sample.reward + self.options.discount * sample.next_value - sample.value
-                behind = surprise + self.options.discount * self.options.trace * behind
-                sample.advantage = behind
-        return [sample for lane in lanes for sample in lane]
-
-    def _learn(self, samples: list[Sample]) -> dict[str, float]:
+    def learn(self, samples: list[Sample]) -> dict[str, float]:
+        """An update of model and critic, and what it tells."""
         options = self.options
         advantages = torch.tensor([one.advantage for one in samples])
         targets = torch.tensor([one.target for one in samples])
