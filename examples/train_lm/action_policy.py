@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from peft import PeftModel
@@ -70,15 +71,16 @@ class ActionPolicy(nn.Module):
         self.reduced = reduced  # compute in bfloat16, whatever the weights are in
         self.cut_prompts = 0  # prompts that lost their beginning, since they were longer than the context
         width = model.config.hidden_size
-        self.critic = nn.Sequential(nn.Linear(width, 256), nn.ReLU(), nn.Linear(256, 1))
-        nn.init.zeros_(self.critic[2].weight)
-        nn.init.zeros_(self.critic[2].bias)
-        self.critic.to(model.device)
+        last = nn.Linear(256, 1)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.critic = nn.Sequential(nn.Linear(width, 256), nn.ReLU(), last).to(model.device)
         self._encoded: dict[tuple[str, tuple[str, ...]], EncodedState] = {}
 
     @property
     def base(self) -> PreTrainedModel:
-        return self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
+        """The model without what LoRA puts around it; adapters stay in place."""
+        return cast(PreTrainedModel, self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model)
 
     def encode(self, state: State) -> EncodedState:
         """Tokens of prompt and action together, as a server sees them. Where an action changes the prompt's
@@ -130,8 +132,7 @@ class ActionPolicy(nn.Module):
         logits = head(needed.to(head.weight.dtype)).float()
         of_tokens = -nn.functional.cross_entropy(logits, torch.tensor(targets, device=device), reduction="none")
         scores = torch.zeros(action, device=device).index_add(0, torch.tensor(owners, device=device), of_tokens)
-        tokens = torch.tensor(counts, device=device)
-        means = scores / tokens
+        means = scores / torch.tensor(counts, device=device)
         if self.normalization == "token_mean":
             scores = means
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
 import language_model
 import train
@@ -34,6 +34,23 @@ CARD = {
 }
 
 
+# Parameters of the known shapes, as their publishers count them.
+PARAMETERS = {
+    "deepseek-coder-1.3b": 1_346_471_936,
+    "llama-3.2-1b": 1_235_814_400,
+    "qwen2.5-1.5b": 1_543_714_304,
+}
+
+
+def check_shapes(tokeniser: PreTrainedTokenizerBase) -> None:
+    """The known shapes are those of the models that they are named after."""
+    for name, parameters in PARAMETERS.items():
+        with torch.device("meta"):
+            model = language_model.known_at_random(name, tokeniser, torch.bfloat16)
+        model.tie_weights()
+        assert sum(one.numel() for one in model.parameters()) == parameters, name
+
+
 def one_by_one(policy: ActionPolicy, state: State) -> tuple[torch.Tensor, float]:
     """What a policy thinks of a state, each action in a sequence of its own."""
     encoded = policy.encode(state)
@@ -50,7 +67,9 @@ def one_by_one(policy: ActionPolicy, state: State) -> tuple[torch.Tensor, float]
 def check_scores(environment: Environment, output: Path, tokens: int) -> None:
     """Packed sequences say what single ones do, whatever stands beside them in a batch, also after a file."""
     policy = ActionPolicy(*language_model.pretrained(str(output), torch.float32), tokens)
-    torch.nn.init.normal_(policy.critic[2].weight)
+    check_shapes(policy.tokeniser)
+    for parameter in policy.critic.parameters():
+        torch.nn.init.normal_(parameter)
     states = visit(environment, environment.trees, CloningOptions(episodes=1), None, 0)[:12]
     worst = 0.0
     with torch.no_grad():
@@ -121,4 +140,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -99,7 +99,7 @@ def train_tokeniser(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     return PreTrainedTokenizerFast(tokenizer_object=tokeniser, bos_token=END, eos_token=END, pad_token=END)
 
 
-def _ends(tokeniser: PreTrainedTokenizerBase) -> dict[str, int | None]:
+def _ends(tokeniser: PreTrainedTokenizerBase) -> dict[str, Any]:
     return {
         "bos_token_id": tokeniser.bos_token_id,
         "eos_token_id": tokeniser.eos_token_id,
@@ -142,9 +142,7 @@ def with_lora(model: PreTrainedModel) -> PeftModel:
     """Low-rank adapters at the queries and values (rank 8, alpha 16), and nothing else to be trained."""
     return get_peft_model(
         model,
-        LoraConfig(
-            task_type="CAUSAL_LM", r=8, lora_alpha=16, lora_dropout=0.0, target_modules=["q_proj", "v_proj"]
-        ),
+        LoraConfig(task_type="CAUSAL_LM", r=8, lora_alpha=16, lora_dropout=0.0, target_modules=["q_proj", "v_proj"]),
     )
 
 
@@ -157,7 +155,7 @@ def save(
 ) -> None:
     """Weights (an adapter where the model has one), tokeniser, and the card that `HttpPolicy` reads."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    tokeniser.save_pretrained(folder)
+    model.save_pretrained(str(folder))
+    tokeniser.save_pretrained(str(folder))
     card = {**card, "name": folder.resolve().name, "training": training}
     (folder / "policy_card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")

@@ -132,11 +132,11 @@ class Records:
             lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 160}" y2="{y}" stroke="#ccc"/>')
             lines.append(f'<text x="8" y="{y}">{level:.2f}</text>')
         for number, ((part, way), colour) in enumerate(zip(series, colours, strict=True)):
-            points = [
-                place(i, one[part][way]) for i, one in enumerate(self.scores) if one[part][way] is not None
-            ]
+            points = [place(i, one[part][way]) for i, one in enumerate(self.scores) if one[part][way] is not None]
             lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{" ".join(points)}"/>')
             name = f"{part.replace('_', ' ')}, {way}"
             lines.append(f'<text x="{width - 150}" y="{top + 18 * number}" fill="{colour}">{name}</text>')
-        lines.append(f'<text x="{left}" y="{height - 4}">{self.scores[0]["stage"]} to {self.scores[-1]["stage"]}</text>')
+        lines.append(
+            f'<text x="{left}" y="{height - 4}">{self.scores[0]["stage"]} to {self.scores[-1]["stage"]}</text>'
+        )
         return "\n".join([*lines, "</svg>"]) + "\n"

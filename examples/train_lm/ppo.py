@@ -81,9 +81,7 @@ class Ppo:
         self.chance = random.Random(options.seed)
         self.model_parameters = [one for one in policy.model.parameters() if one.requires_grad]
         self.actor = torch.optim.AdamW(self.model_parameters, lr=options.rate, eps=1e-5, weight_decay=0.0)
-        self.critic = torch.optim.AdamW(
-            policy.critic.parameters(), lr=options.value_rate, eps=1e-5, weight_decay=0.0
-        )
+        self.critic = torch.optim.AdamW(policy.critic.parameters(), lr=options.value_rate, eps=1e-5, weight_decay=0.0)
         self.running = [self._begin(number) for number in range(options.episodes)]
         self.returns = [0.0] * options.episodes  # of the episodes under way
         self.lengths = [0] * options.episodes
@@ -196,9 +194,7 @@ class Ppo:
             "first_ratio_error": first_ratio_error or 0.0,
         }
 
-    def _add_gradients(
-        self, samples: list[Sample], advantages: torch.Tensor, of: int, sums: dict[str, float]
-    ) -> None:
+    def _add_gradients(self, samples: list[Sample], advantages: torch.Tensor, of: int, sums: dict[str, float]) -> None:
         """Adds the gradients of a part of a minibatch of `of` samples, and what it tells to the sums."""
         options = self.options
         seen = self.policy([one.state for one in samples])
@@ -209,9 +205,7 @@ class Ppo:
         advantages = advantages.to(device)
         change = seen.log_probabilities.gather(1, choices[:, None]).squeeze(1) - old
         ratio = change.exp()
-        gain = torch.minimum(
-            ratio * advantages, ratio.clamp(1 - options.clip, 1 + options.clip) * advantages
-        ).sum()
+        gain = torch.minimum(ratio * advantages, ratio.clamp(1 - options.clip, 1 + options.clip) * advantages).sum()
         entropies = seen.entropies().sum()
         errors = (seen.values - targets).square().sum()
         ((0.5 * errors - gain - options.entropy * entropies) / of).backward()

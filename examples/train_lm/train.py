@@ -16,7 +16,7 @@ import torch
 import language_model
 from action_policy import ActionPolicy
 from cloning import CloningOptions, clone, visit
-from environment import Environment
+from environment import Environment, State
 from measures import Judge, Records, judge_of, ratios
 from ppo import Ppo, PpoOptions
 
@@ -42,7 +42,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--normalization", choices=["sum", "token_mean"], default="sum")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16")
-    parser.add_argument("--gradient-checkpointing", action="store_true", help="less memory, more time")
+    parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, more time")
 
     parser.add_argument("--stages", default="clone,ppo", help="of clone and ppo, in this order")
     parser.add_argument("--clone-rounds", type=int, default=CloningOptions.rounds)
@@ -92,8 +92,8 @@ def policy_of(options: argparse.Namespace, environment: Environment) -> ActionPo
         else:
             model = language_model.from_scratch(options.model, tokeniser, options.context)
     model.to(options.device)
-    if options.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if options.activation_checkpointing:
+        model.activation_checkpointing_enable()
         model.train()
     trained = language_model.with_lora(model) if options.lora else model
     policy = ActionPolicy(trained, tokeniser, options.context, options.normalization, options.bfloat16)
@@ -103,7 +103,7 @@ def policy_of(options: argparse.Namespace, environment: Environment) -> ActionPo
     return policy
 
 
-def uniform(states: Sequence) -> list[torch.Tensor]:
+def uniform(states: Sequence[State]) -> list[torch.Tensor]:
     """A policy by chance."""
     return [torch.full((len(state.actions),), -1.0).log_softmax(0) for state in states]
 
