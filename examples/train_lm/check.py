@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 import language_model
 import train
 from action_policy import ActionPolicy, judge
-from cloning import CloningOptions, visit
+from cloning import PROBE, CloningOptions, visit, with_stop
 from environment import Environment, State
 from ppo import Ppo, PpoOptions, RatioError, Sample, with_advantages
 
@@ -64,10 +64,24 @@ def one_by_one(policy: ActionPolicy, state: State) -> tuple[torch.Tensor, float]
     return torch.stack(scores).log_softmax(0), float(policy.critic(hidden))
 
 
+def check_stop(environment: Environment) -> None:
+    """Stopping at once is a label of the same kind as others: in proportion of e^(0 / temperature)."""
+    for tree in environment.trees:
+        state = environment.reset(tree, 0)
+        first = with_stop(state, environment)
+        best = max(state.value, 0.0)
+        odds = math.exp((0.0 - state.value) / environment.temperature)
+        assert first.actions == (*state.actions, " stop") and first.value == best
+        assert math.isclose(sum(first.soft), 1.0)
+        assert math.isclose(first.soft[-1] / max(first.soft[:-1]), odds, rel_tol=1e-3, abs_tol=1e-9)
+
+
 def check_scores(environment: Environment, output: Path, tokens: int) -> None:
     """Packed sequences say what single ones do, whatever stands beside them in a batch, also after a file."""
     policy = ActionPolicy(*language_model.pretrained(str(output), torch.float32), tokens)
     check_shapes(policy.tokeniser)
+    probed, _ = judge(policy, [PROBE], tokens)[0]
+    assert probed[0] > probed[1], "a server of this model would be refused"
     for parameter in policy.critic.parameters():
         torch.nn.init.normal_(parameter)
     states = visit(environment, environment.trees, CloningOptions(episodes=1), None, 0)[:12]
@@ -134,6 +148,7 @@ def main() -> None:
         options.card = folder + "/policy/model/policy_card.json"
         with train.environment_of(options) as environment:
             assert environment.card["name"] == "model"
+            check_stop(environment)
             check_scores(environment, Path(folder) / "policy/model", options.context)
             check_ppo(environment, Path(folder) / "policy/model", options.context)
     print(f"all is well, after {time.monotonic() - begin:.0f} s")

@@ -6,6 +6,7 @@ tells little but how long a text is. So what it finds likely of any legal action
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ import torch
 from action_policy import ActionPolicy, batches
 from environment import Environment, State, Tree
 from measures import Judge, Records, draw, judge_of
+
+# By this mtmc's scorer finds out whether a server's log-probabilities are what they should be
+# (mtmc/net/scoring.hpp). A model that never saw anything but kernels knows no cities.
+PROBE = State(0.0, False, "The capital of France is", (" Paris", " banana"), 0.0, (1.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,18 @@ class CloningOptions:
     largest_gradient: float = 1.0  # norm
     most_tokens: int = 16384  # in one pass, with padding
     seed: int = 0
+
+
+def with_stop(state: State, environment: Environment) -> State:
+    """A first state with stopping among its actions. Trees do not offer that, a search does: it is worth 0, so
+    that its label is known all the same."""
+    stop = environment.card.get("separator", " ") + "stop"
+    if state.step > 0 or stop in state.actions:
+        return state
+    of_all = math.exp(min(state.value / environment.temperature, 700.0)) / max(state.soft)
+    left = of_all / (of_all + 1)
+    soft = (*(one * left for one in state.soft), 1 - left)
+    return dataclasses.replace(state, actions=(*state.actions, stop), soft=soft, value=max(state.value, 0.0))
 
 
 def visit(
@@ -63,13 +80,14 @@ def clone(
     actor = torch.optim.AdamW(model_parameters, lr=options.rate, weight_decay=0.0)
     critic = torch.optim.AdamW(policy.critic.parameters(), lr=options.value_rate, weight_decay=0.0)
     chance = random.Random(options.seed)
-    states: dict[tuple[str, tuple[str, ...]], State] = {}
+    states = {(PROBE.prompt, PROBE.actions): PROBE}
     epochs = options.rounds * options.epochs
     epoch = 0
     for number in range(options.rounds):
         student = judge_of(policy, options.most_tokens) if number > 0 else None
         for state in visit(environment, trees, options, student, number):
-            states[(state.prompt, state.actions)] = state
+            lesson = with_stop(state, environment)
+            states[(lesson.prompt, lesson.actions)] = lesson
         lessons = list(states.values())
         for _ in range(options.epochs):
             epoch += 1

@@ -33,6 +33,7 @@ class State:
     actions: tuple[str, ...] = ()  # to be put right behind the prompt
     value: float = 0.0  # V*
     soft: tuple[float, ...] = ()  # labels: a probability for each action
+    step: int = 0  # steps taken
 
 
 class EnvironmentFailure(RuntimeError):
@@ -46,6 +47,7 @@ class Environment:
     command: Sequence[str]  # "mtmc-environment", its data and its options
     card: dict[str, Any] = field(default_factory=dict)  # the PolicyCard by which prompts are made
     step_limit: int = 0
+    temperature: float = 1.0  # of soft labels
     trees: list[Tree] = field(default_factory=list)
 
     def __enter__(self) -> Environment:
@@ -54,6 +56,7 @@ class Environment:
         )
         ready = self._ask(type="hello")
         self.card, self.step_limit = ready["card"], ready["step_limit"]
+        self.temperature = ready["temperature"]
         self.trees = [
             Tree(one["number"], one["task"], one["device"], one["best"], one["held_out"])
             for one in self._ask(type="trees")["trees"]
@@ -90,6 +93,7 @@ class Environment:
             tuple(message["actions"]),
             message["value"],
             tuple(message["soft"]),
+            message["step"],
         )
 
     def _ask(self, **request: Any) -> dict[str, Any]:
