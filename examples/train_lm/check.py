@@ -134,7 +134,7 @@ def main() -> None:
         common += ["--context", "2048", "--held-out", "0", "--longest-prompt", "2000"]
         learning = ["--model", "tiny", "--clone-rate", "2e-3", "--clone-rounds", "2", "--clone-episodes", "4"]
         learning += ["--clone-minibatch", "4"]
-        learning += ["--clone-epochs", "5", "--ppo-steps", "128", "--ppo-rollout", "64", "--score-episodes", "4"]
+        learning += ["--clone-epochs", "5", "--ppo-steps", "96", "--ppo-rollout", "48", "--score-episodes", "3"]
         options = train.arguments([*given.data, *common, *learning])
         records = train.train(options)
 
