@@ -31,6 +31,8 @@ struct TrainArguments {
   double prior_weight = 1;
   double temperature = 0.1;
   bool data_only = false;
+  bool export_texts = false;
+  std::string card; ///< of the prompts in exported texts
 
   [[nodiscard]] mtmc::RewardOptions rewards() const {
     auto options = reward == "paper"       ? mtmc::RewardOptions::paper_literal()
@@ -46,32 +48,16 @@ struct TrainArguments {
   }
 };
 
-inline void add_options(CLI::App& app, TrainArguments& arguments) {
+/// Which data, which part of it is held out, and how trees are played.
+inline void add_data_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("DATA", arguments.data, "folders of journals, and data sets (data.jsonl)")->required();
-  app.add_option("--output", arguments.output, "folder for data set, weights, metrics and report")
-      ->required();
   app.add_option(
       "--exclude", arguments.exclude,
       "task files, or folders of them, whose searches are left out: what the policy is to be tried on");
-  app.add_option("--name", arguments.name, "of the policy, for its card");
-  app.add_option("--licence", arguments.licence, "of data and weights, for their cards");
-  app.add_option("--methods", arguments.methods, "what is tried, in this order")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"chance", "rules", "clone", "soft", "ppo", "soft+ppo"}))
-      ->capture_default_str();
-  app.add_option("--ship", arguments.ship, "the method whose weights are written; if not given the best")
-      ->check(CLI::IsMember({"clone", "soft", "ppo", "soft+ppo"}));
   app.add_option("--held-out", arguments.held_out, "part of the tasks that is not trained on")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
   app.add_option("--split-seed", arguments.split_seed, "which tasks those are")->capture_default_str();
-  app.add_option("--seeds", arguments.seeds, "trainings of each method")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--steps", arguments.steps, "of PPO")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--hidden", arguments.hidden, "units of each layer")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
   app.add_option("--step-limit", arguments.step_limit, "steps of an episode")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -82,13 +68,40 @@ inline void add_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--reward", arguments.reward, "what is learnt")
       ->check(CLI::IsMember({"default", "paper", "potential", "terminal"}))
       ->capture_default_str();
+  app.add_option("--temperature", arguments.temperature, "of soft labels, in units of the reward")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--card", arguments.card,
+                 "policy card by which prompts are made; if not given that of the paper");
+}
+
+inline void add_options(CLI::App& app, TrainArguments& arguments) {
+  add_data_options(app, arguments);
+  app.add_option("--output", arguments.output, "folder for data set, weights, metrics and report")
+      ->required();
+  app.add_option("--name", arguments.name, "of the policy, for its card");
+  app.add_option("--licence", arguments.licence, "of data and weights, for their cards");
+  app.add_option("--methods", arguments.methods, "what is tried, in this order")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"chance", "rules", "clone", "soft", "ppo", "soft+ppo"}))
+      ->capture_default_str();
+  app.add_option("--ship", arguments.ship, "the method whose weights are written; if not given the best")
+      ->check(CLI::IsMember({"clone", "soft", "ppo", "soft+ppo"}));
+  app.add_option("--seeds", arguments.seeds, "trainings of each method")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--steps", arguments.steps, "of PPO")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--hidden", arguments.hidden, "units of each layer")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_option("--prior", arguments.prior_weight,
                  "weight of the rules' scores beneath the network; 0 = it stands alone")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--temperature", arguments.temperature, "of soft labels, in units of the reward")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_flag(
+      "--export-texts", arguments.export_texts,
+      "write texts.jsonl, which mtmc-environment needs beside data.jsonl, and trees.jsonl, the trees with "
+      "their prompts, for trainers that want files");
   app.add_flag("--data-only", arguments.data_only, "make the data set and its card, and end");
 }
 

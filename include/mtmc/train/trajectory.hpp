@@ -39,12 +39,40 @@ struct TreeSources {
   std::vector<std::string> left_out{};
 };
 
+/// Passes each run of a journal to `take(run)`. The journal is read line by line: a line that is damaged is
+/// left out, and so is a run that makes no sense without it; `left_out` gets a sentence on each. Throws
+/// `Error` (`mtmc.journal.002`) where there is no journal at all.
+template <class Take>
+void visit_runs(const std::string& path, const Take& take, std::vector<std::string>& left_out) {
+  const std::string content = detail::read_run_file(path);
+  std::map<std::string, std::vector<std::string_view>> lines;
+  std::vector<std::string> order;
+  int number = 0;
+  for (const std::string_view line : detail::complete_lines(content)) {
+    try {
+      const std::string run = detail::parse_line(line, path, ++number).run;
+      auto& own = lines[run];
+      if (own.empty()) order.push_back(run);
+      own.push_back(line);
+    } catch (const Error& error) {
+      left_out.push_back(error.what());
+    }
+  }
+  const KernelStore store{detail::parent_folder(path)};
+  for (const std::string& run : order) {
+    try {
+      for (const JournalRun& one : detail::read_runs(lines.at(run), path, store)) take(one);
+    } catch (const Error& error) {
+      left_out.push_back("run " + run + ": " + error.what());
+    }
+  }
+}
+
 /// Collects runs into trees, one for each task, device (with its compiler and driver) and evaluator. A run
 /// that is added twice counts once.
 class TreeCollector {
 public:
-  /// Reads a journal line by line: a line that is damaged is left out and reported, and so is a run that
-  /// makes no sense without it. Throws `Error` (`mtmc.journal.002`) where there is no journal at all.
+  /// Adds the runs of a journal; `sources()` tells what was left out. Throws as `visit_runs`.
   void add_journal(const std::string& path);
 
   /// Adds one run. A draft that nobody judged (an endpoint that was down, a used-up budget) is left out.
@@ -115,28 +143,7 @@ namespace detail {
 } // namespace detail
 
 inline void TreeCollector::add_journal(const std::string& path) {
-  const std::string content = detail::read_run_file(path);
-  std::map<std::string, std::vector<std::string_view>> lines;
-  std::vector<std::string> order;
-  int number = 0;
-  for (const std::string_view line : detail::complete_lines(content)) {
-    try {
-      const std::string run = detail::parse_line(line, path, ++number).run;
-      auto& own = lines[run];
-      if (own.empty()) order.push_back(run);
-      own.push_back(line);
-    } catch (const Error& error) {
-      sources_.left_out.push_back(error.what());
-    }
-  }
-  const KernelStore store{detail::parent_folder(path)};
-  for (const std::string& run : order) {
-    try {
-      for (const JournalRun& one : detail::read_runs(lines.at(run), path, store)) add(one);
-    } catch (const Error& error) {
-      sources_.left_out.push_back("run " + run + ": " + error.what());
-    }
-  }
+  visit_runs(path, [this](const JournalRun& run) { add(run); }, sources_.left_out);
 }
 
 inline void TreeCollector::add(const JournalRun& run) {

@@ -54,6 +54,8 @@ public:
 
   /// The steps of the episode so far; valid until it ends or goes on.
   [[nodiscard]] std::span<const PastStep> past() const noexcept { return past_; }
+  /// Numbers of the kernels that those were taken on.
+  [[nodiscard]] std::span<const int> past_nodes() const noexcept { return nodes_; }
   /// Largest number of steps of an episode.
   [[nodiscard]] int step_limit() const noexcept { return options_.reward.step_limit; }
 

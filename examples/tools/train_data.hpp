@@ -1,0 +1,73 @@
+#pragma once
+// What mtmc-train and mtmc-environment learn from: journals and data sets, with their texts.
+
+#include <mtmc/mtmc.hpp>
+#include <mtmc/train.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "train_arguments.hpp"
+
+namespace command_line {
+
+/// Trees, and what is known of their kernels' texts.
+struct TrainData {
+  mtmc::DataSet set;
+  mtmc::KernelTexts texts;
+};
+
+/// All journals below the paths, each once, in a fixed order.
+inline std::vector<std::string> journals_below(const std::vector<std::string>& paths) {
+  std::set<std::string> journals;
+  for (const auto& path : paths) {
+    if (!std::filesystem::is_directory(path)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{path})
+      if (entry.path().filename() == "journal.jsonl") journals.insert(entry.path().string());
+  }
+  return {journals.begin(), journals.end()};
+}
+
+/// Reads journals and data sets; texts of the latter are looked for beside them, in texts.jsonl.
+inline TrainData load_data(const TrainArguments& arguments) {
+  TrainData data;
+  mtmc::TreeCollector collector;
+  std::vector<std::string> left_out;
+  for (const auto& path : journals_below(arguments.data))
+    mtmc::visit_runs(
+        path,
+        [&](const mtmc::JournalRun& run) {
+          collector.add(run);
+          if (arguments.export_texts) data.texts.add(run);
+        },
+        left_out);
+  for (const auto& sentence : left_out) std::fprintf(stderr, "left out: %s\n", sentence.c_str());
+  mtmc::DataSetOptions options{.licence = arguments.licence};
+  for (const auto& path : arguments.exclude)
+    for (const auto& file : mtmc::find_task_files(path)) {
+      const auto task = mtmc::load_task(file);
+      options.excluded_tasks.insert(task.name);
+      options.excluded_code.insert(mtmc::sha256_hex(mtmc::normalised_code(task.kernel.source)));
+    }
+  std::vector<mtmc::DataSet> sets;
+  if (!collector.trees().empty()) sets.push_back(mtmc::make_data_set(collector, options));
+  for (const auto& path : arguments.data) {
+    if (std::filesystem::is_directory(path)) continue;
+    sets.push_back(mtmc::without_excluded(mtmc::read_data_set(path), options));
+    const auto beside = (std::filesystem::path{path}.parent_path() / "texts.jsonl").string();
+    if (arguments.export_texts && std::filesystem::exists(beside))
+      data.texts.add_lines(mtmc::read_file(beside), beside);
+  }
+  data.set = mtmc::merge_data_sets(sets);
+  return data;
+}
+
+/// The card that prompts are made by.
+inline mtmc::PolicyCard card_of(const TrainArguments& arguments) {
+  return arguments.card.empty() ? mtmc::paper_policy_card() : mtmc::load_policy_card(arguments.card);
+}
+
+} // namespace command_line

@@ -1,0 +1,202 @@
+"""A language model as a policy: how likely it finds the text of each action behind a prompt.
+
+A state is one sequence: the prompt once, then all of its actions, each of which sees the prompt and itself
+and has the positions it would have right behind the prompt. That is exact, and costs P + m L tokens for m
+actions of L tokens instead of m (P + L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from peft import PeftModel
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from environment import State
+
+
+@dataclass(frozen=True)
+class EncodedState:
+    """Token ids of a prompt and of its actions."""
+
+    prompt: list[int]
+    actions: list[list[int]]
+
+    def tokens(self) -> int:
+        return len(self.prompt) + sum(len(action) for action in self.actions)
+
+
+@dataclass
+class Judgement:
+    """What a policy thinks of some states; columns beyond a state's actions have log-probability -inf."""
+
+    log_probabilities: Tensor  # [states, most actions]
+    values: Tensor  # [states]
+    surprises: Tensor  # [states]: mean negative log-probability of a token of the state's actions
+
+    def entropies(self) -> Tensor:
+        """Of each state, as part of the largest possible: of log(number of actions)."""
+        legal = torch.isfinite(self.log_probabilities)
+        finite = self.log_probabilities.masked_fill(~legal, 0.0)
+        entropy = -(finite.exp() * finite).masked_fill(~legal, 0.0).sum(1)
+        return entropy / legal.sum(1).clamp(min=2).float().log()
+
+
+class ActionPolicy(nn.Module):
+    """Softmax over the legal actions of their texts' log-probabilities (paper, eq. 2), and a value.
+
+    The value is a small network on the last hidden state of the prompt, which gives the model no gradient:
+    actor and critic learn apart.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel | PeftModel,
+        tokeniser: PreTrainedTokenizerBase,
+        context: int,
+        normalization: str = "sum",
+        reduced: bool = False,
+    ) -> None:
+        super().__init__()
+        if normalization not in ("sum", "token_mean"):
+            raise ValueError(f"a score can be a sum or a token_mean, not {normalization}")
+        self.model = model
+        self.tokeniser = tokeniser
+        self.context = context
+        self.normalization = normalization
+        self.reduced = reduced  # compute in bfloat16, whatever the weights are in
+        self.cut_prompts = 0  # prompts that lost their beginning, since they were longer than the context
+        width = model.config.hidden_size
+        last = nn.Linear(256, 1)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.critic = nn.Sequential(nn.Linear(width, 256), nn.ReLU(), last).to(model.device)
+        self._encoded: dict[tuple[str, tuple[str, ...]], EncodedState] = {}
+
+    @property
+    def base(self) -> PreTrainedModel:
+        """The model without what LoRA puts around it; adapters stay in place."""
+        return cast(PreTrainedModel, self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model)
+
+    def encode(self, state: State) -> EncodedState:
+        """Tokens of prompt and action together, as a server sees them. Where an action changes the prompt's
+        last tokens, those count as its own."""
+        key = (state.prompt, state.actions)
+        if key in self._encoded:
+            return self._encoded[key]
+        pairs = self.tokeniser([state.prompt + action for action in state.actions])["input_ids"]
+        shared = len(self.tokeniser(state.prompt)["input_ids"])
+        for pair in pairs:
+            while pair[:shared] != pairs[0][:shared] or len(pair) <= shared:
+                shared -= 1
+        prompt = pairs[0][:shared]
+        actions = [pair[shared:] for pair in pairs]
+        room = self.context - max(len(action) for action in actions)
+        if len(prompt) > room:
+            self.cut_prompts += 1
+            prompt = prompt[-room:]
+        encoded = EncodedState(prompt, actions)
+        self._encoded[key] = encoded
+        return encoded
+
+    def forward(self, states: Sequence[State]) -> Judgement:
+        """Judges states that have not ended."""
+        encoded = [self.encode(state) for state in states]
+        ids, positions, mask = self._packed(encoded)
+        backbone = self.base.get_decoder()
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=self.reduced):
+            hidden = backbone(
+                input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False
+            ).last_hidden_state
+
+        rows, sources, targets, owners, counts = [], [], [], [], []
+        action = 0
+        for row, one in enumerate(encoded):
+            last, place = len(one.prompt) - 1, len(one.prompt)
+            for tokens in one.actions:
+                # The first token follows the prompt's last one, each other one its predecessor.
+                sources += [last, *range(place, place + len(tokens) - 1)]
+                targets += tokens
+                rows += [row] * len(tokens)
+                owners += [action] * len(tokens)
+                counts.append(len(tokens))
+                place += len(tokens)
+                action += 1
+        device = ids.device
+        needed = hidden[torch.tensor(rows, device=device), torch.tensor(sources, device=device)]
+        head = self.base.get_output_embeddings()
+        logits = head(needed.to(head.weight.dtype)).float()
+        of_tokens = -nn.functional.cross_entropy(logits, torch.tensor(targets, device=device), reduction="none")
+        scores = torch.zeros(action, device=device).index_add(0, torch.tensor(owners, device=device), of_tokens)
+        means = scores / torch.tensor(counts, device=device)
+        if self.normalization == "token_mean":
+            scores = means
+
+        width = max(len(one.actions) for one in encoded)
+        table = torch.full((len(encoded), width), -torch.inf, device=device)
+        places = [(row, k) for row, one in enumerate(encoded) for k in range(len(one.actions))]
+        table = table.index_put(tuple(torch.tensor(places, device=device).T), scores)
+        of_states = torch.tensor([row for row, _ in places], device=device)
+        actions = torch.tensor([len(one.actions) for one in encoded], device=device)
+        surprises = torch.zeros(len(encoded), device=device).index_add(0, of_states, -means) / actions
+        ends = torch.tensor([len(one.prompt) - 1 for one in encoded], device=device)
+        last_hidden = hidden[torch.arange(len(encoded), device=device), ends].detach().float()
+        return Judgement(table.log_softmax(1), self.critic(last_hidden).squeeze(1), surprises)
+
+    def _packed(self, encoded: Sequence[EncodedState]) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids, positions, and which token sees which."""
+        length = max(one.tokens() for one in encoded)
+        device = self.base.device
+        ids = torch.full((len(encoded), length), self.tokeniser.pad_token_id or 0)
+        positions = torch.zeros((len(encoded), length), dtype=torch.long)
+        # Part 0 is the prompt, 1 and up are the actions, -1 is padding.
+        parts = torch.full((len(encoded), length), -1)
+        for row, one in enumerate(encoded):
+            end = len(one.prompt)
+            ids[row, :end] = torch.tensor(one.prompt)
+            positions[row, :end] = torch.arange(end)
+            parts[row, :end] = 0
+            place = end
+            for number, tokens in enumerate(one.actions, 1):
+                behind = place + len(tokens)
+                ids[row, place:behind] = torch.tensor(tokens)
+                positions[row, place:behind] = torch.arange(end, end + len(tokens))
+                parts[row, place:behind] = number
+                place = behind
+        ids, positions, parts = ids.to(device), positions.to(device), parts.to(device)
+        earlier = torch.ones((length, length), dtype=torch.bool, device=device).tril()
+        same = parts[:, :, None] == parts[:, None, :]
+        sees = earlier & (same | (parts[:, None, :] == 0))
+        return ids, positions, sees[:, None]
+
+
+def batches(states: Sequence[State], policy: ActionPolicy, most_tokens: int) -> list[list[int]]:
+    """Numbers of states in groups of about one length, each of at most that many tokens with its padding
+    (but of one state at least)."""
+    order = sorted(range(len(states)), key=lambda i: policy.encode(states[i]).tokens())
+    groups: list[list[int]] = []
+    for i in order:
+        length = policy.encode(states[i]).tokens()
+        if groups and length * (len(groups[-1]) + 1) <= most_tokens:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+@torch.no_grad()
+def judge(policy: ActionPolicy, states: Sequence[State], most_tokens: int) -> list[tuple[Tensor, float]]:
+    """Log-probabilities and value of each state, without gradients. Equal states are judged once."""
+    distinct = {(state.prompt, state.actions): state for state in states}
+    keys = list(distinct)
+    found: dict[tuple[str, tuple[str, ...]], tuple[Tensor, float]] = {}
+    for group in batches(list(distinct.values()), policy, most_tokens):
+        seen = policy([distinct[keys[i]] for i in group])
+        for row, i in enumerate(group):
+            count = len(distinct[keys[i]].actions)
+            found[keys[i]] = (seen.log_probabilities[row, :count].cpu(), float(seen.values[row]))
+    return [found[(state.prompt, state.actions)] for state in states]
