@@ -13,8 +13,16 @@
 #include <string>
 #include <vector>
 
+// GCC 12 takes temporaries of nested braced lists for uninitialised at -O1.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include "generated/kinds.hpp"
 #include "generated/source_writer.hpp"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 namespace generated {
 

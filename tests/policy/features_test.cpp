@@ -2,6 +2,7 @@
 
 #include <mtmc/actions/action_space.hpp>
 #include <mtmc/policy/features.hpp>
+#include <mtmc/policy/rules.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
 // Weights as a file: what is written is read, and what is damaged is refused with a reason.
 
+#include <mtmc/core/error.hpp>
 #include <mtmc/policy/features.hpp>
 #include <mtmc/policy/policy_weights.hpp>
 #include <mtmc/support/philox.hpp>

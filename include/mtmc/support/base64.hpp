@@ -47,7 +47,7 @@ inline constexpr std::string_view base64_digits =
     }
     for (int shift = 16; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(group >> shift));
   }
-  bytes.resize(bytes.size() - padding);
+  for (; padding > 0 && !bytes.empty(); --padding) bytes.pop_back();
   return bytes;
 }
 
