@@ -73,7 +73,7 @@ public:
       KernelSight sight{task, device, run.header.set_up.evaluator, decision.parent};
       sight.evaluation = std::move(seen.evaluation);
       sight.legal = decision.legal;
-      add(std::move(sight));
+      add(sight);
     }
     for (const RoundRecord& round : run.rounds)
       for (const ActionOutcome& outcome : round.outcomes) {
@@ -142,9 +142,9 @@ private:
   /// Digests of task and device, evaluator, kernel.
   using Key = std::array<std::string, 4>;
 
-  void add(KernelSight sight) {
+  void add(const KernelSight& sight) {
     Key key{sight.task, sight.device, sight.evaluator, sight.kernel};
-    const auto [at, is_new] = sights_.try_emplace(std::move(key), std::move(sight));
+    const auto [at, is_new] = sights_.try_emplace(std::move(key), sight);
     if (is_new) return;
     for (const Action& action : sight.legal) {
       auto& known = at->second.legal;
