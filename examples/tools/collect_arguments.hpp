@@ -105,6 +105,7 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
          "who chooses the actions, with commas between them; those that begin with best- take what they "
          "like best, for comparisons with --minimum-gain 1")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   app.add_option("--weights", arguments.weights, "of learnt and best-learnt: a file of mtmc-train")

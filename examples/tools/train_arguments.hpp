@@ -83,6 +83,7 @@ inline void add_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--licence", arguments.licence, "of data and weights, for their cards");
   app.add_option("--methods", arguments.methods, "what is tried, in this order")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"chance", "rules", "clone", "soft", "ppo", "soft+ppo"}))
       ->capture_default_str();
   app.add_option("--ship", arguments.ship, "the method whose weights are written; if not given the best")

@@ -55,9 +55,9 @@ private:
   static std::string as_header(const std::string& weights) {
     return "#pragma once\n/// The weights that come with the library: a file of mtmc-train as it is.\n\n"
            "#include <mtmc/requirements.hpp>\n\n#include <string_view>\n\n"
-           "namespace mtmc::inline MTMC_ABI::detail {\n\n// clang-format off\n"
+           "namespace mtmc::inline MTMC_ABI::detail {\n\n// clang-format off\n/// \\cond\n"
            "inline constexpr std::string_view built_in_weights = R\"weights(" +
-           weights + ")weights\";\n// clang-format on\n\n} // namespace mtmc::detail\n";
+           weights + ")weights\";\n/// \\endcond\n// clang-format on\n\n} // namespace mtmc::detail\n";
   }
   static std::string with_interval(const mtmc::ScoreInterval& one) {
     char text[64];

@@ -25,7 +25,7 @@ struct World {
   }
   [[nodiscard]] mtmc::ProcessResult train(std::vector<std::string> more) const {
     more.insert(more.begin(), {"--output", folder.path() + "/policy", "--seeds", "2", "--steps", "2048",
-                               "--held-out", "0", "--methods", "chance,rules,soft+ppo"});
+                               "--held-out", "0", "--methods", "chance,rules,ppo"});
     return programs::run("mtmc-train", more);
   }
   [[nodiscard]] std::string file(const std::string& name) const {
@@ -42,15 +42,15 @@ TEST_CASE("mtmc-train: from journals to weights that mtmc-optimize takes") {
   CAPTURE(done.error);
   REQUIRE(done.code == 0);
   CHECK(shown(done.output) == Contains("1 tasks, 3 trees"));
-  CHECK(shown(done.output) == Contains("| soft+ppo |"));
+  CHECK(shown(done.output) == Contains("| ppo |"));
   const auto weights = mtmc::load_policy_weights(world.folder.path() + "/policy/weights.json");
   CHECK(weights.card.name == "toy");
   CHECK(weights.card.languages == std::vector<std::string>{"cpp"});
   CHECK_FALSE(weights.card.optimizations.empty());
   CHECK(nlohmann::json::parse(weights.card.training)["data"]["trees"] == 3);
   CHECK(mtmc::read_data_set(world.folder.path() + "/policy/data.jsonl").trees.size() == 3);
-  CHECK(programs::json_lines(world.file("soft+ppo-2.jsonl")).back()["kind"] == "ppo");
-  CHECK(world.file("soft+ppo.svg").starts_with("<svg"));
+  CHECK(programs::json_lines(world.file("ppo-2.jsonl")).back()["kind"] == "ppo");
+  CHECK(world.file("ppo.svg").starts_with("<svg"));
   CHECK(world.file("report.md").find("| rules |") != std::string::npos);
 
   programs::Tasks tasks;

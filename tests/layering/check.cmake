@@ -21,7 +21,8 @@ set(may_include_coder_transform actions observation task core support net analys
 set(may_include_launcher observation task core support backend)
 set(may_include_loop launcher actions observation task core support)
 # Training trains what policies evaluate.
-set(may_include_train actions core support analysis/syntax/normalised_code loop/journal policy/action_network policy/features)
+set(may_include_train actions core support analysis/syntax/normalised_code evaluator/worker/worker_protocol loop/journal
+  policy/action_network policy/features policy/policy_card policy/policy_prompt)
 set(may_include_report support core task actions observation analysis net backend evaluator policy coder launcher loop bench)
 set(may_include_bench support core task actions observation analysis net backend evaluator policy coder launcher loop train
   report)

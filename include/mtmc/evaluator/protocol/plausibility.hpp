@@ -20,8 +20,8 @@ namespace mtmc::inline MTMC_ABI {
 /// (10 to 34 GB/s on one virtual machine within a minute).
 inline constexpr double plausible_share_of_fresh_ceiling = 0.9;
 inline constexpr double plausible_share_of_old_ceiling = 0.25; ///< Of a ceiling that was measured once
-/// Measurements of a ceiling at the moment of suspicion, of which the best counts: beside other work one alone
-/// said 2.8 GB/s of a machine that reads 20.
+/// Measurements of a ceiling at the moment of suspicion, of which the best counts: beside other work one
+/// alone said 2.8 GB/s of a machine that reads 20.
 inline constexpr int suspicious_measurements = 10;
 
 /// Share of the input bytes that a call provably has to read at a size: cache lines of the inputs are changed
