@@ -180,7 +180,7 @@ private:
     auto sight = record.at("sight").get<KernelSight>();
     if (!tasks_.contains(sight.task) || !devices_.contains(sight.device) || !kernels_.contains(sight.kernel))
       throw Error(error_id::train_data, "a sight is of a task, device or kernel that is not there", {});
-    add(std::move(sight));
+    add(sight);
   }
 
   std::map<std::string, Task> tasks_{};     ///< by digest
