@@ -8,25 +8,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace command_line {
+#include "files_below.hpp"
 
-/// Every file of that name in a folder and below, in a fixed order.
-inline std::vector<std::string> files_below(const std::string& folder, const std::string& name) {
-  std::vector<std::string> found;
-  std::error_code ignored;
-  using Options = std::filesystem::directory_options;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator{folder, Options::skip_permission_denied, ignored})
-    if (entry.path().filename() == name) found.push_back(entry.path().string());
-  std::sort(found.begin(), found.end());
-  return found;
-}
+namespace command_line {
 
 /// The counts of a collection, or of a part of it.
 struct CollectionSummary {

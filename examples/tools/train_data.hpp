@@ -6,10 +6,10 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "files_below.hpp"
 #include "train_arguments.hpp"
 
 namespace command_line {
@@ -20,30 +20,17 @@ struct TrainData {
   mtmc::KernelTexts texts;
 };
 
-/// All journals below the paths, each once, in a fixed order.
-inline std::vector<std::string> journals_below(const std::vector<std::string>& paths) {
-  std::set<std::string> journals;
-  for (const auto& path : paths) {
-    if (!std::filesystem::is_directory(path)) continue;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator{path})
-      if (entry.path().filename() == "journal.jsonl") journals.insert(entry.path().string());
-  }
-  return {journals.begin(), journals.end()};
-}
-
 /// Reads journals and data sets; texts of the latter are looked for beside them, in texts.jsonl.
 inline TrainData load_data(const TrainArguments& arguments) {
   TrainData data;
   mtmc::TreeCollector collector;
   std::vector<std::string> left_out;
-  for (const auto& path : journals_below(arguments.data))
-    mtmc::visit_runs(
-        path,
-        [&](const mtmc::JournalRun& run) {
-          collector.add(run);
-          if (arguments.export_texts) data.texts.add(run);
-        },
-        left_out);
+  const auto add = [&](const mtmc::JournalRun& run) {
+    collector.add(run);
+    if (arguments.export_texts) data.texts.add(run);
+  };
+  for (const auto& path : arguments.data)
+    for (const auto& journal : files_below(path, "journal.jsonl")) mtmc::visit_runs(journal, add, left_out);
   for (const auto& sentence : left_out) std::fprintf(stderr, "left out: %s\n", sentence.c_str());
   mtmc::DataSetOptions options{.licence = arguments.licence};
   for (const auto& path : arguments.exclude)

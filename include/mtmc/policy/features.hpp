@@ -4,8 +4,11 @@
 /// recorded kernels are played on ways that nobody has taken.
 
 #include <mtmc/core/action.hpp>
+#include <mtmc/core/evaluation.hpp>
 #include <mtmc/core/step.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -16,6 +19,24 @@ namespace mtmc::inline MTMC_ABI {
 
 /// Version of the list. It grows with every change of a feature's place or meaning; weights fit one version.
 inline constexpr int feature_version = 1;
+
+namespace detail {
+
+/// What smaller probabilities are taken for, so that their logarithms stay finite.
+inline constexpr double least_probability = 1e-4;
+
+/// The logarithm of a probability.
+[[nodiscard]] inline double log_probability(double probability) {
+  return std::log(std::max(probability, least_probability));
+}
+
+/// Whether a verdict is on a kernel that compiled.
+[[nodiscard]] constexpr bool was_compiled(Verdict verdict) noexcept {
+  return verdict != Verdict::not_given && verdict != Verdict::compile_error &&
+         verdict != Verdict::compile_timeout && verdict != Verdict::refused;
+}
+
+} // namespace detail
 
 /// One step of the way to a kernel, as far as features tell of it.
 struct PastStep {

@@ -46,15 +46,19 @@ public:
   explicit FeatureSink(std::vector<double>& values) : values_(&values) {}
   explicit FeatureSink(std::vector<std::string>& names) : names_(&names) {}
 
-  void operator()(std::string_view name, double value) {
-    if (names_ != nullptr) names_->emplace_back(name);
-    if (values_ != nullptr) values_->push_back(std::isfinite(value) ? value : 0);
+  void operator()(std::string_view name, double value) { (*this)({}, name, value); }
+  void operator()(std::string_view name, bool value) { (*this)({}, name, value ? 1.0 : 0.0); }
+  void operator()(std::string_view group, std::string_view name, bool value) {
+    (*this)(group, name, value ? 1.0 : 0.0);
   }
-  void operator()(std::string_view name, bool value) { (*this)(name, value ? 1.0 : 0.0); }
-  /// One feature for each value of a closed list.
-  template <class Enum> void one_of(std::string_view name, std::span<const EnumName<Enum>> values, Enum one) {
-    for (const auto& [value, text] : values)
-      (*this)(std::string(name) + ' ' + std::string(text), value == one);
+  /// One of several of a kind: "loop" and "trips" are "loop trips". Put together only where names are taken.
+  void operator()(std::string_view group, std::string_view name, double value) {
+    if (names_ != nullptr) {
+      std::string& whole = names_->emplace_back(group);
+      if (!group.empty()) whole += ' ';
+      whole += name;
+    }
+    if (values_ != nullptr) values_->push_back(std::isfinite(value) ? value : 0);
   }
 
 private:
@@ -65,6 +69,11 @@ private:
 /// A count or a size on a scale on which doubling is a step; 1 at `most`.
 [[nodiscard]] inline double log_scaled(double value, double most) {
   return value > 0 ? std::log2(1 + value) / std::log2(1 + most) : 0;
+}
+
+/// A probability on a scale from 0 (`least_probability` and less) to 1.
+[[nodiscard]] inline double on_log_scale(double probability) {
+  return 1 - log_probability(probability) / std::log(least_probability);
 }
 
 /// Part of a region's accesses that a property holds for.
@@ -90,11 +99,11 @@ template <class Property>
   return most;
 }
 
-inline void put_loop(FeatureSink& put, const std::string& name, const LoopFacts& loop) {
+inline void put_loop(FeatureSink& put, std::string_view which, const LoopFacts& loop) {
   constexpr double longest = 1 << 24;
-  put(name + " parallel", loop.parallel);
-  put(name + " reduction", loop.reduction);
-  put(name + " trips", log_scaled(static_cast<double>(loop.trip_count.value_or(0)), longest));
+  put(which, "parallel", loop.parallel);
+  put(which, "reduction", loop.reduction);
+  put(which, "trips", log_scaled(static_cast<double>(loop.trip_count.value_or(0)), longest));
 }
 
 inline void put_loops(FeatureSink& put, const RegionFacts& facts) {
@@ -186,16 +195,14 @@ inline void put_share(FeatureSink& put, const Region& region, const FeatureConte
 inline void put_action(FeatureSink& put, const Action& action, const FeatureContext& context,
                        double probability) {
   put("stop", action.kind == Action::Kind::stop);
-  // On a scale from 0 (1e-4 and less) to 1.
-  constexpr double least = 1e-4;
-  put("rules", 1 - std::log(std::max(probability, least)) / std::log(least));
+  put("rules", on_log_scale(probability));
   for (const std::string_view type : featured_types)
-    put("type " + std::string(type), action.kind == Action::Kind::optimize && action.optimization == type);
+    put("type", type, action.kind == Action::Kind::optimize && action.optimization == type);
   const Region* const found = context.seen.structure.find_region(action.region);
   const Region none{};
   const Region& region = found != nullptr ? *found : none;
   for (const auto& [kind, name] : region_kind_names)
-    put("region " + std::string(name), found != nullptr && region.kind == kind);
+    put("region", name, found != nullptr && region.kind == kind);
   put("depth", static_cast<double>(std::count(region.path.begin(), region.path.end(), '/')) / 4);
   put("small", found != nullptr && is_small(region));
   put_loops(put, region.facts);
@@ -213,8 +220,7 @@ inline void put_kernel(FeatureSink& put, const FeatureContext& context, std::siz
     return static_cast<double>(std::count_if(structure.regions.begin(), structure.regions.end(),
                                              [kind](const Region& region) { return region.kind == kind; }));
   };
-  constexpr double least = 1e-4;
-  put("rules stop", 1 - std::log(std::max(stop, least)) / std::log(least));
+  put("rules stop", on_log_scale(stop));
   put("gpu", situation.gpu);
   put("compute units", log_scaled(device.compute_units, 256));
   put("vector bits", device.vector_bits / 512.0);
@@ -268,9 +274,9 @@ inline void put_way(FeatureSink& put, const PastFacts& past) {
   put("last without gain", last != nullptr && last->correct && !gained(*last));
   put("last gain", last != nullptr && gained(*last) ? last->log2_gain / 3 : 0.0);
   for (const std::string_view type : featured_types)
-    put("last kept " + std::string(type), last_kept != nullptr && type_of_key(last_kept->action) == type);
+    put("last kept", type, last_kept != nullptr && type_of_key(last_kept->action) == type);
   for (const std::string_view type : featured_types)
-    put("kept " + std::string(type),
+    put("kept", type,
         static_cast<double>(std::count_if(
             past.steps.begin(), past.steps.end(),
             [type](const PastStep& step) { return step.kept && type_of_key(step.action) == type; })) /
@@ -357,9 +363,7 @@ MTMC_INLINE std::vector<PastStep> past_of(std::span<const HistoryEntry> history)
   for (const HistoryEntry& entry : history) {
     PastStep step{entry.action_key};
     step.correct = entry.verdict == Verdict::correct;
-    step.compiled =
-        step.correct || (entry.verdict && *entry.verdict != Verdict::compile_error &&
-                         *entry.verdict != Verdict::compile_timeout && *entry.verdict != Verdict::refused);
+    step.compiled = entry.verdict && detail::was_compiled(*entry.verdict);
     if (step.correct && entry.speed_up && entry.speed_up->value > 0)
       step.log2_gain = std::log2(entry.speed_up->value);
     step.kept = entry.kept;
@@ -415,8 +419,7 @@ MTMC_INLINE void append_action(std::span<const double> action, std::string_view 
 }
 
 MTMC_INLINE double rules_score(std::span<const double> action) {
-  constexpr double least = 1e-4;
-  return (1 - action[detail::place_of_rules]) * std::log(least);
+  return (1 - action[detail::place_of_rules]) * std::log(detail::least_probability);
 }
 
 } // namespace mtmc

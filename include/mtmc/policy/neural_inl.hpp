@@ -93,8 +93,7 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
   std::vector<double> prior;
   if (base_) {
     auto other = base_->distribution(seen, legal, std::move(stop));
-    constexpr double least = 1e-4;
-    for (const double one : other.probabilities) prior.push_back(std::log(std::max(one, least)));
+    for (const double one : other.probabilities) prior.push_back(detail::log_probability(one));
     answer.usage = other.usage;
   } else {
     const std::size_t each = action_feature_count();

@@ -62,8 +62,7 @@ train_until_no_gain(PpoTrainer& trainer, const std::function<double(const Action
 }
 
 /// The result of a training (`PpoResult`, `EarlyStopResult`, `ImitationResult`) that ended well. Throws
-/// `Error`
-/// (`mtmc.train.002`) where it diverged.
+/// `Error` (`mtmc.train.002`) where it diverged.
 template <class Result> [[nodiscard]] Result require_trained(Result result) {
   if (result.diverged)
     throw Error(error_id::train_diverged,

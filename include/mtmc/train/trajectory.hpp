@@ -110,18 +110,9 @@ namespace detail {
 
 /// What an evaluation says of a step; nothing where it says nothing of the kernel.
 [[nodiscard]] inline std::optional<StepStage> stage_of(const Evaluation& evaluation) {
-  switch (evaluation.verdict) {
-  case Verdict::not_given:
-    return std::nullopt;
-  case Verdict::correct:
-    return StepStage::correct;
-  case Verdict::compile_error:
-  case Verdict::compile_timeout:
-  case Verdict::refused:
-    return StepStage::not_compiled;
-  default:
-    return StepStage::wrong;
-  }
+  if (evaluation.verdict == Verdict::not_given) return std::nullopt;
+  if (evaluation.verdict == Verdict::correct) return StepStage::correct;
+  return was_compiled(evaluation.verdict) ? StepStage::wrong : StepStage::not_compiled;
 }
 
 /// Relative standard deviation of a measured speed-up, from its interval.

@@ -3,9 +3,9 @@
 /// what is asked later.
 
 #include <mtmc/core/error.hpp>
+#include <mtmc/policy/features.hpp>
 #include <mtmc/policy/policy_prompt.hpp>
 #include <mtmc/train/kernel_texts.hpp>
-#include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>
 
 #include <algorithm>
@@ -40,23 +40,15 @@ namespace detail {
               "Make texts and data set from the same journals", tree.task);
 }
 
-[[nodiscard]] inline StepStage stage_of(const HistoryEntry& entry) {
-  if (!entry.verdict) return StepStage::not_compiled;
-  Evaluation judged;
-  judged.verdict = *entry.verdict;
-  return stage_of(judged).value_or(StepStage::not_compiled);
-}
-
 /// The line of history of an episode's step. It is the recorded one of that action and outcome; where the
 /// step made the kernel `child` ("" = not known), that kernel's before others.
 [[nodiscard]] inline HistoryEntry entry_of(const KernelSight& sight, const PastStep& step,
                                            const std::string& child) {
-  const StepStage stage = step.correct    ? StepStage::correct
-                          : step.compiled ? StepStage::wrong
-                                          : StepStage::not_compiled;
   const HistoryEntry* recorded = nullptr;
   for (const ActionOutcome& one : sight.tried) {
-    if (one.entry.action_key != step.action || stage_of(one.entry) != stage) continue;
+    const PastStep seen = past_of(std::span(&one.entry, 1)).front();
+    if (seen.action != step.action || seen.compiled != step.compiled || seen.correct != step.correct)
+      continue;
     if (recorded == nullptr || (!child.empty() && one.kernel == child)) recorded = &one.entry;
   }
   if (recorded != nullptr) return *recorded;
