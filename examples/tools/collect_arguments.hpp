@@ -55,7 +55,7 @@ inline mtmc::KernelEvaluatorOptions collecting_options() {
 struct CollectArguments {
   std::vector<std::string> tasks;
   std::string output;
-  std::vector<std::string> policies{"random", "rules"};
+  std::vector<std::string> policies{"anew", "rules"};
   std::string weights;
   int seeds = 8;
   int seeds_of_round = 4;
@@ -108,7 +108,8 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  app.add_option("--weights", arguments.weights, "of learnt and best-learnt: a file of mtmc-train")
+  app.add_option("--weights", arguments.weights,
+                 "of learnt, best-learnt and best-types: a file of mtmc-train")
       ->check(readable_file());
   app.add_option("--seeds", arguments.seeds, "runs of each task and policy")
       ->check(CLI::PositiveNumber)
@@ -137,7 +138,8 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
           throw CLI::ValidationError("--shard", wrong);
       });
   app.add_option("--minimum-gain", arguments.minimum_gain,
-                 "least gain over its parent to go on from a kernel")
+                 "least gain over its parent to go on from a kernel; policies that explore take 1 instead by "
+                 "turns")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace command_line {
 
@@ -46,7 +47,7 @@ private:
   P policy_;
 };
 
-/// What was tried on which kernel of a task, in all searches of a process.
+/// What was tried on which kernel of a task, in all of its searches so far.
 using TriedActions = std::map<std::string, std::set<std::string>>;
 
 /// Tries on each kernel what no search has tried there, by the square root of what the rules think of it: so
@@ -86,17 +87,83 @@ private:
   mtmc::PhiloxEngine random_;
 };
 
+/// Walks through what other searches found: one of the actions that were tried on the kernel, each as likely.
+/// What it sees is known, so a search takes no more than reading.
+class WalksOnKnownWays {
+public:
+  /// `tried` outlives the policy.
+  explicit WalksOnKnownWays(const TriedActions& tried) : tried_(&tried) {}
+
+  [[nodiscard]] mtmc::ActionDistribution distribution(const mtmc::Observation& seen,
+                                                      std::span<const mtmc::Action> legal,
+                                                      const std::stop_token&) const {
+    const auto known = tried_->find(seen.kernel.id());
+    const auto open = [&](const mtmc::Action& action) {
+      return action.kind != mtmc::Action::Kind::stop && known != tried_->end() &&
+             known->second.contains(action.key());
+    };
+    const auto count = std::count_if(legal.begin(), legal.end(), open);
+    mtmc::ActionDistribution answer;
+    for (const auto& action : legal) {
+      const bool taken = count == 0 ? action.kind == mtmc::Action::Kind::stop : open(action);
+      answer.probabilities.push_back(taken ? 1.0 / static_cast<double>(std::max<std::ptrdiff_t>(count, 1))
+                                           : 0);
+    }
+    return answer;
+  }
+  [[nodiscard]] std::string identity() const { return "walks on known ways"; }
+
+private:
+  const TriedActions* tried_;
+};
+
+/// Takes the type that a policy likes best, summed over its regions, and any of those regions: what is left
+/// of the policy where it does not say where (the paper's ablation of regions).
+template <mtmc::Policy P> class TypesAlone {
+public:
+  TypesAlone(P policy, std::uint64_t seed) : policy_(std::move(policy)), random_(seed, 5) {}
+
+  [[nodiscard]] mtmc::ActionDistribution
+  distribution(const mtmc::Observation& seen, std::span<const mtmc::Action> legal, std::stop_token stop) {
+    auto answer = policy_.distribution(seen, legal, std::move(stop));
+    std::map<std::string, double> types;
+    for (std::size_t i = 0; i < legal.size(); ++i)
+      types[std::string(type_of(legal[i]))] += answer.probabilities[i];
+    const auto best = std::max_element(types.begin(), types.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < legal.size(); ++i)
+      if (best != types.end() && type_of(legal[i]) == best->first) places.push_back(i);
+    std::fill(answer.probabilities.begin(), answer.probabilities.end(), 0);
+    if (!places.empty())
+      answer.probabilities[places[static_cast<std::size_t>(random_.uniform() *
+                                                           static_cast<double>(places.size()))]] = 1;
+    return answer;
+  }
+  [[nodiscard]] std::string identity() const { return "types alone of " + mtmc::identity_of(policy_); }
+
+private:
+  [[nodiscard]] static std::string_view type_of(const mtmc::Action& action) {
+    return action.kind == mtmc::Action::Kind::stop ? std::string_view("stop") : action.optimization;
+  }
+
+  P policy_;
+  mtmc::PhiloxEngine random_;
+};
+
 /// A policy that may be asked for, and how its actions are chosen.
 struct CollectingPolicy {
   std::string_view name;
   bool explores; ///< never stops, and its actions are drawn; else the likeliest is taken, and stopping heeded
 };
-inline constexpr std::array<CollectingPolicy, 6> collecting_policies{{{"random", true},
+inline constexpr std::array<CollectingPolicy, 8> collecting_policies{{{"random", true},
                                                                       {"anew", true},
+                                                                      {"walk", true},
                                                                       {"rules", true},
                                                                       {"learnt", true},
                                                                       {"best-rules", false},
-                                                                      {"best-learnt", false}}};
+                                                                      {"best-learnt", false},
+                                                                      {"best-types", false}}};
 
 /// Whether the policy of that name explores.
 inline bool explores(std::string_view name) {
@@ -108,11 +175,13 @@ inline bool explores(std::string_view name) {
 inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::string& weights,
                                          TriedActions& tried, std::uint64_t seed) {
   if (name == "anew") return TriesAnew{tried, seed};
+  if (name == "walk") return WalksOnKnownWays{tried};
   if (name == "random") return mtmc::RandomPolicy{};
   if (name == "best-rules") return mtmc::RulesPolicy{};
   if (name == "rules") return NeverStops{mtmc::RulesPolicy{}};
   mtmc::NeuralPolicy learnt{mtmc::load_policy_weights(weights)};
   if (name == "best-learnt") return learnt;
+  if (name == "best-types") return TypesAlone{std::move(learnt), seed};
   return NeverStops{std::move(learnt)};
 }
 
@@ -121,6 +190,13 @@ inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::strin
 inline double collecting_temperature(std::string_view policy, std::uint64_t seed) {
   constexpr std::array<double, 4> turns{0.5, 1, 2, 4};
   return policy == "rules" || policy == "learnt" ? turns[seed % turns.size()] : 1;
+}
+
+/// Of its speed-up, what a step must keep for the search to go on from there. Searches that explore go on
+/// from faster kernels only and from slower ones, too, by turns: what leads on from the best is known in full
+/// so, and what one loses first and wins back later is seen.
+inline double collecting_minimum_gain(std::string_view policy, std::uint64_t seed, double least) {
+  return explores(policy) && seed % 2 == 0 ? std::max(least, 1.0) : least;
 }
 
 } // namespace command_line

@@ -24,6 +24,7 @@
 #include "collect_arguments.hpp"
 #include "collect_coder.hpp"
 #include "collect_policies.hpp"
+#include "files_below.hpp"
 
 namespace command_line {
 
@@ -73,16 +74,32 @@ inline bool is_finished(const CollectedRun& run, const std::string& task) {
 /// What all runs of a task share while it is visited: each kernel is looked at, rewritten and judged once.
 class TaskParts {
 public:
-  /// Throws `mtmc::Error` (`mtmc.journal.001`) where another process is at the task.
-  TaskParts(mtmc::AnyEvaluator& evaluator, const std::string& task_folder, std::size_t largest_kernel)
-      : finder(mtmc::AstRegionFinder{}), coder(ShortKernels{largest_kernel}),
+  /// `tried_so_far` outlives the parts. Throws `mtmc::Error` (`mtmc.journal.001`) where another process is at
+  /// the task.
+  TaskParts(mtmc::AnyEvaluator& evaluator, const std::string& task_folder, std::size_t largest_kernel,
+            TriedActions& tried_so_far)
+      : tried(tried_so_far), finder(mtmc::AstRegionFinder{}), coder(ShortKernels{largest_kernel}),
         memory(mtmc::AnyEvaluator(std::ref(evaluator)), {.path = task_folder + "/memory.jsonl"}) {}
 
+  TriedActions& tried;
   mtmc::RememberingRegionFinder finder;
   mtmc::RememberingCoder coder;
   mtmc::RememberingEvaluator memory;
-  TriedActions tried{};
 };
+
+/// What the finished runs below a task's folder tried. Journals that cannot be read add nothing.
+inline TriedActions tried_before(const std::string& task_folder) {
+  TriedActions tried;
+  for (const auto& path : files_below(task_folder, "journal.jsonl")) {
+    const std::string content = mtmc::detail::read_run_file(path);
+    for (const std::string_view line : mtmc::detail::complete_lines(content)) {
+      if (!line.starts_with("{\"record\":\"step\"")) continue;
+      const auto step = nlohmann::json::parse(line, nullptr, false);
+      if (step.is_object()) tried[step.value("parent", "")].insert(step.value("action", ""));
+    }
+  }
+  return tried;
+}
 
 /// Runs one search, or goes on with it. Throws `mtmc::Error` as `mtmc::Loop::optimize` does.
 inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, TaskParts& parts,
@@ -94,7 +111,7 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.selection = explores(run.policy) ? mtmc::Selection::sample : mtmc::Selection::argmax;
   options.temperature = collecting_temperature(run.policy, run.seed);
   options.seed = run.seed;
-  options.minimum_gain = arguments.minimum_gain;
+  options.minimum_gain = collecting_minimum_gain(run.policy, run.seed, arguments.minimum_gain);
   options.threads = 1;
   options.action_space = arguments.action_space();
   options.output = run.folder;

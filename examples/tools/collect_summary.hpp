@@ -25,7 +25,7 @@ struct CollectionSummary {
   std::size_t judgements = 0; ///< kernels compiled, verified and timed
   std::size_t remembered = 0; ///< answers that needed no judgement
   std::size_t right = 0;      ///< different right kernels
-  std::size_t sequences = 0;  ///< different sequences of (kernel, action)
+  std::size_t sequences = 0;  ///< different runs by their (kernel, action)
   double hours = 0;           ///< of searching, over all processes
   std::vector<std::string> left_out{};
 

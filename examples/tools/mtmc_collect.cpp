@@ -53,6 +53,7 @@ private:
 struct CollectedTask {
   mtmc::Task task;
   std::string folder;
+  std::optional<command_line::TriedActions> tried{}; ///< read when the task first comes up
   /// It cannot be judged, or its runs not written.
   bool given_up = false;
 };
@@ -132,11 +133,13 @@ private:
     auto* const evaluator = evaluator_of(task.task.kernel.language);
     const bool fine =
         evaluator != nullptr && guarded([&] {
-          command_line::TaskParts parts{*evaluator, task.folder, arguments_.largest_kernel};
+          if (!task.tried) task.tried = command_line::tried_before(task.folder);
+          command_line::TaskParts parts{*evaluator, task.folder, arguments_.largest_kernel, *task.tried};
           for (const auto& damaged : parts.memory.damaged())
             std::fprintf(stderr, "left out: %s\n", damaged.c_str());
           for (const auto& run : runs) {
             if (ending_.there()) return;
+            if (run.policy == "walk" && task.tried->empty()) continue; // there is no way yet
             const auto judgements = parts.memory.judgements(), remembered = parts.memory.remembered();
             const auto result = command_line::collect(run, task.task, parts, arguments_, ending_.token());
             if (result.error) throw mtmc::Error(*result.error);

@@ -126,10 +126,10 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   const auto done = world.collect();
   CAPTURE(done.error);
   REQUIRE(done.code == 0);
-  CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
+  CHECK(shown(done.output) == Contains("columns anew-0: 2 steps"));
   CHECK(shown(done.output) == Contains("columns rules-0: 2 steps"));
   CHECK(shown(done.output) == Contains("runs                2\nsteps               4\n"));
-  for (const char* run : {"random-0", "rules-0"})
+  for (const char* run : {"anew-0", "rules-0"})
     CHECK(shown(world.text(std::string("columns/") + run + "/columns/journal.jsonl")) ==
           Contains("\"record\":\"finish\""));
   const auto judged = world.judged("columns");
@@ -138,7 +138,7 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
 
   const auto again = world.collect();
   CHECK(again.code == 0);
-  CHECK(shown(again.output) != Contains("columns random-0"));
+  CHECK(shown(again.output) != Contains("columns anew-0"));
   CHECK(world.judged("columns") == judged);
   const auto summary = programs::run("mtmc-collect", {"--summary", "--output", world.output()});
   CHECK(summary.output == again.output);
@@ -146,7 +146,7 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   // A further seed goes through kernels that are known, at least the start kernel.
   world.seeds = "2";
   const auto more = world.collect();
-  CHECK(shown(more.output) == Contains("columns random-1: 2 steps"));
+  CHECK(shown(more.output) == Contains("columns anew-1: 2 steps"));
   CHECK(all_different(world.judged("columns")));
 
   // Data that was made otherwise does not go into the same folder.
@@ -154,6 +154,19 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   const auto other = world.collect();
   CHECK(other.code == 2);
   CHECK(shown(other.error) == Contains("steps was 2 and is 3"));
+}
+
+TEST_CASE("mtmc-collect: walks go through what others found, and judge nothing") {
+  World world{"columns"};
+  world.seeds = "3";
+  const auto nothing = world.collect({"--policies", "walk"});
+  CHECK(nothing.code == 0);
+  CHECK(shown(nothing.output) != Contains("columns walk-0"));
+  REQUIRE(world.collect({"--policies", "anew"}).code == 0);
+  const auto judged = world.judged("columns");
+  const auto walked = world.collect({"--policies", "walk"});
+  CHECK(shown(walked.output) == Contains("columns walk-0: 2 steps, 0 judged"));
+  CHECK(world.judged("columns") == judged);
 }
 
 // Searches of several processes one after the other: a minute and more on a busy machine.
@@ -209,7 +222,7 @@ TEST_SUITE("slow") {
     const auto done = world.collect({"--policies", "random"});
     CHECK(done.code == 2);
     CHECK(shown(done.error) == Contains("broken"));
-    CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
+    CHECK(shown(done.output) == Contains("columns anew-0: 2 steps"));
     CHECK(shown(done.output) == Contains("1 tasks were skipped"));
   }
 
@@ -229,7 +242,7 @@ TEST_SUITE("slow") {
     CHECK(shown(cut.output) == Contains("2 runs are left; the same command goes on"));
     const auto done = world.collect({"--seconds", "200", "--quiet"});
     CHECK(done.code == 0);
-    CHECK(shown(done.output) != Contains("columns random-0"));
+    CHECK(shown(done.output) != Contains("columns anew-0"));
     CHECK(shown(done.output) == Contains("runs                2\n"));
   }
 

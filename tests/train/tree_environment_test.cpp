@@ -109,6 +109,24 @@ TEST_CASE("actions that were never tried are left out, do not compile, or are ca
   CHECK(tree.nodes[0].edge("d")->count() == 1);
 }
 
+TEST_CASE("environments on one tree see what each other's steps make it grow by") {
+  KernelTree tree = toy::three_ways();
+  int asked = 0;
+  TreeOptions options{.unknown = UnknownActions::live};
+  options.live = [&](KernelTree& growing, int, const std::string&) {
+    ++asked;
+    growing.nodes.push_back({"new", 2});
+    return TreeOutcome{StepStage::correct, static_cast<int>(growing.nodes.size()) - 1};
+  };
+  TreeEnvironment first(tree, options), second(tree, options);
+  const std::size_t of_second = number_of(second, "d");
+  CHECK(first.step(number_of(first, "d")).reward == Approx(2.03));
+  CHECK(*second.actions()[of_second].action == "d"); // a choice stays what it was
+  CHECK(second.step(of_second).reward == Approx(2.03));
+  CHECK(asked == 1);
+  CHECK(tree.nodes[0].edges.size() == 3);
+}
+
 TEST_CASE("one seed, one course") {
   KernelTree tree = toy::random_tree(3, 60);
   const auto course = [&](std::uint64_t seed) {

@@ -39,7 +39,7 @@ struct DataCard {
   std::int64_t tasks = 0;                ///< different ones
   std::int64_t trees = 0;                ///< of a task, a device and an evaluator each
   std::int64_t kernels = 0;              ///< different right kernels, those of each tree
-  std::int64_t sequences = 0;            ///< different sequences of (kernel, action): trajectories
+  std::int64_t sequences = 0;            ///< different runs by their (kernel, action): trajectories
   std::int64_t runs = 0;                 ///< searches
   std::int64_t steps = 0;                ///< drafts of their steps
   std::int64_t evaluations = 0;          ///< made in them

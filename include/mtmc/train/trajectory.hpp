@@ -29,7 +29,8 @@ struct TreeSources {
   std::size_t runs = 0;        ///< runs that were read
   std::size_t steps = 0;       ///< drafts of finished steps
   std::size_t evaluations = 0; ///< evaluations in their journals
-  /// Different sequences of (kernel, action) from a start kernel on: what counts as trajectories.
+  /// Different sequences of (kernel, action), each a run from its first step to its last: what counts as
+  /// trajectories.
   std::size_t sequences = 0;
   double seconds = 0;               ///< wall-clock time of the runs
   std::set<std::string> coders{};   ///< what their coders say of themselves
@@ -93,7 +94,7 @@ private:
 
   [[nodiscard]] std::size_t tree_of(const JournalRun& run);
   void take_times(const JournalRun& run, TimesByKernel& known);
-  void take_sequences(const JournalRun& run, const KernelTree& tree);
+  void take_sequence(const JournalRun& run, const KernelTree& tree);
   void take_steps(const JournalRun& run, KernelTree& tree, const TimesByKernel& known);
   static void take_features(const JournalRun& run, const DecisionRecord& decision, TreeNode& node);
   [[nodiscard]] static int node_of(KernelTree& tree, const std::string& kernel);
@@ -148,21 +149,14 @@ inline void TreeCollector::add(const JournalRun& run) {
   const std::size_t at = tree_of(run);
   take_times(run, times_[at]);
   take_steps(run, trees_[at], times_[at]);
-  take_sequences(run, trees_[at]);
+  take_sequence(run, trees_[at]);
 }
 
-inline void TreeCollector::take_sequences(const JournalRun& run, const KernelTree& tree) {
-  // The way on which the run first came to a kernel.
-  std::map<std::string, std::string> ways;
-  ways[run.header.task.kernel.id()] = tree.task_digest + tree.device_digest + tree.evaluator;
-  for (const StepRecord& step : run.steps) {
-    const auto way = ways.find(step.parent);
-    if (way == ways.end()) continue;
-    const std::string sequence = sha256_hex(way->second + '\n' + step.parent + '\n' + step.action);
-    sequences_.insert(sequence);
-    if (const auto judged = run.evaluations.find(step.evaluation); judged != run.evaluations.end())
-      ways.emplace(judged->second.kernel, sequence);
-  }
+inline void TreeCollector::take_sequence(const JournalRun& run, const KernelTree& tree) {
+  if (run.steps.empty()) return;
+  std::string sequence = tree.task_digest + tree.device_digest + tree.evaluator;
+  for (const StepRecord& step : run.steps) sequence += '\n' + step.parent + ' ' + step.action;
+  sequences_.insert(sha256_hex(sequence));
   sources_.sequences = sequences_.size();
 }
 

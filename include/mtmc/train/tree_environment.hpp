@@ -20,8 +20,8 @@ namespace mtmc::inline MTMC_ABI {
 /// is allowed.
 class TreeEnvironment {
 public:
-  /// The tree outlives the environment; it grows where `UnknownActions::live` is asked for. It must have a
-  /// node.
+  /// The tree outlives the environment; it grows where `UnknownActions::live` is asked for, for all
+  /// environments on it. It must have a node.
   TreeEnvironment(KernelTree& tree, TreeOptions options)
       : tree_(&tree), options_(std::move(options)), random_(options_.seed) {
     reset();
@@ -80,14 +80,23 @@ public:
 private:
   void list_actions() {
     list_choices(*tree_, options_, state_.node, actions_);
+    if (options_.unknown == UnknownActions::live) keep_actions();
     if (!options_.once) return;
     for (std::size_t i = 0; i < past_.size(); ++i)
       if (nodes_[i] == state_.node)
         std::erase_if(actions_, [&](const TreeChoice& one) { return *one.action == past_[i].action; });
   }
+  /// Makes the choices independent of the tree, which other environments let grow meanwhile.
+  void keep_actions() {
+    offered_.clear();
+    for (TreeChoice& one : actions_) one = {&offered_.emplace_back(*one.action), nullptr};
+  }
   [[nodiscard]] TreeOutcome outcome_of(std::size_t choice) {
-    const TreeEdge* const edge = actions_[choice].edge;
-    if (edge == nullptr) return unknown(*actions_[choice].action);
+    const std::string& action = *actions_[choice].action;
+    const bool grows = options_.unknown == UnknownActions::live;
+    const TreeEdge* const edge =
+        grows ? tree_->nodes[static_cast<std::size_t>(state_.node)].edge(action) : actions_[choice].edge;
+    if (edge == nullptr) return unknown(action);
     if (options_.children == TreeChildren::first) return edge->outcomes.front();
     if (options_.children == TreeChildren::best) return best_outcome(*tree_, *edge);
     auto at = static_cast<int>(random_.uniform() * edge->count());
@@ -112,7 +121,8 @@ private:
   PhiloxEngine random_;
   TreeState state_{};
   std::vector<TreeChoice> actions_{};
-  std::deque<std::string> keys_{}; ///< of the actions taken: a tree that grows moves its own
+  std::deque<std::string> offered_{}; ///< keys of the actions on offer, where the tree may grow
+  std::deque<std::string> keys_{};    ///< of the actions taken: a tree that grows moves its own
   std::vector<PastStep> past_{};
   std::vector<int> nodes_{}; ///< on which they were taken
   bool ended_ = false;
