@@ -154,7 +154,7 @@ private:
 /// A policy that may be asked for, and how its actions are chosen.
 struct CollectingPolicy {
   std::string_view name;
-  bool explores; ///< never stops, and its actions are drawn; else the likeliest is taken, and stopping heeded
+  bool explores; ///< goes on while it can, and its actions are drawn; else the likeliest is taken
 };
 inline constexpr std::array<CollectingPolicy, 8> collecting_policies{{{"random", true},
                                                                       {"anew", true},
@@ -170,6 +170,9 @@ inline bool explores(std::string_view name) {
   return std::any_of(collecting_policies.begin(), collecting_policies.end(),
                      [name](const CollectingPolicy& one) { return one.name == name && one.explores; });
 }
+
+/// Whether the policy of that name looks at what was tried before.
+inline bool looks_back(std::string_view name) { return name == "anew" || name == "walk"; }
 
 /// The policy of that name; `weights` is the file of a learnt one's, `tried` outlives it.
 inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::string& weights,

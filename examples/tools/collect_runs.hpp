@@ -87,7 +87,7 @@ public:
   mtmc::RememberingEvaluator memory;
 };
 
-/// What the finished runs below a task's folder tried. Journals that cannot be read add nothing.
+/// What the runs below a task's folder tried; lines of journals that cannot be read add nothing.
 inline TriedActions tried_before(const std::string& task_folder) {
   TriedActions tried;
   for (const auto& path : files_below(task_folder, "journal.jsonl")) {

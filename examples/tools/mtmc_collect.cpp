@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -27,6 +28,7 @@ namespace {
 
 using command_line::CollectArguments;
 using command_line::CollectedRun;
+using command_line::TriedActions;
 
 /// Ctrl-C, or the end of the time.
 class Ending {
@@ -53,7 +55,7 @@ private:
 struct CollectedTask {
   mtmc::Task task;
   std::string folder;
-  std::optional<command_line::TriedActions> tried{}; ///< read when the task first comes up
+  std::optional<TriedActions> tried{}; ///< read when the task first comes up
   /// It cannot be judged, or its runs not written.
   bool given_up = false;
 };
@@ -133,7 +135,8 @@ private:
     auto* const evaluator = evaluator_of(task.task.kernel.language);
     const bool fine =
         evaluator != nullptr && guarded([&] {
-          if (!task.tried) task.tried = command_line::tried_before(task.folder);
+          if (!task.tried)
+            task.tried = looks_back_ ? command_line::tried_before(task.folder) : TriedActions{};
           command_line::TaskParts parts{*evaluator, task.folder, arguments_.largest_kernel, *task.tried};
           for (const auto& damaged : parts.memory.damaged())
             std::fprintf(stderr, "left out: %s\n", damaged.c_str());
@@ -174,6 +177,9 @@ private:
   }
 
   const CollectArguments& arguments_;
+  /// Journals of what was tried are many: they are read for those that ask.
+  const bool looks_back_ =
+      std::any_of(arguments_.policies.begin(), arguments_.policies.end(), command_line::looks_back);
   Ending ending_;
   std::vector<CollectedTask> tasks_;
   std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;

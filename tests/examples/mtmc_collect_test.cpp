@@ -222,7 +222,7 @@ TEST_SUITE("slow") {
     const auto done = world.collect({"--policies", "random"});
     CHECK(done.code == 2);
     CHECK(shown(done.error) == Contains("broken"));
-    CHECK(shown(done.output) == Contains("columns anew-0: 2 steps"));
+    CHECK(shown(done.output) == Contains("columns random-0: 2 steps"));
     CHECK(shown(done.output) == Contains("1 tasks were skipped"));
   }
 
