@@ -28,7 +28,7 @@ namespace generated {
 
 /// A task as two files: `name`.json and the source that it names.
 struct GeneratedTask {
-  std::string name;          ///< unique among the tasks of a seed; tells language, number and kind
+  std::string name;          ///< unique; tells language, seed, number and kind
   std::string kind;          ///< of the operator
   std::string file;          ///< text of the task file
   std::string source;        ///< text of the kernel
@@ -132,7 +132,8 @@ struct GeneratorOptions {
   std::snprintf(digits, sizeof digits, "%04zu", number);
   GeneratedTask task;
   task.kind = made.kind;
-  task.name = "gen_" + options.language.name + '_' + digits + '_' + made.kind;
+  task.name =
+      "gen_" + options.language.name + '_' + std::to_string(options.seed) + '_' + digits + '_' + made.kind;
   task.source_name = task.name + options.language.file_extension();
   task.source = SourceWriter(draw, made, sizes.front()).write();
   task.file = file_of(made, options.language, task.name, sizes);

@@ -26,7 +26,7 @@ struct TrainArguments {
   std::uint64_t seeds = 5;
   std::size_t steps = 300000;
   std::size_t hidden = 32;
-  int step_limit = 8;
+  std::vector<int> step_limits{8}; ///< trees are scored by the first, episodes of PPO have them by turns
   double minimum_gain = 1.02;
   double prior_weight = 1;
   double temperature = 0.1;
@@ -39,7 +39,7 @@ struct TrainArguments {
                    : reward == "potential" ? mtmc::RewardOptions::potential()
                    : reward == "terminal"  ? mtmc::RewardOptions::terminal_only()
                                            : mtmc::RewardOptions{};
-    options.step_limit = step_limit;
+    options.step_limit = step_limits.front();
     return options;
   }
   /// How trees are played: as the loop does, which goes on from what is faster and tries nothing twice.
@@ -58,7 +58,10 @@ inline void add_data_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
   app.add_option("--split-seed", arguments.split_seed, "which tasks those are")->capture_default_str();
-  app.add_option("--step-limit", arguments.step_limit, "steps of an episode")
+  app.add_option("--step-limit", arguments.step_limits,
+                 "steps of an episode; several (8,4): PPO has them by turns, all else the first")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--minimum-gain", arguments.minimum_gain,

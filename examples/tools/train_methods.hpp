@@ -76,6 +76,7 @@ private:
                                    .discount = 1,
                                    .policy_rate = started ? 3e-4 : 1e-3,
                                    .value_updates = started ? 5U : 0U,
+                                   .step_limits = arguments_.step_limits,
                                    .seed = seed};
     auto metrics = metrics_of(method, seed);
     auto result = mtmc::require_trained(mtmc::train_ppo(std::move(network), training_.trees, rules_, encode_,

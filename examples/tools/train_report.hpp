@@ -107,7 +107,7 @@ private:
     nlohmann::json training;
     training["method"] = trial.method;
     training["seed"] = place + 1;
-    training["step_limit"] = arguments_.step_limit;
+    training["step_limits"] = arguments_.step_limits;
     training["minimum_gain"] = arguments_.minimum_gain;
     training["reward"] = arguments_.reward;
     training["data"] = nlohmann::json(data_.card);

@@ -49,7 +49,7 @@ inline void export_texts(const TrainArguments& arguments, const mtmc::DataSet& s
                         {"best", mtmc::ExactValues(tree, arguments.rules()).value({})},
                         {"nodes", nlohmann::json::array()}};
     for (const auto& node : tree.nodes)
-      line["nodes"].push_back(node_with_texts(tree, node, texts, card, arguments.step_limit));
+      line["nodes"].push_back(node_with_texts(tree, node, texts, card, arguments.step_limits.front()));
     lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
     ++count;
   };

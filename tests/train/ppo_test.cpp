@@ -6,9 +6,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,25 @@ TEST_CASE(
   const PpoResult broken = train_ppo(trees, {}, features, features.shape(), wild);
   CHECK(broken.diverged);
   for (const double weight : broken.network.weights) CHECK(std::isfinite(weight));
+}
+
+TEST_CASE("episodes have the step limits that are asked for, by turns, and the network is told which") {
+  std::vector<KernelTree> trees{toy::random_tree(4, 12)};
+  const ByName features(trees);
+  std::map<int, int> begun;
+  int most = 0; // steps beyond an episode's limit
+  const TreeEncoder watching = [&](const TreeEnvironment& environment, EncodedState& encoded) {
+    features(environment, encoded);
+    if (environment.past().empty()) ++begun[environment.step_limit()];
+    most = std::max(most, static_cast<int>(environment.past().size()) + 1 - environment.step_limit());
+  };
+  const TreeOptions rules{.reward = {.step_limit = 7}};
+  (void)train_ppo(trees, rules, watching, features.shape(),
+                  {.rollout = 256, .steps = 2048, .step_limits = {5, 2}, .seed = 3});
+  REQUIRE(begun.size() == 2);
+  CHECK(begun[5] > 100);
+  CHECK(begun[2] > 100);
+  CHECK(most == 0);
 }
 
 TEST_CASE("trees in which nothing can be done teach nothing") {

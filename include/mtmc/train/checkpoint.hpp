@@ -52,7 +52,7 @@ inline void visit_fields(JsonFields& visit, PpoState& noun) {
   parts.push_back({options.environments, options.rollout, options.minibatch, options.epochs, options.steps,
                    options.discount, options.trace, options.clip, options.entropy, options.largest_gradient,
                    options.largest_divergence, options.policy_rate, options.value_rate, options.value_updates,
-                   options.seed});
+                   options.step_limits, options.seed});
   parts.push_back({static_cast<int>(rules.children), static_cast<int>(rules.failure),
                    static_cast<int>(rules.unknown), rules.minimum_count});
   parts.push_back({static_cast<int>(reward.reference), static_cast<int>(reward.timing), reward.shaping,

@@ -40,6 +40,9 @@ struct PpoOptions {
   /// Updates at first that leave the policy as it is and teach the value alone: for a policy that begins well
   /// and a value that knows nothing of it.
   std::uint64_t value_updates = 0;
+  /// Largest numbers of steps of episodes, by turns, in place of the one by which trees are played: for a
+  /// policy that is to search with few evaluations as well as with many. Empty for that one alone.
+  std::vector<int> step_limits{};
   std::uint64_t seed = 0; ///< of everything that is drawn
 };
 
@@ -115,12 +118,13 @@ public:
   /// Begins with the network `start`. The trees outlive the trainer.
   PpoTrainer(ActionNetwork start, std::span<KernelTree> trees, TreeOptions rules, TreeEncoder encode,
              PpoOptions options)
-      : rules_(std::move(rules)), encode_(std::move(encode)), options_(options), random_(options.seed, 1),
-        network_(std::move(start)), layers_(network_.shape), policy_adam_(0, layers_.first_of_value()),
-        value_adam_(layers_.first_of_value(), layers_.size()), gradient_(layers_.size()) {
+      : rules_(std::move(rules)), encode_(std::move(encode)), options_(std::move(options)),
+        random_(options_.seed, 1), network_(std::move(start)), layers_(network_.shape),
+        policy_adam_(0, layers_.first_of_value()), value_adam_(layers_.first_of_value(), layers_.size()),
+        gradient_(layers_.size()) {
     for (KernelTree& tree : trees)
       if (!TreeEnvironment(tree, rules_).ended()) playable_.push_back(&tree);
-    for (std::size_t i = 0; i < options.environments && !playable_.empty(); ++i)
+    for (std::size_t i = 0; i < options_.environments && !playable_.empty(); ++i)
       playing_.push_back(next_episode());
   }
 
@@ -212,6 +216,8 @@ private:
   [[nodiscard]] Playing begun(std::uint64_t tree, std::uint64_t number) const {
     TreeOptions rules = rules_;
     rules.seed = options_.seed + number; // streams of neighbouring seeds have nothing in common
+    if (const auto& limits = options_.step_limits; !limits.empty())
+      rules.reward.step_limit = limits[number % limits.size()];
     return {{tree, number}, {*playable_[tree], rules}};
   }
   [[nodiscard]] Playing next_episode() {
