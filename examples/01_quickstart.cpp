@@ -33,7 +33,7 @@ int main() try {
 
   mtmc::TerminalReport report{stdout};
   mtmc::CpuEvaluator evaluator;
-  mtmc::Loop loop{mtmc::RulesPolicy{},
+  mtmc::Loop loop{mtmc::default_policy(),
                   mtmc::TransformCoder{},
                   mtmc::AstRegionFinder{},
                   evaluator,

@@ -6,6 +6,7 @@
 #include <mtmc/policy/random.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/support/philox.hpp>
+#include <mtmc/train/tree_policy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 #include <stop_token>
@@ -62,19 +64,15 @@ public:
     auto answer = NeverStops{mtmc::RulesPolicy{}}.distribution(seen, legal, std::move(stop));
     auto& known = (*tried_)[seen.kernel.id()];
     auto weights = answer.probabilities;
-    double left = 0;
     for (std::size_t i = 0; i < legal.size(); ++i) {
       constexpr double least = 0.05; // of an action that the rules would never take
       const bool open = legal[i].kind != mtmc::Action::Kind::stop && !known.contains(legal[i].key());
       weights[i] = open ? std::sqrt(weights[i]) + least : 0;
-      left += weights[i];
     }
+    const double left = std::accumulate(weights.begin(), weights.end(), 0.0);
     if (!(left > 0)) return answer;
-    std::size_t chosen = 0;
-    for (double place = random_.uniform() * left; chosen + 1 < legal.size(); ++chosen) {
-      place -= weights[chosen];
-      if (place < 0) break;
-    }
+    for (double& one : weights) one /= left;
+    const std::size_t chosen = mtmc::detail::drawn(weights, random_);
     known.insert(legal[chosen].key());
     std::fill(answer.probabilities.begin(), answer.probabilities.end(), 0);
     answer.probabilities[chosen] = 1;

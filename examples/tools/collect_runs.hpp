@@ -93,7 +93,7 @@ inline TriedActions tried_before(const std::string& task_folder) {
   for (const auto& path : files_below(task_folder, "journal.jsonl")) {
     const std::string content = mtmc::detail::read_run_file(path);
     for (const std::string_view line : mtmc::detail::complete_lines(content)) {
-      if (!line.starts_with("{\"record\":\"step\"")) continue;
+      if (!mtmc::detail::is_record(line, "step")) continue;
       const auto step = nlohmann::json::parse(line, nullptr, false);
       if (step.is_object()) tried[step.value("parent", "")].insert(step.value("action", ""));
     }

@@ -40,7 +40,7 @@ struct CollectionSummary {
 inline void add_without_structures(mtmc::TreeCollector& collector, const std::string& path) {
   const std::string content = mtmc::detail::read_run_file(path);
   auto lines = mtmc::detail::complete_lines(content);
-  std::erase_if(lines, [](std::string_view line) { return line.starts_with("{\"record\":\"structure\""); });
+  std::erase_if(lines, [](std::string_view line) { return mtmc::detail::is_record(line, "structure"); });
   std::vector<mtmc::JournalRun> runs;
   try {
     runs = mtmc::detail::read_runs(lines, path, mtmc::KernelStore{mtmc::detail::parent_folder(path)});

@@ -17,7 +17,7 @@ namespace command_line {
 
 struct Arguments {
   std::vector<std::string> tasks;
-  std::string policy = "rules";
+  std::string policy;  ///< empty = the default
   std::string weights; ///< of the learnt policy; empty = those of the library
   std::string coder = "transform";
   std::string replay;
@@ -62,9 +62,11 @@ inline const std::map<std::string, std::string> policy_of_ablation{{"random-poli
 inline void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
   auto* const policy =
-      app.add_option("--policy", arguments.policy, "who chooses the next action")
-          ->check(CLI::IsMember({"rules", "learnt", "random", "chat", "served", "free-form", "single-pass"}))
-          ->capture_default_str();
+      app.add_option(
+             "--policy", arguments.policy,
+             "who chooses the next action; if not given learnt for C++ kernels by the transform coder, "
+             "rules for all others")
+          ->check(CLI::IsMember({"rules", "learnt", "random", "chat", "served", "free-form", "single-pass"}));
   app.add_option("--weights", arguments.weights, "of --policy learnt: a file of mtmc-train")
       ->check(readable_file());
   auto* const coder = app.add_option("--coder", arguments.coder, "who writes the step")
@@ -153,7 +155,7 @@ inline std::string contradiction_in(const Arguments& arguments) {
   if (!models.batch.empty() && arguments.loop.output.empty())
     return "--batch needs --output: a run that waits for answers goes on from its journal";
   if (!models.batch.empty() && arguments.asks_policy())
-    return "--batch needs a policy that answers at once: --policy rules or random";
+    return "--batch needs a policy that answers at once: --policy rules, learnt or random";
   if (!asks && !(models.record.empty() && models.play.empty() && models.batch.empty()))
     return "--record, --play and --batch need --coder openai, or a policy that asks a model: others ask "
            "nothing";

@@ -51,13 +51,16 @@ inline mtmc::AnyPolicy make_policy(const Arguments& arguments, const mtmc::Actio
   // The served policy asks its server as soon as it is made.
   if (arguments.only_shows() && arguments.asks_policy()) return mtmc::RulesPolicy{};
   if (arguments.policy == "random") return mtmc::RandomPolicy{};
-  if (arguments.policy == "learnt") {
-    auto learnt = arguments.weights.empty()
-                      ? mtmc::NeuralPolicy{}
-                      : mtmc::NeuralPolicy{mtmc::load_policy_weights(arguments.weights)};
-    if (!arguments.quiet) std::fprintf(stderr, "policy %s\n", mtmc::describe(learnt.card()).c_str());
+  const auto shown = [](mtmc::NeuralPolicy learnt, bool show) {
+    if (show) std::fprintf(stderr, "policy %s\n", mtmc::describe(learnt.card()).c_str());
     return learnt;
-  }
+  };
+  if (arguments.policy.empty() && !arguments.asks_coder())
+    return shown(mtmc::default_policy(), arguments.explain);
+  if (arguments.policy == "learnt")
+    return shown(arguments.weights.empty() ? mtmc::NeuralPolicy{}
+                                           : mtmc::NeuralPolicy{mtmc::load_policy_weights(arguments.weights)},
+                 !arguments.quiet);
   if (arguments.policy == "chat") return mtmc::ChatPolicy{models.policy_client()};
   if (arguments.policy == "free-form") return mtmc::FreeFormPolicy{models.policy_client()};
   if (arguments.policy == "served") return models.served_policy();

@@ -39,11 +39,11 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Makes a task's kernel faster with the offline defaults: rules policy, transform coder, this processor.
+/// Makes a task's kernel faster with the offline defaults: `default_policy`, transform coder, this processor.
 /// Throws `Error` where the task is malformed or nothing can be compiled; what goes wrong later is in the
 /// result.
 [[nodiscard]] inline Result optimize(const Task& task, LoopOptions options = {}, std::stop_token stop = {}) {
-  Loop loop{RulesPolicy{}, TransformCoder{}, AstRegionFinder{}, CpuEvaluator{}, std::move(options)};
+  Loop loop{default_policy(), TransformCoder{}, AstRegionFinder{}, CpuEvaluator{}, std::move(options)};
   return loop.optimize(task, std::move(stop));
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("what is missing or contradicts itself is bad usage, and says what to 
   refused(asking_and({"--batch", tasks.path("batch"), "--stream"}), "--stream");
   refused(asking_and({"--batch", tasks.path("batch"), "--play", task}), "--play");
   refused(asking_and({"--batch", tasks.path("batch"), "--output", tasks.path("o"), "--policy", "chat"}),
-          "--policy rules or random");
+          "--policy rules, learnt or random");
 }
 
 TEST_CASE("a file that is named and cannot be read, or is malformed, is bad usage") {

@@ -21,6 +21,26 @@ mtmc::ProcessResult optimize(std::vector<std::string> arguments) {
   return programs::run("mtmc-optimize", std::move(arguments));
 }
 
+/// A task for a GPU, of a matrix whose rows are summed.
+std::string add_cuda_task(Tasks& tasks, const std::string& name, const std::string& launch) {
+  tasks.add_text(name + ".cu", "//@ launch row_sum<<<" + launch + ">>>(x, sums, M, N)\n" +
+                                   R"cu(__global__ void row_sum(const float* x, float* sums, int M, int N) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= M) return;
+  float sum = 0.0f;
+  for (int j = 0; j < N; ++j) sum += x[i * N + j];
+  sums[i] = sum;
+}
+)cu");
+  const nlohmann::json task{
+      {"name", name},
+      {"language", "cuda"},
+      {"source", name + ".cu"},
+      {"arguments", {{{"name", "x"}, {"shape", {"M", "N"}}}, {{"name", "sums"}, {"shape", {"M"}}}}},
+      {"sizes", {{{"M", 4096}, {"N", 512}}, {{"M", 7}, {"N", 13}, {"weight", 0}}}}};
+  return tasks.add_text(name + ".json", task.dump());
+}
+
 } // namespace
 
 TEST_CASE("mtmc-optimize: bad usage is exit code 2, help is not") {
@@ -119,6 +139,49 @@ TEST_CASE("mtmc-optimize: --list-actions shows what could be done, as text and a
   double sum = 0;
   for (const auto& action : lines[0]["actions"]) sum += action["probability"].get<double>();
   CHECK(sum == doctest::Approx(1));
+}
+
+TEST_CASE("mtmc-optimize: without --policy what was learnt weighs C++ kernels, and rules weigh CUDA") {
+  Tasks tasks;
+  const auto cpp = tasks.add("columns", columns_task("columns"));
+  const auto cuda = add_cuda_task(tasks, "row_sum", "ceil_div(M, 128), 128");
+  const auto weighed = [](const std::string& task, std::vector<std::string> more) {
+    more.insert(more.begin(), {task, "--list-actions", "--json"});
+    const auto listed = optimize(more);
+    CAPTURE(listed.error);
+    REQUIRE(listed.code == 0);
+    return json_lines(listed.output).at(0)["actions"];
+  };
+  const std::vector<std::string> learnt{"--policy", "learnt"}, rules{"--policy", "rules"};
+  CHECK(weighed(cpp, {}) == weighed(cpp, learnt));
+  CHECK(weighed(cpp, {}) != weighed(cpp, rules));
+  const auto on_gpu = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--device", "H100"});
+    return more;
+  };
+  CHECK(weighed(cuda, on_gpu({})) == weighed(cuda, on_gpu(rules)));
+  CHECK(weighed(cuda, on_gpu({})) != weighed(cuda, on_gpu(learnt)));
+}
+
+TEST_CASE(
+    "mtmc-optimize: --explain tells what moved a learnt choice, and a run goes on by its own policy alone") {
+  Tasks tasks;
+  const auto task = tasks.add("columns", columns_task("columns"));
+  const std::vector<std::string> run{task, "--steps", "1", "--output", tasks.path("runs")};
+  const auto with = [&run](std::vector<std::string> more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    return optimize(more);
+  };
+  const auto done = with({"--explain"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.output + done.error) == Contains("because learnt: "));
+  CHECK(shown(done.error) == Contains("cpp on cpu"));
+  CHECK(shown(mtmc::read_file(tasks.path("runs/columns/journal.jsonl"))) == Contains("learnt "));
+  CHECK(with({"--resume"}).code == 0);
+  const auto other = with({"--resume", "--policy", "rules"});
+  CHECK(other.code != 0);
+  CHECK(shown(other.error) == Contains("policy"));
 }
 
 TEST_CASE("mtmc-optimize: malformed tasks are refused with place and remedy, and the others go on") {
@@ -239,30 +302,6 @@ TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a record
   CHECK(optimize({task, "--replay", tasks.path("nowhere")}).code == 2);
   CHECK(optimize({task, "--replay", tasks.path("steps"), "--policy", "rules"}).code == 2);
 }
-
-namespace {
-
-/// A task for a GPU, of a matrix whose rows are summed.
-std::string add_cuda_task(Tasks& tasks, const std::string& name, const std::string& launch) {
-  tasks.add_text(name + ".cu", "//@ launch row_sum<<<" + launch + ">>>(x, sums, M, N)\n" +
-                                   R"cu(__global__ void row_sum(const float* x, float* sums, int M, int N) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= M) return;
-  float sum = 0.0f;
-  for (int j = 0; j < N; ++j) sum += x[i * N + j];
-  sums[i] = sum;
-}
-)cu");
-  const nlohmann::json task{
-      {"name", name},
-      {"language", "cuda"},
-      {"source", name + ".cu"},
-      {"arguments", {{{"name", "x"}, {"shape", {"M", "N"}}}, {{"name", "sums"}, {"shape", {"M"}}}}},
-      {"sizes", {{{"M", 4096}, {"N", 512}}, {{"M", 7}, {"N", 13}, {"weight", 0}}}}};
-  return tasks.add_text(name + ".json", task.dump());
-}
-
-} // namespace
 
 TEST_CASE("mtmc-optimize: --device plans for a GPU that is not there") {
   Tasks tasks;

@@ -81,23 +81,29 @@ TEST_CASE("learnt policy: on other languages and devices it answers as the rules
   NeuralPolicy policy{that_likes("type tiling", 12)};
   const auto answer = policy.distribution(seen, legal, {});
   CHECK(answer.probabilities == RulesPolicy{}.distribution(seen, legal, {}).probabilities);
-  CHECK(answer.rationale.starts_with("the learnt policy has not learnt on cuda on a cpu: "));
+  CHECK(answer.rationale.starts_with("the learnt policy is not for cuda on a cpu: "));
   seen = on_cpu();
   seen.device.kind = "gpu";
   CHECK(policy.distribution(seen, legal, {}).rationale.find("cpp on a gpu") != std::string::npos);
 }
 
-TEST_CASE("learnt policy: actions of types outside its card keep the rules' probability") {
+TEST_CASE("learnt policy: what it has not learnt stands to the likeliest of the rest as by the rules") {
   const std::vector<Action> wider{action("tiling", "f/i"), action("a host's own", "f/i"), Action::stop()};
   const auto seen = on_cpu();
-  const auto rules = RulesPolicy{}.distribution(seen, wider, {});
-  for (const double prior_weight : {0.0, 1.0}) {
-    CAPTURE(prior_weight);
-    const auto answer =
-        NeuralPolicy{that_likes("type tiling", 5, prior_weight)}.distribution(seen, wider, {});
-    CHECK(answer.probabilities[1] == Approx(rules.probabilities[1]));
-    CHECK(std::accumulate(answer.probabilities.begin(), answer.probabilities.end(), 0.0) == Approx(1));
-  }
+  const auto odds = [](const ActionDistribution& answer) {
+    return answer.probabilities[1] / std::max(answer.probabilities[0], answer.probabilities[2]);
+  };
+  const double by_rules = odds(RulesPolicy{}.distribution(seen, wider, {}));
+  for (const double prior_weight : {0.0, 1.0})
+    for (const auto& liked : {"type tiling", "stop"}) {
+      CAPTURE(prior_weight);
+      CAPTURE(liked);
+      const auto answer = NeuralPolicy{that_likes(liked, 12, prior_weight)}.distribution(seen, wider, {});
+      CHECK(odds(answer) == Approx(by_rules));
+      CHECK((answer.probabilities[0] > answer.probabilities[2]) ==
+            (std::string_view{liked} == "type tiling"));
+      CHECK(std::accumulate(answer.probabilities.begin(), answer.probabilities.end(), 0.0) == Approx(1));
+    }
 }
 
 TEST_CASE("learnt policy: over another policy it is a residual head") {

@@ -165,6 +165,13 @@ struct JournalLine {
 /// out: its writer died.
 [[nodiscard]] std::vector<std::string_view> complete_lines(std::string_view content);
 
+/// Whether a line of a journal is a record of that kind, by its first bytes: it is not parsed.
+[[nodiscard]] inline bool is_record(std::string_view line, std::string_view kind) {
+  constexpr std::string_view begin = "{\"record\":\"";
+  return line.starts_with(begin) && line.substr(begin.size()).starts_with(kind) &&
+         line.substr(begin.size() + kind.size()).starts_with('"');
+}
+
 /// Reads what `lines` hold into one value per run, in the order of their first lines.
 [[nodiscard]] std::vector<JournalRun> read_runs(const std::vector<std::string_view>& lines,
                                                 const std::string& path, const KernelStore& store);

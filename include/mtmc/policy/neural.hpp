@@ -18,9 +18,9 @@ namespace mtmc::inline MTMC_ABI {
 /// what another policy gives them. That is `RulesPolicy` by itself, or the one it is made with (a served
 /// model, say): the network is then a residual head over it.
 ///
-/// For a language or a kind of device that its card does not name it answers as the rules do, and says so;
-/// actions of types that the card does not name keep the rules' probability. Deterministic; no network
-/// connection, no state but buffers.
+/// For a language or a kind of device that its card does not name it answers as the rules do, and says so.
+/// Actions of types that the card does not name stand to the likeliest of the other actions as by the rules:
+/// only the order of those others is learnt. Deterministic; no network connection, no state but buffers.
 class NeuralPolicy {
 public:
   static constexpr int max_concurrency = 1; ///< one question at a time
@@ -53,6 +53,10 @@ private:
 };
 
 static_assert(check_policy<NeuralPolicy>());
+
+/// The policy that `optimize` runs with: the library's weights where they were measured to be ahead of the
+/// rules on tasks that they had not seen, which is in C++ kernels on processors, and the rules elsewhere.
+[[nodiscard]] NeuralPolicy default_policy();
 
 } // namespace mtmc
 

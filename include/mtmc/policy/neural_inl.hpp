@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,8 +81,8 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
   if (!detail::is_named(card.languages, language) || !detail::is_named(card.devices, seen.device.kind)) {
     auto answer = base_ ? base_->distribution(seen, legal, std::move(stop))
                         : RulesPolicy{}.distribution(seen, legal, std::move(stop));
-    answer.rationale = "the learnt policy has not learnt on " + std::string(language) + " on a " +
-                       seen.device.kind + ": " + answer.rationale;
+    answer.rationale = "the learnt policy is not for " + std::string(language) + " on a " + seen.device.kind +
+                       ": " + answer.rationale;
     return answer;
   }
 
@@ -101,24 +102,24 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
       prior.push_back(rules_score(std::span(kernel.actions).subspan(i * each, each)));
   }
 
-  std::vector<double> scores;
-  double not_learnt = 0; // probability of actions whose types it does not know
+  // Of what it has not learnt the rules say how it compares with the best of the rest: shifting all known
+  // scores keeps that, whatever the network makes of the known ones among each other.
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  double best_prior = none, best_score = none; // of the known actions
+  std::vector<bool> known(legal.size());
+  std::vector<double>& scores = answer.probabilities;
   for (std::size_t i = 0; i < legal.size(); ++i) {
-    const bool known =
+    known[i] =
         legal[i].kind == Action::Kind::stop || (legal[i].kind == Action::Kind::optimize &&
                                                 detail::is_named(card.optimizations, legal[i].optimization));
-    answer.probabilities.push_back(known ? 0 : std::exp(prior[i]));
-    not_learnt += answer.probabilities.back();
-    if (known) scores.push_back(card.prior_weight * prior[i] + seen_.scores[i]);
+    scores.push_back(known[i] ? card.prior_weight * prior[i] + seen_.scores[i] : prior[i]);
+    if (!known[i]) continue;
+    best_prior = std::max(best_prior, prior[i]);
+    best_score = std::max(best_score, scores[i]);
   }
+  for (std::size_t i = 0; i < legal.size(); ++i)
+    if (known[i]) scores[i] += best_prior - best_score;
   detail::softmax(scores);
-  const double sum = scores.empty() ? not_learnt : std::max(1.0, not_learnt);
-  const double left = std::max(0.0, 1 - not_learnt / sum);
-  auto next = scores.begin();
-  for (std::size_t i = 0; i < legal.size(); ++i) {
-    double& one = answer.probabilities[i];
-    one = one > 0 ? one / sum : left * *next++;
-  }
   answer.value = seen_.value;
   answer.exact = true;
 
@@ -132,6 +133,13 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
                       : base_            ? "; the policy beneath preferred " + legal[rules].text()
                                          : "; the rules preferred " + legal[rules].text();
   return answer;
+}
+
+MTMC_INLINE NeuralPolicy default_policy() {
+  PolicyWeights weights = built_in_policy_weights();
+  weights.card.languages = {languages::cpp.name};
+  weights.card.devices = {"cpu"};
+  return NeuralPolicy{std::move(weights)};
 }
 
 MTMC_INLINE std::string NeuralPolicy::identity() const {
