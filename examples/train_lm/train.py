@@ -93,7 +93,7 @@ def policy_of(options: argparse.Namespace, environment: Environment) -> ActionPo
             model = language_model.from_scratch(options.model, tokeniser, options.context)
     model.to(options.device)
     if options.activation_checkpointing:
-        model.activation_checkpointing_enable()
+        model.gradient_checkpointing_enable()
         model.train()
     trained = language_model.with_lora(model) if options.lora else model
     policy = ActionPolicy(trained, tokeniser, options.context, options.normalization, options.bfloat16)
