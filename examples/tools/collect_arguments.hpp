@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -77,6 +78,11 @@ struct CollectArguments {
     own.options.launch_times = language == mtmc::languages::cuda;
     return own;
   }
+  /// Whether one of the policies has been learnt.
+  [[nodiscard]] bool asks_weights() const {
+    return std::any_of(policies.begin(), policies.end(),
+                       [](const std::string& one) { return is_learnt(one); });
+  }
   [[nodiscard]] mtmc::ActionSpace action_space() const {
     return space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
   }
@@ -130,7 +136,7 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
       ->capture_default_str();
   app.add_option("--seconds", arguments.seconds,
                  "end after so many seconds, with exit code 0; the same command goes on; 0 = no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number(0))
       ->capture_default_str();
   app.add_option("--shard", "only a part of the tasks: 0/4 is the first of four")
       ->each([&arguments](const std::string& text) {
@@ -140,7 +146,7 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
   app.add_option("--minimum-gain", arguments.minimum_gain,
                  "least gain over its parent to go on from a kernel; policies that explore take 1 instead by "
                  "turns")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number(0))
       ->capture_default_str();
   app.add_option("--space", arguments.space, "the optimisation types: the paper's four, or all")
       ->check(CLI::IsMember({"paper", "extended"}))

@@ -169,6 +169,11 @@ inline bool explores(std::string_view name) {
                      [name](const CollectingPolicy& one) { return one.name == name && one.explores; });
 }
 
+/// Whether the policy of that name needs weights.
+inline bool is_learnt(std::string_view name) {
+  return name == "learnt" || name == "best-learnt" || name == "best-types";
+}
+
 /// Whether the policy of that name looks at what was tried before.
 inline bool looks_back(std::string_view name) { return name == "anew" || name == "walk"; }
 

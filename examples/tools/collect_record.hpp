@@ -8,6 +8,7 @@
 #include <mtmc/loop/journal.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/version.hpp>
 
 #include <cerrno>
@@ -73,6 +74,7 @@ inline std::string record_differences(const nlohmann::json& was, const nlohmann:
 inline void agree_on_collection(const CollectArguments& arguments,
                                 const nlohmann::json& languages = nlohmann::json::object()) {
   auto mine = collection_record(arguments);
+  if (arguments.asks_weights()) mine["weights"] = mtmc::sha256_hex(mtmc::read_file(arguments.weights));
   mine["languages"] = languages;
   mtmc::create_folders(arguments.output);
   // Shards begin together: one at a time reads and adds.
@@ -86,6 +88,10 @@ inline void agree_on_collection(const CollectArguments& arguments,
   auto recorded = mine;
   if (::access(path.c_str(), F_OK) == 0) {
     recorded = mtmc::parse_json(mtmc::read_file(path), path);
+    if (!recorded.is_object() || !recorded.value("languages", nlohmann::json::object()).is_object())
+      throw mtmc::Error(mtmc::error_id::journal_other_run, "this is no record of a collection",
+                        "Restore the file, or choose another output folder", path);
+    if (mine.contains("weights") && !recorded.contains("weights")) recorded["weights"] = mine["weights"];
     // Each process knows the languages of its own tasks.
     for (const auto& [name, value] : languages.items())
       if (!recorded["languages"].contains(name)) recorded["languages"][name] = value;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <stop_token>
@@ -59,6 +60,13 @@ inline std::string end_of_file(const std::string& path, std::size_t bytes) {
   return text;
 }
 
+/// A field that is a text; empty where it is not there, or anything else.
+inline std::string text_field(const nlohmann::json& record, const char* name) {
+  if (!record.is_object()) return {};
+  const auto field = record.find(name);
+  return field != record.end() && field->is_string() ? field->get<std::string>() : std::string();
+}
+
 /// Whether a run came to its own end: its last line says so. What was cut off, or broke, did not.
 inline bool is_finished(const CollectedRun& run, const std::string& task) {
   constexpr std::size_t longest_finish = 4096;
@@ -66,8 +74,8 @@ inline bool is_finished(const CollectedRun& run, const std::string& task) {
   if (text.empty() || text.back() != '\n') return false;
   const auto line = std::string_view(text).substr(text.rfind('\n', text.size() - 2) + 1);
   const auto record = nlohmann::json::parse(line, nullptr, false);
-  if (!record.is_object() || record.value("record", "") != "finish") return false;
-  const std::string reason = record.value("stop_reason", "");
+  if (text_field(record, "record") != "finish") return false;
+  const std::string reason = text_field(record, "stop_reason");
   return reason == "step_limit" || reason == "stop_action" || reason == "no_legal_action";
 }
 
@@ -95,10 +103,21 @@ inline TriedActions tried_before(const std::string& task_folder) {
     for (const std::string_view line : mtmc::detail::complete_lines(content)) {
       if (!mtmc::detail::is_record(line, "step")) continue;
       const auto step = nlohmann::json::parse(line, nullptr, false);
-      if (step.is_object()) tried[step.value("parent", "")].insert(step.value("action", ""));
+      const auto parent = text_field(step, "parent"), action = text_field(step, "action");
+      if (!parent.empty() && !action.empty()) tried[parent].insert(action);
     }
   }
   return tried;
+}
+
+/// Gives a run's folder a name that no run has, and tells it.
+inline std::string moved_aside(const std::string& folder) {
+  for (int number = 1;; ++number) {
+    const std::string aside = folder + ".damaged-" + std::to_string(number);
+    if (std::filesystem::exists(aside)) continue;
+    std::filesystem::rename(folder, aside);
+    return aside;
+  }
 }
 
 /// Runs one search, or goes on with it. Throws `mtmc::Error` as `mtmc::Loop::optimize` does.
@@ -129,7 +148,9 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
     if (!damaged) throw;
   }
   // What it had judged is remembered, so nothing is lost but the walk.
-  std::filesystem::remove_all(run.folder);
+  const auto aside = moved_aside(run.folder);
+  std::fprintf(stderr, "%s: its journal is damaged; it is kept as %s, and the run is made anew\n",
+               run.folder.c_str(), aside.c_str());
   return search();
 }
 

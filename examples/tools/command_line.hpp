@@ -59,6 +59,18 @@ inline CLI::Validator known_device() {
   return {problem, "NAME"};
 }
 
+/// A finite number in those bounds.
+inline CLI::Validator number(double low, double high = 1e12) {
+  const auto problem = [low, high](const std::string& text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return {};
+    char bounds[96];
+    std::snprintf(bounds, sizeof bounds, " is no number from %g to %g", low, high);
+    return text + bounds;
+  };
+  return {problem, "NUMBER"};
+}
+
 /// For options that name a file to be read: a missing one is bad usage, before anything is done.
 inline CLI::Validator readable_file(bool folder = false) {
   const auto problem = [folder](const std::string& path) -> std::string {

@@ -209,6 +209,10 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "error: name at least one task, or --summary\n");
       return command_line::bad_usage_or_task;
     }
+    if (arguments.asks_weights() && arguments.weights.empty()) {
+      std::fprintf(stderr, "error: a learnt policy needs --weights\n");
+      return command_line::bad_usage_or_task;
+    }
     return run(arguments);
   });
 }

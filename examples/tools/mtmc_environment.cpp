@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
   command_line::add_data_options(app, arguments.data);
   app.add_option("--discount", arguments.discount, "of values and soft labels")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(command_line::number(0, 1))
       ->capture_default_str();
   app.add_option("--longest-prompt", arguments.longest_prompt,
                  "bytes above which a prompt loses its history, then its regions; 0 = any number")

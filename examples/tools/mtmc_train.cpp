@@ -7,6 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "command_line.hpp"
 #include "train_arguments.hpp"
 #include "train_data.hpp"
@@ -19,6 +22,11 @@ namespace {
 using command_line::TrainArguments;
 
 int run(const TrainArguments& arguments) {
+  if (!arguments.ship.empty() && std::find(arguments.methods.begin(), arguments.methods.end(),
+                                           arguments.ship) == arguments.methods.end()) {
+    std::fprintf(stderr, "error: --ship %s is none of --methods\n", arguments.ship.c_str());
+    return command_line::bad_usage_or_task;
+  }
   mtmc::create_folders(arguments.output);
   auto data = command_line::load_data(arguments);
   auto& set = data.set;
@@ -30,7 +38,7 @@ int run(const TrainArguments& arguments) {
 
   auto [training, held_out] = mtmc::split_by_task(set, arguments.held_out, arguments.split_seed);
   command_line::Trials trials{arguments, training, held_out};
-  command_line::TrainReport report{arguments, set};
+  command_line::TrainReport report{arguments, set, training};
   for (const auto& method : arguments.methods) report.add(trials.run(method));
   report.write();
   return command_line::done;

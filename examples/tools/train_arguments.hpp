@@ -55,24 +55,25 @@ inline void add_data_options(CLI::App& app, TrainArguments& arguments) {
       "--exclude", arguments.exclude,
       "task files, or folders of them, whose searches are left out: what the policy is to be tried on");
   app.add_option("--held-out", arguments.held_out, "part of the tasks that is not trained on")
-      ->check(CLI::Range(0.0, 0.9))
+      ->check(number(0, 0.9))
       ->capture_default_str();
   app.add_option("--split-seed", arguments.split_seed, "which tasks those are")->capture_default_str();
-  app.add_option("--step-limit", arguments.step_limits,
-                 "steps of an episode; several (8,4): PPO has them by turns, all else the first")
+  app.add_option(
+         "--step-limit", arguments.step_limits,
+         "steps of an episode, at most 1000; several (8,4): PPO has them by turns, all else the first")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--minimum-gain", arguments.minimum_gain,
                  "speed-up over its parent from which on an episode goes on from a kernel; 0 = always")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number(0))
       ->capture_default_str();
   app.add_option("--reward", arguments.reward, "what is learnt")
       ->check(CLI::IsMember({"default", "paper", "potential", "terminal"}))
       ->capture_default_str();
   app.add_option("--temperature", arguments.temperature, "of soft labels, in units of the reward")
-      ->check(CLI::PositiveNumber)
+      ->check(number(1e-6))
       ->capture_default_str();
   app.add_option("--card", arguments.card,
                  "policy card by which prompts are made; if not given that of the paper");
@@ -100,7 +101,7 @@ inline void add_options(CLI::App& app, TrainArguments& arguments) {
       ->capture_default_str();
   app.add_option("--prior", arguments.prior_weight,
                  "weight of the rules' scores beneath the network; 0 = it stands alone")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number(0, 1000))
       ->capture_default_str();
   app.add_flag(
       "--export-texts", arguments.export_texts,

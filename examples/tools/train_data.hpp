@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,30 @@ struct TrainData {
   mtmc::KernelTexts texts;
 };
 
+/// The data sets among what was named, each once; of folders those without a journal, since a data set beside
+/// journals is most often made of them.
+inline std::vector<std::string> data_sets_of(const TrainArguments& arguments) {
+  std::vector<std::string> paths;
+  std::set<std::filesystem::path> seen;
+  const auto add = [&](const std::string& path) {
+    if (seen.insert(std::filesystem::weakly_canonical(path)).second) paths.push_back(path);
+  };
+  for (const auto& path : arguments.data)
+    if (!std::filesystem::is_directory(path))
+      add(path);
+    else if (files_below(path, "journal.jsonl").empty())
+      for (const auto& file : files_below(path, "data.jsonl")) add(file);
+  return paths;
+}
+
 /// Reads journals and data sets; texts of the latter are looked for beside them, in texts.jsonl.
 inline TrainData load_data(const TrainArguments& arguments) {
   TrainData data;
   mtmc::TreeCollector collector;
+  for (const auto& path : arguments.data)
+    if (!std::filesystem::exists(path))
+      throw mtmc::Error(mtmc::error_id::train_data, "there is no such file or folder",
+                        "Name folders of journals, or data sets", path);
   std::vector<std::string> left_out;
   const auto add = [&](const mtmc::JournalRun& run) {
     collector.add(run);
@@ -41,8 +62,7 @@ inline TrainData load_data(const TrainArguments& arguments) {
     }
   std::vector<mtmc::DataSet> sets;
   if (!collector.trees().empty()) sets.push_back(mtmc::make_data_set(collector, options));
-  for (const auto& path : arguments.data) {
-    if (std::filesystem::is_directory(path)) continue;
+  for (const auto& path : data_sets_of(arguments)) {
     sets.push_back(mtmc::without_excluded(mtmc::read_data_set(path), options));
     const auto beside = (std::filesystem::path{path}.parent_path() / "texts.jsonl").string();
     if (arguments.export_texts && std::filesystem::exists(beside))

@@ -27,8 +27,9 @@ inline void print(const mtmc::DataCard& card) {
 /// The trials side by side.
 class TrainReport {
 public:
-  TrainReport(const TrainArguments& arguments, const mtmc::DataSet& data)
-      : arguments_(arguments), data_(data) {}
+  /// `training`: the part of the data that is learnt from.
+  TrainReport(const TrainArguments& arguments, const mtmc::DataSet& data, const mtmc::DataSet& training)
+      : arguments_(arguments), data_(data), training_(training) {}
 
   void add(Trial trial) { trials_.push_back(std::move(trial)); }
 
@@ -89,9 +90,12 @@ private:
         std::max_element(trial.of_seeds.begin(), trial.of_seeds.end()) - trial.of_seeds.begin());
     mtmc::PolicyWeights result{.network = trial.networks[place]};
     std::set<std::string> languages, devices, optimizations;
-    for (const auto& tree : data_.trees) {
+    for (const auto& tree : training_.trees) {
+      // Trees do not tell the kind of their device. Of a language that runs on several nothing is claimed.
+      const bool on_cpu = tree.language == mtmc::languages::cpp.name;
+      if (!on_cpu && tree.language != mtmc::languages::cuda.name) continue;
       languages.insert(tree.language);
-      devices.insert(tree.language == "cuda" ? "gpu" : "cpu");
+      devices.insert(on_cpu ? "cpu" : "gpu");
       for (const auto& node : tree.nodes)
         for (const auto& edge : node.edges)
           optimizations.insert(edge.action.substr(0, edge.action.find('|')));
@@ -118,6 +122,7 @@ private:
 
   const TrainArguments& arguments_;
   const mtmc::DataSet& data_;
+  const mtmc::DataSet& training_;
   std::vector<Trial> trials_{};
 };
 

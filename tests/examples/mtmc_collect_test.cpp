@@ -1,5 +1,7 @@
 // The contract of mtmc-collect: everything is kept, nothing is judged twice, and it may be ended at any time.
 
+#include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/support/file_io.hpp>
 #include <mtmc/train/data_set.hpp>
 
 #include <doctest/doctest.h>
@@ -154,6 +156,45 @@ TEST_CASE("mtmc-collect: a run each of task, policy and seed; what is there is n
   const auto other = world.collect();
   CHECK(other.code == 2);
   CHECK(shown(other.error) == Contains("steps was 2 and is 3"));
+}
+
+TEST_CASE(
+    "mtmc-collect: a damaged journal is kept, told of, and its run made anew; odd lines hurt no other") {
+  World world{"columns"};
+  REQUIRE(world.collect().code == 0);
+  const auto journal = world.output() + "/columns/anew-0/columns/journal.jsonl";
+  const auto whole = mtmc::read_file(journal);
+  mtmc::write_file_atomic(journal, whole + "{\"record\":\"step\",\"parent\":5}\n[1,2]\n");
+  const auto again = world.collect();
+  CAPTURE(again.error);
+  CHECK(again.code == 0);
+  CHECK(shown(again.error) == Contains("anew-0.damaged-1"));
+  CHECK(
+      mtmc::read_file(world.output() + "/columns/anew-0.damaged-1/columns/journal.jsonl").starts_with(whole));
+  CHECK(shown(world.text("columns/anew-0/columns/journal.jsonl")) == Contains("\"record\":\"finish\""));
+
+  mtmc::write_file_atomic(world.output() + "/collection.json", "[]");
+  const auto refused = world.collect();
+  CHECK(refused.code == 2);
+  CHECK(shown(refused.error) == Contains("no record of a collection"));
+}
+
+TEST_CASE("mtmc-collect: a learnt policy needs weights, and a collection keeps to them") {
+  World world{"columns"};
+  const auto missing = world.collect({"--policies", "anew,best-learnt"});
+  CHECK(missing.code == 2);
+  CHECK(shown(missing.error) == Contains("needs --weights"));
+  auto weights = mtmc::built_in_policy_weights();
+  const auto file = [&](const std::string& name) {
+    weights.card.name = name;
+    return world.tasks.add_text(name + ".json", mtmc::write_policy_weights(weights));
+  };
+  const auto first = file("first"), second = file("second");
+  world.steps = "1";
+  CHECK(world.collect({"--policies", "best-learnt", "--weights", first}).code == 0);
+  const auto other = world.collect({"--policies", "best-learnt", "--weights", second});
+  CHECK(other.code == 2);
+  CHECK(shown(other.error) == Contains("weights was"));
 }
 
 TEST_CASE("mtmc-collect: walks go through what others found, and judge nothing") {

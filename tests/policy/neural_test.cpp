@@ -106,6 +106,10 @@ TEST_CASE("learnt policy: what it has not learnt stands to the likeliest of the 
     }
 }
 
+TEST_CASE("learnt policy: of no actions it says nothing") {
+  CHECK(NeuralPolicy{that_likes("stop", 1)}.distribution(on_cpu(), {}, {}).probabilities.empty());
+}
+
 TEST_CASE("learnt policy: over another policy it is a residual head") {
   const auto seen = on_cpu();
   NeuralPolicy over_random{that_likes("stop", 0), RandomPolicy{0.2}};

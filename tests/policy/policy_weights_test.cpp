@@ -51,6 +51,8 @@ TEST_CASE("policy weights: a card in one line says what of it is known") {
   card.training = R"({"method":"ppo","data":{"tasks":3,"kernels":40},"held_out_ratio":0.5})";
   CHECK(describe(card) ==
         "test: cpp on cpu; ppo on 3 tasks, 40 kernels; 0.500 of the best in trees held out");
+  card.training = R"({"method":5,"data":{"tasks":3,"kernels":40}})";
+  CHECK(describe(card) == "test: cpp on cpu; trained on 3 tasks, 40 kernels");
   card.training = "no JSON";
   CHECK(describe(card) == "test: cpp on cpu");
 }
@@ -72,6 +74,10 @@ TEST_CASE("policy weights: other features, a newer form, and damage are refused,
   CHECK(refusal(changed(text, "\"features\": " + version, "\"features\": 99")).find("version 99") !=
         std::string::npos);
   CHECK(refusal(changed(text, "\"schema\": 1", "\"schema\": 2")).find("form 2") != std::string::npos);
+  CHECK(refusal(changed(text, "\"schema\": 1", "\"schema\": 0")).find("form 0") != std::string::npos);
+  for (const char* prior : {"null", "1e308", "-3"})
+    CHECK(refusal(changed(text, "\"prior_weight\": 1.0", std::string("\"prior_weight\": ") + prior)).size() >
+          10);
   CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": 5")).find("damaged") != std::string::npos);
   CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": -1")).find("damaged") != std::string::npos);
   CHECK(refusal(text.substr(0, text.size() / 2)).find("damaged") != std::string::npos);

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <string>
@@ -22,12 +23,18 @@ namespace {
 struct Training {
   std::vector<KernelTree> trees{toy::random_tree(4, 12), toy::random_tree(5, 12)};
   ByName features{trees};
+  /// What was done before is seen as well.
+  TreeEncoder encode = [this](const TreeEnvironment& environment, EncodedState& encoded) {
+    features(environment, encoded);
+    for (const PastStep& step : environment.past())
+      for (const char one : step.action) encoded.state.front() += static_cast<double>(one) / 1000;
+  };
   PpoTrainer trainer;
 
   explicit Training(const PpoOptions& options =
                         {.environments = 5, .rollout = 250, .minibatch = 64, .steps = 2000, .seed = 3},
                     const TreeOptions& rules = {})
-      : trainer(make_network(features.shape(), options.seed), trees, rules, features, options) {}
+      : trainer(make_network(features.shape(), options.seed), trees, rules, encode, options) {}
 };
 } // namespace
 
@@ -80,7 +87,9 @@ TEST_CASE("a checkpoint of other trees, rules or options is refused, and the tra
   options.entropy = 0.02;
   Training other_options(options);
   Training other_rules(one.trainer.options(), {.reward = RewardOptions::potential()});
-  for (Training* other : {&other_options, &other_rules}) {
+  Training other_gain(one.trainer.options(), {.minimum_gain = 1.02});
+  Training offered_once(one.trainer.options(), {.once = true});
+  for (Training* other : {&other_options, &other_rules, &other_gain, &offered_once}) {
     const PpoState before = other->trainer.state();
     CHECK_THROWS_WITH_AS(restore_checkpoint(other->trainer, path), Contains("mtmc.train.003"), Error);
     CHECK(other->trainer.state() == before);
@@ -88,6 +97,9 @@ TEST_CASE("a checkpoint of other trees, rules or options is refused, and the tra
   PpoState wrong = one.trainer.state();
   wrong.playing.front().choices.push_back(99);
   const PpoState before = one.trainer.state();
+  CHECK_THROWS_WITH_AS(one.trainer.restore(wrong), Contains("another training"), Error);
+  wrong = before;
+  wrong.weights.front() = std::nan("");
   CHECK_THROWS_WITH_AS(one.trainer.restore(wrong), Contains("another training"), Error);
   CHECK(one.trainer.state() == before);
 }

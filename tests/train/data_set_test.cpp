@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 #include "../loop/toy_game.hpp"
@@ -80,6 +81,48 @@ TEST_CASE("a file that is damaged, cut short, empty or of a newer form is refuse
   refused(whole.substr(0, whole.size() / 2), "damaged");
   refused("", "0 trees");
   refused("{\"schema\": 9, \"trees\": 1}\n", "has form 9");
+}
+
+TEST_CASE("a tree that cannot be played is refused when it is read, with what is wrong") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/data.jsonl";
+  const auto refused = [&](const char* reason, const auto& spoil) {
+    DataSet set = of_toys(2);
+    TreeNode* node = nullptr;
+    for (TreeNode& one : set.trees[1].nodes)
+      if (node == nullptr && !one.edges.empty() && one.edges[0].outcomes[0].child >= 0) node = &one;
+    REQUIRE(node != nullptr);
+    spoil(set.trees[1], *node);
+    write_data_set(set, path);
+    CAPTURE(reason);
+    CHECK_THROWS_WITH_AS((void)read_data_set(path), Contains(reason), Error);
+    CHECK_THROWS_WITH_AS((void)read_data_set(path), Contains("line 3"), Error);
+  };
+  const auto outcome = [](TreeNode& node) -> TreeOutcome& { return node.edges[0].outcomes[0]; };
+  refused("leads to no kernel", [&](KernelTree&, TreeNode& node) { outcome(node).child = 99999; });
+  refused("leads to no kernel", [&](KernelTree&, TreeNode& node) { outcome(node).child = -1; });
+  refused("leads to no kernel",
+          [&](KernelTree&, TreeNode& node) { outcome(node).outcome = StepStage::not_compiled; });
+  refused("never seen", [&](KernelTree&, TreeNode& node) { outcome(node).count = -4; });
+  refused("too often", [&](KernelTree&, TreeNode& node) {
+    outcome(node).count = std::numeric_limits<int>::max();
+    node.edges[0].outcomes.push_back({StepStage::wrong});
+  });
+  refused("no outcome", [&](KernelTree&, TreeNode& node) { node.edges[0].outcomes.clear(); });
+  refused("tried twice", [&](KernelTree&, TreeNode& node) { node.edges.push_back(node.edges[0]); });
+  refused("twice", [&](KernelTree& tree, TreeNode&) { tree.nodes.push_back(tree.nodes[1]); });
+  refused("no number", [&](KernelTree&, TreeNode& node) { node.deviation = -1; });
+  refused("over itself", [&](KernelTree& tree, TreeNode&) { tree.nodes[0].log2_speed_up = 1; });
+}
+
+TEST_CASE("the same start kernel under two names goes to one side") {
+  DataSet set = of_toys(40);
+  for (std::size_t i = 0; i < 40; ++i) set.trees[i].code = "code " + std::to_string(i / 2);
+  const auto [training, held_out] = split_by_task(set, 0.5, 1);
+  CHECK(training.trees.size() > 5);
+  CHECK(held_out.trees.size() > 5);
+  for (const KernelTree& one : training.trees)
+    for (const KernelTree& other : held_out.trees) CHECK(one.code != other.code);
 }
 
 TEST_CASE("a split has no task on both sides, and a task goes its way whatever others there are") {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "../loop/toy_game.hpp"
@@ -113,6 +114,26 @@ TEST_CASE("a damaged line is left out and named, the other runs stay") {
   CHECK(collector.sources().left_out.front().find("line 2") != std::string::npos);
   CHECK(collector.trees().size() == 1);
   CHECK_THROWS_AS(TreeCollector{}.add_journal(folder.path() + "/none"), Error);
+}
+
+TEST_CASE("a speed-up that is no number adds nothing, and is named") {
+  const TemporaryFolder folder;
+  JournalRun run = only_run(played(4, folder.path()));
+  TreeCollector whole, spoilt;
+  whole.add(run);
+  int broken = 0;
+  for (auto& [key, record] : run.evaluations)
+    if (record.evaluation.speed_up && broken < 2) {
+      (broken == 0 ? record.evaluation.speed_up->value : record.evaluation.speed_up->high) =
+          std::numeric_limits<double>::infinity();
+      ++broken;
+    }
+  REQUIRE(broken == 2);
+  spoilt.add(run);
+  CHECK(whole.sources().left_out.empty());
+  REQUIRE(!spoilt.sources().left_out.empty());
+  CHECK(spoilt.sources().left_out.front().find("no number") != std::string::npos);
+  for (const TreeNode& node : spoilt.trees().front().nodes) CHECK(std::isfinite(node.log2_speed_up));
 }
 
 TEST_CASE("kernels that were searched from have their features, and those of each legal action") {

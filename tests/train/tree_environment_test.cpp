@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,23 @@ TEST_CASE("one seed, one course") {
   };
   CHECK(course(1) == course(1));
   CHECK(course(1) != course(2));
+}
+
+TEST_CASE("a copy made in the middle of an episode goes on by itself, also when the first one is gone") {
+  KernelTree tree = toy::three_ways();
+  for (const auto unknown : {UnknownActions::mask, UnknownActions::live}) {
+    auto first = std::make_unique<TreeEnvironment>(
+        tree, TreeOptions{.children = TreeChildren::first, .unknown = unknown});
+    first->step(number_of(*first, "b"));
+    TreeEnvironment copy(*first);
+    first->reset();
+    first.reset();
+    REQUIRE(copy.past().size() == 1);
+    CHECK(copy.past()[0].action == "b");
+    CHECK(copy.state().node == 2);
+    copy.step(number_of(copy, "c"));
+    CHECK(copy.past()[1].action == "c");
+  }
 }
 
 TEST_CASE("with a least gain, an episode goes on from what is faster, and only from that") {

@@ -76,6 +76,7 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& seen,
                                                           std::span<const Action> legal,
                                                           std::stop_token stop) {
+  if (legal.empty()) return {};
   const LearntPolicyCard& card = weights_.card;
   const auto& language = seen.kernel.language.name;
   if (!detail::is_named(card.languages, language) || !detail::is_named(card.devices, seen.device.kind)) {

@@ -81,10 +81,12 @@ MTMC_INLINE std::string describe(const LearntPolicyCard& card) {
                      detail::joined(card.languages) + " on " + detail::joined(card.devices);
   const auto training = detail::parse_text(card.training, false);
   if (!training.is_object()) return text;
-  const auto data = training.value("data", detail::Json::object());
-  if (data.contains("tasks") && data.contains("kernels"))
-    text += "; " + training.value("method", std::string("trained")) + " on " + data["tasks"].dump() +
-            " tasks, " + data["kernels"].dump() + " kernels";
+  const auto data = training.find("data");
+  const auto method = training.find("method");
+  if (data != training.end() && data->contains("tasks") && data->contains("kernels"))
+    text += "; " +
+            (method != training.end() && method->is_string() ? method->get<std::string>() : "trained") +
+            " on " + (*data)["tasks"].dump() + " tasks, " + (*data)["kernels"].dump() + " kernels";
   if (training.contains("held_out_ratio") && training["held_out_ratio"].is_number()) {
     char ratio[64];
     std::snprintf(ratio, sizeof ratio, "; %.3f of the best in trees held out",
@@ -113,7 +115,7 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
   } catch (const Error& error) {
     refuse(std::string("the weights are damaged: ") + error.message(), "Restore the file, or train anew");
   }
-  if (file.schema > policy_weights_schema_version)
+  if (file.schema < 1 || file.schema > policy_weights_schema_version)
     refuse("the weights have form " + std::to_string(file.schema) + ", this library knows " +
                std::to_string(policy_weights_schema_version),
            "Use the version of the library that made them");
@@ -121,6 +123,11 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
     refuse("the weights are for features of version " + std::to_string(file.card.features) +
                ", this library has version " + std::to_string(feature_version),
            "Train anew, or use the version of the library that made them");
+  constexpr double most_prior = 1000;
+  if (!(file.card.prior_weight >= 0 && file.card.prior_weight <= most_prior))
+    refuse("the weight of the policy beneath is " + std::to_string(file.card.prior_weight) +
+               ", not 0 to 1000",
+           "Restore the file, or train anew");
   PolicyWeights result{std::move(file.card)};
   constexpr std::int64_t widest = 1024;
   const NetworkShape shape{.state = state_feature_names().size(),

@@ -41,7 +41,8 @@ inline void visit_fields(JsonFields& visit, PpoState& noun) {
   visit.required("playing", noun.playing);
 }
 
-/// Of what the bits of a training depend on besides its state; features are known by their numbers alone.
+/// Of what the bits of a training depend on besides its state; features and priors are known by what start
+/// kernels have of them.
 [[nodiscard]] inline std::string digest_of_training(const PpoTrainer& trainer) {
   const NetworkShape& shape = trainer.network().shape;
   const PpoOptions& options = trainer.options();
@@ -54,11 +55,13 @@ inline void visit_fields(JsonFields& visit, PpoState& noun) {
                    options.largest_divergence, options.policy_rate, options.value_rate, options.value_updates,
                    options.step_limits, options.seed});
   parts.push_back({static_cast<int>(rules.children), static_cast<int>(rules.failure),
-                   static_cast<int>(rules.unknown), rules.minimum_count});
+                   static_cast<int>(rules.unknown), rules.minimum_count, rules.minimum_gain, rules.once});
   parts.push_back({static_cast<int>(reward.reference), static_cast<int>(reward.timing), reward.shaping,
                    reward.decays, reward.step_limit, reward.minimum_gain, reward.largest_gain});
   std::string text = parts.dump();
   for (const KernelTree* tree : trainer.trees()) text += Json(*tree).dump();
+  for (const EncodedState& seen : trainer.start_states())
+    text += Json({seen.state, seen.actions, seen.priors}).dump();
   return sha256_hex(text);
 }
 

@@ -14,8 +14,10 @@
 #include <mtmc/version.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -178,6 +180,45 @@ inline void write_data_set(const DataSet& set, const std::string& path) {
   write_file_atomic(path, text);
 }
 
+namespace detail {
+
+/// What makes a tree unfit to be played; empty for nothing.
+[[nodiscard]] inline std::string fault_of(const KernelTree& tree) {
+  if (tree.nodes.empty()) return "a tree has no kernel";
+  const auto count = static_cast<int>(tree.nodes.size());
+  const auto finite = [](const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
+  };
+  if (tree.nodes.front().log2_speed_up != 0) return "the start kernel has a speed-up over itself";
+  std::set<std::string_view> kernels;
+  for (const TreeNode& node : tree.nodes) {
+    const std::string of = " (kernel " + node.kernel.substr(0, 16) + ')';
+    if (!kernels.insert(node.kernel).second) return "a kernel stands in its tree twice" + of;
+    if (!std::isfinite(node.log2_speed_up) || !std::isfinite(node.deviation) || node.deviation < 0)
+      return "a speed-up or its deviation is no number" + of;
+    if (!finite(node.features) ||
+        !std::all_of(node.action_features.begin(), node.action_features.end(), finite))
+      return "a feature is no number" + of;
+    std::set<std::string_view> actions;
+    for (const TreeEdge& edge : node.edges) {
+      if (!actions.insert(edge.action).second) return "an action was tried twice on one kernel" + of;
+      if (edge.outcomes.empty()) return "an action has no outcome" + of;
+      std::int64_t sum = 0;
+      for (const TreeOutcome& outcome : edge.outcomes) {
+        if (outcome.count < 1) return "an outcome was never seen" + of;
+        sum += outcome.count;
+        const bool leads = outcome.outcome == StepStage::correct;
+        if (leads ? outcome.child < 0 || outcome.child >= count : outcome.child != -1)
+          return "an outcome leads to no kernel of its tree, or a failure to one" + of;
+      }
+      if (sum > std::numeric_limits<int>::max()) return "an action was tried too often to count" + of;
+    }
+  }
+  return {};
+}
+
+} // namespace detail
+
 /// Reads one. Throws `Error` (`mtmc.train.001`) that names the line where it is damaged, or cut short, or of
 /// a newer form.
 [[nodiscard]] inline DataSet read_data_set(const std::string& path) {
@@ -197,13 +238,14 @@ inline void write_data_set(const DataSet& set, const std::string& path) {
       throw Error(error_id::train_data, std::string("the data set is damaged: ") + error.what(),
                   "Make it anew from the journals", place);
     }
-    if (set.card.schema > data_set_schema_version)
+    if (set.card.schema < 1 || set.card.schema > data_set_schema_version)
       throw Error(error_id::train_data,
                   "the data set has form " + std::to_string(set.card.schema) + ", this library knows " +
                       std::to_string(data_set_schema_version),
                   "Use the version of the library that made it", place);
-    const bool empty = number > 1 && set.trees.back().nodes.empty();
-    if (empty) throw Error(error_id::train_data, "a tree has no kernel", "Make the data set anew", place);
+    if (const auto fault = number > 1 ? detail::fault_of(set.trees.back()) : std::string(); !fault.empty())
+      throw Error(error_id::train_data, "the data set is damaged: " + fault, "Make it anew from the journals",
+                  place);
     at = end + 1;
   }
   if (set.trees.empty() || set.card.trees != static_cast<std::int64_t>(set.trees.size()))
@@ -214,16 +256,18 @@ inline void write_data_set(const DataSet& set, const std::string& path) {
   return set;
 }
 
-/// Two data sets without a common task: about `held_out` (in [0, 1]) of the tasks go to the second. The same
-/// task goes the same way for the same seed, whatever other tasks there are.
+/// Two data sets without a common task or start kernel: about `held_out` (in [0, 1]) of the tasks go to the
+/// second. The same task goes the same way for the same seed, whatever other tasks there are, as long as
+/// none of them has its code.
 [[nodiscard]] inline std::pair<DataSet, DataSet> split_by_task(const DataSet& set, double held_out,
                                                                std::uint64_t seed) {
   std::pair<DataSet, DataSet> parts;
   parts.first.card = parts.second.card = set.card;
-  for (const KernelTree& tree : set.trees) {
-    const std::string digest = sha256_hex(std::to_string(seed) + tree.task).substr(0, 13);
+  const auto groups = detail::task_groups(set.trees);
+  for (std::size_t i = 0; i < set.trees.size(); ++i) {
+    const std::string digest = sha256_hex(std::to_string(seed) + groups[i]).substr(0, 13);
     const double place = static_cast<double>(std::stoull(digest, nullptr, 16)) / 0x1p52;
-    (place < held_out ? parts.second : parts.first).trees.push_back(tree);
+    (place < held_out ? parts.second : parts.first).trees.push_back(set.trees[i]);
   }
   detail::count_trees(parts.first.trees, parts.first.card);
   detail::count_trees(parts.second.trees, parts.second.card);

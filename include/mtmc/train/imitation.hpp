@@ -161,11 +161,14 @@ private:
 [[nodiscard]] inline std::pair<std::vector<KernelTree*>, std::vector<KernelTree*>>
 hold_out(std::span<KernelTree> trees, const TreeOptions& rules, double part, PhiloxEngine& random) {
   std::pair<std::vector<KernelTree*>, std::vector<KernelTree*>> sides;
+  const std::vector<std::string> groups = task_groups(trees);
+  std::map<const KernelTree*, std::string> group_of;
   std::vector<std::string> tasks;
-  for (KernelTree& tree : trees) {
-    if (TreeEnvironment(tree, rules).ended()) continue;
-    sides.first.push_back(&tree);
-    if (std::find(tasks.begin(), tasks.end(), tree.task) == tasks.end()) tasks.push_back(tree.task);
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    if (TreeEnvironment(trees[i], rules).ended()) continue;
+    sides.first.push_back(&trees[i]);
+    group_of[&trees[i]] = groups[i];
+    if (std::find(tasks.begin(), tasks.end(), groups[i]) == tasks.end()) tasks.push_back(groups[i]);
   }
   if (part <= 0 || tasks.size() < 2) return sides;
   shuffle(tasks, random);
@@ -174,7 +177,7 @@ hold_out(std::span<KernelTree> trees, const TreeOptions& rules, double part, Phi
   const std::set<std::string> held(tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(count));
   const auto first_held =
       std::stable_partition(sides.first.begin(), sides.first.end(),
-                            [&](const KernelTree* one) { return !held.contains(one->task); });
+                            [&](const KernelTree* one) { return !held.contains(group_of.at(one)); });
   sides.second.assign(first_held, sides.first.end());
   sides.first.erase(first_held, sides.first.end());
   return sides;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -123,6 +124,25 @@ struct TreeCoverage {
 }
 
 namespace detail {
+
+/// For each tree the name of its task, or the first name, by the alphabet, of the tasks that it has a start
+/// kernel in common with: the same code under another name is no other task.
+[[nodiscard]] inline std::vector<std::string> task_groups(std::span<const KernelTree> trees) {
+  std::map<std::string, std::string> first_of; // by task and by code
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const KernelTree& tree : trees) {
+      std::string& by_task = first_of.try_emplace("task " + tree.task, tree.task).first->second;
+      if (tree.code.empty()) continue;
+      std::string& by_code = first_of.try_emplace("code " + tree.code, by_task).first->second;
+      changed = changed || by_task != by_code;
+      by_task = by_code = std::min(by_task, by_code);
+    }
+  }
+  std::vector<std::string> groups;
+  for (const KernelTree& tree : trees) groups.push_back(first_of.at("task " + tree.task));
+  return groups;
+}
 
 inline void visit_fields(JsonFields& visit, TreeOutcome& noun) {
   visit.required("outcome", noun.outcome);

@@ -140,6 +140,12 @@ public:
   [[nodiscard]] const TreeOptions& rules() const noexcept { return rules_; }
   /// What it plays: the trees in which something can be done.
   [[nodiscard]] std::span<KernelTree* const> trees() const noexcept { return playable_; }
+  /// What the network sees of each tree's start kernel.
+  [[nodiscard]] std::vector<EncodedState> start_states() const {
+    std::vector<EncodedState> states;
+    for (KernelTree* tree : playable_) encode_(TreeEnvironment(*tree, rules_), states.emplace_back());
+    return states;
+  }
   /// Whether all weights are finite; where they are not, nothing can be learnt any more.
   [[nodiscard]] bool is_finite() const {
     return std::all_of(network_.weights.begin(), network_.weights.end(),
@@ -174,8 +180,14 @@ public:
     const auto fits = [](const AdamMoments& theirs, const AdamMoments& ours) {
       return theirs.mean.size() == ours.mean.size() && theirs.square.size() == ours.square.size();
     };
-    bool same = state.weights.size() == network_.weights.size() && state.playing.size() == playing_.size() &&
-                fits(state.policy, policy_adam_.moments()) && fits(state.value, value_adam_.moments());
+    const auto finite = [](const std::vector<double>& values) {
+      return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
+    };
+    bool same = finite(state.weights) && finite(state.policy.mean) && finite(state.policy.square) &&
+                finite(state.value.mean) && finite(state.value.square);
+    same = same && state.weights.size() == network_.weights.size() &&
+           state.playing.size() == playing_.size() && fits(state.policy, policy_adam_.moments()) &&
+           fits(state.value, value_adam_.moments());
     std::vector<Playing> playing;
     for (const PpoEpisode& episode : state.playing) {
       same = same && episode.tree < playable_.size();

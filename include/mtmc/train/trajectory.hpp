@@ -118,7 +118,7 @@ namespace detail {
 
 /// Relative standard deviation of a measured speed-up, from its interval.
 [[nodiscard]] inline double deviation_of(const SpeedUp& speed_up) {
-  if (speed_up.low <= 0 || speed_up.high < speed_up.low) return 0;
+  if (!(speed_up.low > 0) || !(speed_up.high >= speed_up.low)) return 0;
   const double half_width_in_deviations =
       speed_up.confidence >= 0.9 ? 1.96 : 1.15; // normal quantiles of 95, 75 %
   return std::log(speed_up.high / speed_up.low) / 2 / half_width_in_deviations;
@@ -194,12 +194,17 @@ inline void TreeCollector::take_times(const JournalRun& run, TimesByKernel& know
   for (const auto& [time, record] : in_order) {
     const auto incumbent = known.find(record->incumbent);
     const auto& speed_up = record->evaluation.speed_up;
-    if (record->kernel == start || incumbent == known.end() || !speed_up || speed_up->value <= 0) continue;
+    if (record->kernel == start || incumbent == known.end() || !speed_up) continue;
+    const double deviation_seen = detail::deviation_of(*speed_up);
+    if (!(speed_up->value > 0) || !std::isfinite(speed_up->value) || !std::isfinite(deviation_seen)) {
+      sources_.left_out.push_back("run " + run.id + ": a speed-up is no number");
+      continue;
+    }
     // The same measurement told again makes nothing more certain.
     if (repeats && known.contains(record->kernel)) continue;
     // What is measured to one per mille weighs no more than that: other errors are larger.
     constexpr double least_deviation = 1e-3;
-    const double deviation = std::max(detail::deviation_of(*speed_up), least_deviation);
+    const double deviation = std::max(deviation_seen, least_deviation);
     const double weight = 1 / (deviation * deviation);
     const double base = incumbent->second.sum / incumbent->second.weights;
     Times& times = known[record->kernel];

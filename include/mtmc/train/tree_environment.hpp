@@ -7,7 +7,7 @@
 #include <mtmc/train/tree_rules.hpp>
 
 #include <cstddef>
-#include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +66,8 @@ public:
       result = {reward_at_end(options_.reward, state_.reward), StepStage::correct, true};
     } else {
       const int before = state_.node;
-      const std::string_view action = keys_.emplace_back(*actions_[choice].action);
+      const std::string_view action =
+          *keys_.emplace_back(std::make_shared<const std::string>(*actions_[choice].action));
       result = take_outcome(*tree_, options_, outcome_of(choice), state_);
       past_.push_back({action, result.outcome != StepStage::not_compiled,
                        result.outcome == StepStage::correct, result.log2_gain, result.kept});
@@ -89,7 +90,8 @@ private:
   /// Makes the choices independent of the tree, which other environments let grow meanwhile.
   void keep_actions() {
     offered_.clear();
-    for (TreeChoice& one : actions_) one = {&offered_.emplace_back(*one.action), nullptr};
+    for (TreeChoice& one : actions_)
+      one = {offered_.emplace_back(std::make_shared<const std::string>(*one.action)).get(), nullptr};
   }
   [[nodiscard]] TreeOutcome outcome_of(std::size_t choice) {
     const std::string& action = *actions_[choice].action;
@@ -121,8 +123,9 @@ private:
   PhiloxEngine random_;
   TreeState state_{};
   std::vector<TreeChoice> actions_{};
-  std::deque<std::string> offered_{}; ///< keys of the actions on offer, where the tree may grow
-  std::deque<std::string> keys_{};    ///< of the actions taken: a tree that grows moves its own
+  /// Keys of the actions on offer, where the tree may grow, and of those taken: a tree that grows moves its
+  /// own. Shared, so that a copy of the environment points to texts that live as long as itself.
+  std::vector<std::shared_ptr<const std::string>> offered_{}, keys_{};
   std::vector<PastStep> past_{};
   std::vector<int> nodes_{}; ///< on which they were taken
   bool ended_ = false;
