@@ -49,9 +49,13 @@ public:
       training.push_back(mtmc::score_trees(policy, training_.trees, rules_, played));
       held_out.push_back(mtmc::score_trees(policy, held_out_.trees, rules_, played));
       trial.of_seeds.push_back(mtmc::ratios_of(held_out.back()).greedy);
-      std::printf("%s, seed %llu: %.3f of the best in %zu trees, %.3f in %zu held out\n", method.c_str(),
+      std::printf("%s, seed %llu: %.3f of the best in %zu trees", method.c_str(),
                   static_cast<unsigned long long>(seed), mtmc::ratios_of(training.back()).greedy,
-                  training.back().size(), trial.of_seeds.back(), held_out.back().size());
+                  training.back().size());
+      if (held_out.back().empty())
+        std::printf(", no tree held out to try it on\n");
+      else
+        std::printf(", %.3f in %zu held out\n", trial.of_seeds.back(), held_out.back().size());
       std::fflush(stdout);
     }
     trial.seconds /= static_cast<double>(trial.of_seeds.size());

@@ -70,8 +70,11 @@ private:
     const auto held_out = mtmc::score_intervals(trial.held_out);
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f", trial.seconds);
-    return "| " + trial.method + " | " + with_interval(training.first) + " | " +
-           with_interval(held_out.first) + " | " + with_interval(held_out.second) + " | " + seconds + " |\n";
+    const auto of_held_out = [&trial](const mtmc::ScoreInterval& one) {
+      return trial.held_out.empty() ? std::string("none held out") : with_interval(one);
+    };
+    return "| " + trial.method + " | " + with_interval(training.first) + " | " + of_held_out(held_out.first) +
+           " | " + of_held_out(held_out.second) + " | " + seconds + " |\n";
   }
 
   [[nodiscard]] const Trial* shipped() const {
@@ -115,7 +118,7 @@ private:
     training["minimum_gain"] = arguments_.minimum_gain;
     training["reward"] = arguments_.reward;
     training["data"] = nlohmann::json(data_.card);
-    training["held_out_ratio"] = trial.of_seeds[place];
+    if (!trial.held_out.empty()) training["held_out_ratio"] = trial.of_seeds[place];
     card.training = training.dump();
     return result;
   }

@@ -21,6 +21,7 @@ inline constexpr std::string_view built_in_weights = R"weights({
   "cuda"
  ],
  "licence": "MIT",
+ "name": "built in, 0.2",
  "optimizations": [
   "fusion",
   "online",
