@@ -237,7 +237,6 @@ TEST_SUITE("slow") {
 
   TEST_CASE("mtmc-collect: shards have each task once, and together all of them") {
     const World world{"a", "b", "c"};
-    std::string said;
     std::size_t tasks = 0;
     for (const char* shard : {"0/2", "1/2"}) {
       const auto done = world.collect({"--shard", shard, "--policies", "random"});
