@@ -91,7 +91,8 @@ struct CollectArguments {
 /// "2/10" as the third of ten parts; says what is wrong with anything else.
 inline std::string read_shard(const std::string& text, Shard& shard) {
   int index = 0, count = 0, used = 0;
-  const bool read = std::sscanf(text.c_str(), "%d/%d%n", &index, &count, &used) == 2 &&
+  // Nine digits each: more may be no int, and sscanf does not say so.
+  const bool read = std::sscanf(text.c_str(), "%9d/%9d%n", &index, &count, &used) == 2 &&
                     static_cast<std::size_t>(used) == text.size();
   if (!read || index < 0 || count < 1 || index >= count)
     return "a shard is NUMBER/COUNT, the first of four is 0/4: " + text;

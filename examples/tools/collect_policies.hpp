@@ -184,7 +184,7 @@ inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::strin
   if (name == "walk") return WalksOnKnownWays{tried};
   if (name == "random") return mtmc::RandomPolicy{};
   if (name == "best-rules") return mtmc::RulesPolicy{};
-  if (name == "rules") return NeverStops{mtmc::RulesPolicy{}};
+  if (!is_learnt(name)) return NeverStops{mtmc::RulesPolicy{}};
   mtmc::NeuralPolicy learnt{mtmc::load_policy_weights(weights)};
   if (name == "best-learnt") return learnt;
   if (name == "best-types") return TypesAlone{std::move(learnt), seed};

@@ -5,7 +5,9 @@
 #include <mtmc/mtmc.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -48,15 +50,21 @@ inline mtmc::CodingRequest first_request(const mtmc::Task& task, Evaluators& eva
   return request;
 }
 
-/// The legal actions of a task's start kernel, each with the probability that the policy gives it.
+/// The legal actions of a task's start kernel, each with the probability that the policy gives it, the
+/// likeliest first.
 inline void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtmc::AnyPolicy& policy,
                          const mtmc::ActionSpace& space, bool json) {
   const auto seen = observe_start(task, device, 1);
   const auto legal = space.legal_actions(seen.structure, device);
   const auto distribution = policy.distribution(seen, legal, {});
+  std::vector<std::size_t> order(legal.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return distribution.probabilities[a] > distribution.probabilities[b];
+  });
   if (json) {
     auto actions = nlohmann::json::array();
-    for (std::size_t i = 0; i < legal.size(); ++i)
+    for (const std::size_t i : order)
       actions.push_back({{"key", legal[i].key()},
                          {"text", legal[i].text()},
                          {"probability", distribution.probabilities[i]}});
@@ -64,7 +72,7 @@ inline void list_actions(const mtmc::Task& task, const mtmc::Device& device, mtm
     return;
   }
   std::printf("%s: %zu legal actions\n", task.name.c_str(), legal.size());
-  for (std::size_t i = 0; i < legal.size(); ++i)
+  for (const std::size_t i : order)
     std::printf("  %5.1f %%  %-44s %s\n", 100 * distribution.probabilities[i], legal[i].key().c_str(),
                 legal[i].text().c_str());
 }

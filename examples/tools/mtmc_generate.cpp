@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", arguments.seed, "equal seeds give equal tasks; a larger count only adds to them")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--output", arguments.output, "folder for the tasks, which is created")->required();
   app.add_option("--apart-from", arguments.apart_from,

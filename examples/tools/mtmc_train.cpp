@@ -27,7 +27,7 @@ int run(const TrainArguments& arguments) {
     std::fprintf(stderr, "error: --ship %s is none of --methods\n", arguments.ship.c_str());
     return command_line::bad_usage_or_task;
   }
-  mtmc::create_folders(arguments.output);
+  mtmc::make_training_folder(arguments.output);
   auto data = command_line::load_data(arguments);
   auto& set = data.set;
   mtmc::keep_featured(set);

@@ -57,7 +57,9 @@ inline void add_data_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--held-out", arguments.held_out, "part of the tasks that is not trained on")
       ->check(number(0, 0.9))
       ->capture_default_str();
-  app.add_option("--split-seed", arguments.split_seed, "which tasks those are")->capture_default_str();
+  app.add_option("--split-seed", arguments.split_seed, "which tasks those are")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option(
          "--step-limit", arguments.step_limits,
          "steps of an episode, at most 1000; several (8,4): PPO has them by turns, all else the first")

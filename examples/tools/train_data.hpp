@@ -4,8 +4,10 @@
 #include <mtmc/mtmc.hpp>
 #include <mtmc/train.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +22,18 @@ struct TrainData {
   mtmc::DataSet set;
   mtmc::KernelTexts texts;
 };
+
+/// The journals in those folders. Of a run that stands in several the first is taken, so a longer copy comes
+/// before one that was made while the run went on.
+inline std::vector<std::string> journals_of(const std::vector<std::string>& folders) {
+  std::vector<std::string> journals;
+  for (const auto& path : folders)
+    for (const auto& journal : files_below(path, "journal.jsonl")) journals.push_back(journal);
+  std::stable_sort(journals.begin(), journals.end(), [](const auto& a, const auto& b) {
+    return std::filesystem::file_size(a) > std::filesystem::file_size(b);
+  });
+  return journals;
+}
 
 /// The data sets among what was named, each once; of folders those without a journal, since a data set beside
 /// journals is most often made of them.
@@ -50,8 +64,7 @@ inline TrainData load_data(const TrainArguments& arguments) {
     collector.add(run);
     if (arguments.export_texts) data.texts.add(run);
   };
-  for (const auto& path : arguments.data)
-    for (const auto& journal : files_below(path, "journal.jsonl")) mtmc::visit_runs(journal, add, left_out);
+  for (const auto& journal : journals_of(arguments.data)) mtmc::visit_runs(journal, add, left_out);
   for (const auto& sentence : left_out) std::fprintf(stderr, "left out: %s\n", sentence.c_str());
   mtmc::DataSetOptions options{.licence = arguments.licence};
   for (const auto& path : arguments.exclude)
@@ -62,7 +75,13 @@ inline TrainData load_data(const TrainArguments& arguments) {
     }
   std::vector<mtmc::DataSet> sets;
   if (!collector.trees().empty()) sets.push_back(mtmc::make_data_set(collector, options));
+  std::map<std::string, std::string> known; // by content
   for (const auto& path : data_sets_of(arguments)) {
+    const auto [same, is_new] = known.emplace(mtmc::sha256_hex(mtmc::read_training_file(path)), path);
+    if (!is_new) {
+      std::fprintf(stderr, "left out: %s is the same as %s\n", path.c_str(), same->second.c_str());
+      continue;
+    }
     sets.push_back(mtmc::without_excluded(mtmc::read_data_set(path), options));
     const auto beside = (std::filesystem::path{path}.parent_path() / "texts.jsonl").string();
     if (arguments.export_texts && std::filesystem::exists(beside))

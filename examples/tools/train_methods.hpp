@@ -67,13 +67,14 @@ public:
 private:
   [[nodiscard]] mtmc::ActionNetwork train(const std::string& method, std::uint64_t seed) {
     auto network = mtmc::make_network(mtmc::feature_shape(arguments_.hidden), seed);
+    auto metrics = metrics_of(method, seed);
     if (method == "clone") {
       const auto rules = mtmc::cloning_teacher(mtmc::prior_policy(mtmc::feature_encoder(1)));
-      return imitate(std::move(network), mtmc::feature_encoder(0), rules, seed);
+      return imitate(std::move(network), mtmc::feature_encoder(0), rules, seed, metrics);
     }
     if (method.starts_with("soft"))
-      network =
-          imitate(std::move(network), encode_, mtmc::exact_teacher(rules_, arguments_.temperature), seed);
+      network = imitate(std::move(network), encode_, mtmc::exact_teacher(rules_, arguments_.temperature),
+                        seed, metrics);
     if (!method.ends_with("ppo")) return network;
     const bool started = method != "ppo";
     const mtmc::PpoOptions options{.steps = arguments_.steps,
@@ -82,15 +83,14 @@ private:
                                    .value_updates = started ? 5U : 0U,
                                    .step_limits = arguments_.step_limits,
                                    .seed = seed};
-    auto metrics = metrics_of(method, seed);
     auto result = mtmc::require_trained(mtmc::train_ppo(std::move(network), training_.trees, rules_, encode_,
                                                         options, [&](const mtmc::PpoProgress& progress) {
                                                           metrics.append(progress);
                                                           return true;
                                                         }));
     curves_[method].push_back(std::move(result.progress));
-    mtmc::write_file_atomic(arguments_.output + '/' + method + ".svg",
-                            mtmc::learning_curve(curves_[method], {.title = method}));
+    mtmc::write_training_file(arguments_.output + '/' + method + ".svg",
+                              mtmc::learning_curve(curves_[method], {.title = method}));
     return std::move(result.network);
   }
   /// The metrics of a training, begun anew.
@@ -100,9 +100,14 @@ private:
     return mtmc::MetricsFile{path};
   }
   [[nodiscard]] mtmc::ActionNetwork imitate(mtmc::ActionNetwork network, const mtmc::TreeEncoder& encode,
-                                            const mtmc::TreeTeacher& teacher, std::uint64_t seed) {
+                                            const mtmc::TreeTeacher& teacher, std::uint64_t seed,
+                                            mtmc::MetricsFile& metrics) {
     return mtmc::require_trained(mtmc::imitate(std::move(network), training_.trees, rules_, encode, teacher,
-                                               {.states = 20000, .seed = seed}))
+                                               {.states = 20000, .seed = seed},
+                                               [&metrics](const mtmc::ImitationProgress& progress) {
+                                                 metrics.append(progress);
+                                                 return true;
+                                               }))
         .network;
   }
 

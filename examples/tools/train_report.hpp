@@ -39,14 +39,15 @@ public:
                        "|---|---|---|---|---|\n";
     for (const auto& trial : trials_) text += line(trial);
     std::printf("\n%s", text.c_str());
-    mtmc::write_file_atomic(arguments_.output + "/report.md",
-                            "Sums of returns as parts of the best returns, means over seeds, 95 % intervals "
-                            "by a bootstrap over tasks.\n\n" +
-                                text);
+    mtmc::write_training_file(
+        arguments_.output + "/report.md",
+        "Sums of returns as parts of the best returns, means over seeds, 95 % intervals "
+        "by a bootstrap over tasks.\n\n" +
+            text);
     if (const Trial* const best = shipped()) {
       const auto file = mtmc::write_policy_weights(weights(*best));
-      mtmc::write_file_atomic(arguments_.output + "/weights.json", file);
-      mtmc::write_file_atomic(arguments_.output + "/built_in_weights.hpp", as_header(file));
+      mtmc::write_training_file(arguments_.output + "/weights.json", file);
+      mtmc::write_training_file(arguments_.output + "/built_in_weights.hpp", as_header(file));
       std::printf("\nweights by %s: %s/weights.json\n", best->method.c_str(), arguments_.output.c_str());
     }
   }

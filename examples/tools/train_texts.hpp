@@ -55,7 +55,7 @@ inline void export_texts(const TrainArguments& arguments, const mtmc::DataSet& s
   };
   for (const auto& tree : parts.first.trees) add(tree, false);
   for (const auto& tree : parts.second.trees) add(tree, true);
-  mtmc::write_file_atomic(arguments.output + "/trees.jsonl", lines);
+  mtmc::write_training_file(arguments.output + "/trees.jsonl", lines);
   std::printf("texts of %zu kernels and %zu trees\n", texts.size(), count);
 }
 

@@ -18,6 +18,7 @@
 #include <mtmc/train/remembering_evaluator.hpp>
 #include <mtmc/train/remembering_parts.hpp>
 #include <mtmc/train/reward.hpp>
+#include <mtmc/train/training_files.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/train/tree_environment.hpp>
 #include <mtmc/train/tree_features.hpp>

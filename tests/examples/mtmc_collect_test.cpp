@@ -120,6 +120,7 @@ TEST_CASE("mtmc-collect: bad usage is exit code 2, help is not") {
   const auto wrong = programs::run("mtmc-collect", {"x.json", "--output", "x", "--shard", "4/4"});
   CHECK(wrong.code == 2);
   CHECK(shown(wrong.output + wrong.error) == Contains("the first of four is 0/4"));
+  CHECK(programs::run("mtmc-collect", {"x.json", "--output", "x", "--shard", "0/4294967297"}).code == 2);
   CHECK(programs::run("mtmc-collect", {"--help"}).code == 0);
 }
 

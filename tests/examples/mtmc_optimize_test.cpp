@@ -136,8 +136,12 @@ TEST_CASE("mtmc-optimize: --list-actions shows what could be done, as text and a
   const auto json = optimize({tasks.folder(), "--list-actions", "--json"});
   const auto lines = json_lines(json.output);
   REQUIRE(lines.size() == 1);
-  double sum = 0;
-  for (const auto& action : lines[0]["actions"]) sum += action["probability"].get<double>();
+  double sum = 0, last = 1; // the likeliest first
+  for (const auto& action : lines[0]["actions"]) {
+    const double probability = action["probability"].get<double>();
+    CHECK(probability <= last);
+    sum += last = probability;
+  }
   CHECK(sum == doctest::Approx(1));
 }
 

@@ -85,3 +85,45 @@ TEST_CASE("mtmc-train: nothing to train on is said with what to do") {
   CHECK(shown(done.error) == Contains("mtmc.train.001"));
   CHECK(world.train({world.folder.path() + "/nowhere.jsonl"}).code != 0);
 }
+
+TEST_CASE("mtmc-train: a run counts once and in full, whichever copy of its journal is read first") {
+  const World world;
+  const auto copy = world.folder.path() + "/a cut copy";
+  std::filesystem::copy(world.folder.path() + "/data", copy, std::filesystem::copy_options::recursive);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(copy))
+    if (entry.path().filename() == "journal.jsonl")
+      std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
+  const auto read = [&](const std::vector<std::string>& data) {
+    auto arguments = data;
+    arguments.push_back("--data-only");
+    REQUIRE(world.train(arguments).code == 0);
+    return mtmc::read_data_set(world.folder.path() + "/policy/data.jsonl");
+  };
+  const auto whole = read({world.folder.path() + "/data"});
+  CHECK(read({copy}).card.steps < whole.card.steps);
+  const auto both = read({copy, world.folder.path() + "/data"});
+  CHECK(both.card.steps == whole.card.steps);
+  CHECK(both.card.kernels == whole.card.kernels);
+}
+
+TEST_CASE("mtmc-train: a data set that is named under two paths counts once") {
+  const World world;
+  REQUIRE(world.train({world.folder.path() + "/data", "--data-only"}).code == 0);
+  const auto one = world.folder.path() + "/one.jsonl", other = world.folder.path() + "/other.jsonl";
+  for (const auto& path : {one, other})
+    std::filesystem::copy(world.folder.path() + "/policy/data.jsonl", path);
+  const auto done = world.train({one, other, "--data-only"});
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.error) == Contains("is the same as"));
+  CHECK(mtmc::read_data_set(world.folder.path() + "/policy/data.jsonl") == mtmc::read_data_set(one));
+}
+
+TEST_CASE("mtmc-train: a folder that cannot be written is told with an id and a remedy") {
+  const World world;
+  const auto file = world.folder.path() + "/file";
+  mtmc::write_file_atomic(file, "");
+  const auto done =
+      programs::run("mtmc-train", {world.folder.path() + "/data", "--output", file + "/policy"});
+  CHECK(done.code == 3);
+  CHECK(shown(done.error) == Contains("mtmc.train.004"));
+}

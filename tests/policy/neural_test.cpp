@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,15 @@ Observation on_cpu() {
 }
 
 const std::vector<Action> legal{action("tiling", "f/i"), action("vectorization", "f/j"), Action::stop()};
+
+/// A policy that gives one probability, whatever is legal.
+struct Forgetful {
+  [[nodiscard]] static ActionDistribution distribution(const Observation&, std::span<const Action>,
+                                                       const std::stop_token&) {
+    return {.probabilities = {1}};
+  }
+  [[nodiscard]] static std::string identity() { return "forgetful"; }
+};
 
 std::string favourite(const ActionDistribution& answer, const std::vector<Action>& actions = legal) {
   const auto& all = answer.probabilities;
@@ -118,4 +129,11 @@ TEST_CASE("learnt policy: over another policy it is a residual head") {
   CHECK(answer.probabilities[2] == Approx(0.2));
   CHECK(over_random.identity() != NeuralPolicy{that_likes("stop", 0)}.identity());
   CHECK(over_random.identity() != NeuralPolicy{that_likes("stop", 1), RandomPolicy{0.2}}.identity());
+}
+
+TEST_CASE("learnt policy: another policy that forgets an action is a broken part, named with its counts") {
+  const auto seen = on_cpu();
+  NeuralPolicy over_forgetful{that_likes("stop", 0), Forgetful{}};
+  CHECK_THROWS_WITH_AS((void)over_forgetful.distribution(seen, legal, {}),
+                       doctest::Contains("1 probabilities for 3 actions"), Error);
 }

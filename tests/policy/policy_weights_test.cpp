@@ -81,6 +81,8 @@ TEST_CASE("policy weights: other features, a newer form, and damage are refused,
   CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": 5")).find("damaged") != std::string::npos);
   CHECK(refusal(changed(text, "\"hidden\": 4", "\"hidden\": -1")).find("damaged") != std::string::npos);
   CHECK(refusal(text.substr(0, text.size() / 2)).find("damaged") != std::string::npos);
+  const std::string name = "\"name\": \"" + some_weights().card.name;
+  CHECK(refusal(changed(text, name, name + "\\u001b[2J")).find("control characters") != std::string::npos);
   CHECK(refusal("{}").find("damaged") != std::string::npos);
   CHECK_THROWS_WITH_AS((void)load_policy_weights("/no/such/file"), Contains("cannot be read"), Error);
 }

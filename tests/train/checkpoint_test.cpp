@@ -127,7 +127,8 @@ TEST_CASE("a file that is damaged, cut short, of a newer form or missing is refu
   const std::size_t digit = whole.find("\"weights\":[") + 14;
   flipped[digit] = flipped[digit] == '1' ? '2' : '1';
   refused(flipped, "damaged");
-  CHECK_THROWS_AS(restore_checkpoint(one.trainer, folder.path() + "/none"), std::system_error);
+  CHECK_THROWS_WITH_AS(restore_checkpoint(one.trainer, folder.path() + "/none"), Contains("mtmc.train.004"),
+                       Error);
 }
 
 TEST_CASE("what cannot go on is not written: weights that are not finite, trees that grow") {

@@ -66,6 +66,16 @@ TEST_CASE("tasks are left out by name or by their start kernel") {
       Error);
 }
 
+TEST_CASE("with an excluded task go those that have its start kernel under another name") {
+  DataSet set = of_toys(4);
+  set.trees[1].code = set.trees[2].code = "the same";
+  const auto left = without_excluded(set, {.excluded_tasks = {set.trees[1].task}});
+  REQUIRE(left.trees.size() == 2);
+  CHECK(left.trees[0] == set.trees[0]);
+  CHECK(left.trees[1] == set.trees[3]);
+  CHECK(left.card.excluded.size() == 2);
+}
+
 TEST_CASE("a file that is damaged, cut short, empty or of a newer form is refused with its place") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/data.jsonl";

@@ -95,6 +95,8 @@ inline constexpr std::string_view train_data = "mtmc.train.001";
 inline constexpr std::string_view train_diverged = "mtmc.train.002";
 /// A checkpoint of training is damaged, of a newer form, or another training's.
 inline constexpr std::string_view train_checkpoint = "mtmc.train.003";
+/// A file of a training cannot be read or written: disk full, no permission, not there.
+inline constexpr std::string_view train_files = "mtmc.train.004";
 } // namespace error_id
 
 /// Who can do something about an `Error`.
@@ -169,6 +171,7 @@ inline constexpr ErrorKind error_kinds[] = {
     {error_id::train_data, ErrorCategory::input},
     {error_id::train_diverged, ErrorCategory::input},
     {error_id::train_checkpoint, ErrorCategory::input},
+    {error_id::train_files, ErrorCategory::surroundings},
 };
 
 /// The category of an id; `surroundings` for one that is not of this library.

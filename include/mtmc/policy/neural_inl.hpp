@@ -2,6 +2,7 @@
 /// Definitions of policy/neural.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
 #include <mtmc/policy/neural.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -97,6 +98,11 @@ MTMC_INLINE ActionDistribution NeuralPolicy::distribution(const Observation& see
     auto other = base_->distribution(seen, legal, std::move(stop));
     for (const double one : other.probabilities) prior.push_back(detail::log_probability(one));
     answer.usage = other.usage;
+    if (prior.size() != legal.size())
+      throw Error(error_id::loop_part,
+                  "the policy beneath gave " + std::to_string(prior.size()) + " probabilities for " +
+                      std::to_string(legal.size()) + " actions",
+                  "Give one for each legal action, in their order", base_->identity());
   } else {
     const std::size_t each = action_feature_count();
     for (std::size_t i = 0; i < legal.size(); ++i)

@@ -72,6 +72,14 @@ inline void visit_fields(JsonFields& visit, PolicyWeightsFile& file) {
   return weights;
 }
 
+/// Whether a terminal shows a text as it is.
+[[nodiscard]] inline bool is_printable(std::string_view text) noexcept {
+  constexpr char first = ' ', removed = 0x7f;
+  return std::none_of(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < static_cast<unsigned char>(first)) || c == removed;
+  });
+}
+
 } // namespace mtmc::detail
 
 namespace mtmc::inline MTMC_ABI {
@@ -123,6 +131,8 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
     refuse("the weights are for features of version " + std::to_string(file.card.features) +
                ", this library has version " + std::to_string(feature_version),
            "Train anew, or use the version of the library that made them");
+  if (!detail::is_printable(file.card.name))
+    refuse("the name of the weights has control characters", "Give them another name");
   constexpr double most_prior = 1000;
   if (!(file.card.prior_weight >= 0 && file.card.prior_weight <= most_prior))
     refuse("the weight of the policy beneath is " + std::to_string(file.card.prior_weight) +

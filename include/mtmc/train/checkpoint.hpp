@@ -7,10 +7,10 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/train/kernel_tree.hpp>
 #include <mtmc/train/ppo.hpp>
+#include <mtmc/train/training_files.hpp>
 
 #include <cstdint>
 #include <string>
@@ -68,8 +68,8 @@ inline void visit_fields(JsonFields& visit, PpoState& noun) {
 } // namespace detail
 
 /// Writes where a training stands; the file is whole or not there. Throws `Error` where the weights are not
-/// finite (`mtmc.train.002`) or the trees grow while they are played (`mtmc.train.003`), and
-/// std::system_error where the file cannot be written.
+/// finite (`mtmc.train.002`), the trees grow while they are played (`mtmc.train.003`), or the file cannot be
+/// written (`mtmc.train.004`).
 inline void write_checkpoint(const PpoTrainer& trainer, const std::string& path) {
   if (!trainer.is_finite())
     throw Error(error_id::train_diverged, "a weight is not finite: there is nothing to go on with",
@@ -83,18 +83,18 @@ inline void write_checkpoint(const PpoTrainer& trainer, const std::string& path)
   document["training"] = detail::digest_of_training(trainer);
   document["state"] = trainer.state();
   document["digest"] = sha256_hex(document["state"].dump());
-  write_file_atomic(path, document.dump() + '\n', {.durable = true});
+  write_training_file(path, document.dump() + '\n', {.durable = true});
 }
 
 /// Goes on from a checkpoint with a trainer that was made of the same trees, rules, features and options.
-/// Throws `Error` (`mtmc.train.003`) where the file is damaged, of a newer form, or another training's, and
-/// std::system_error where it cannot be read; the trainer is then as it was.
+/// Throws `Error` where the file is damaged, of a newer form, or another training's (`mtmc.train.003`), or
+/// cannot be read (`mtmc.train.004`); the trainer is then as it was.
 inline void restore_checkpoint(PpoTrainer& trainer, const std::string& path) {
   const auto refuse = [&path](const std::string& reason, const char* remedy) {
     throw Error(error_id::train_checkpoint, reason, remedy, path);
   };
   constexpr const char* anew = "Use an older checkpoint, or begin anew";
-  const std::string text = read_file(path);
+  const std::string text = read_training_file(path);
   PpoState state;
   try {
     const detail::Json document = parse_json(text, {});

@@ -7,9 +7,9 @@
 
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
-#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/train/kernel_tree.hpp>
+#include <mtmc/train/training_files.hpp>
 #include <mtmc/train/trajectory.hpp>
 #include <mtmc/version.hpp>
 
@@ -134,15 +134,23 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
 
 } // namespace detail
 
-/// Leaves out the trees of excluded tasks and names them on the card. Throws `Error` (`mtmc.train.001`) where
-/// nothing is left.
+/// Leaves out the trees of excluded tasks, and of tasks that have a start kernel in common with one, and
+/// names them on the card. Throws `Error` (`mtmc.train.001`) where nothing is left.
 [[nodiscard]] inline DataSet without_excluded(DataSet set, const DataSetOptions& options) {
   std::set<std::string> excluded(set.card.excluded.begin(), set.card.excluded.end());
-  std::erase_if(set.trees, [&](const KernelTree& tree) {
-    const bool out = options.excluded_tasks.contains(tree.task) || options.excluded_code.contains(tree.code);
-    if (out) excluded.insert(tree.task);
-    return out;
-  });
+  const auto groups = detail::task_groups(set.trees);
+  std::set<std::string> out;
+  for (std::size_t i = 0; i < set.trees.size(); ++i)
+    if (const KernelTree& tree = set.trees[i];
+        options.excluded_tasks.contains(tree.task) || options.excluded_code.contains(tree.code))
+      out.insert(groups[i]);
+  std::vector<KernelTree> kept;
+  for (std::size_t i = 0; i < set.trees.size(); ++i)
+    if (out.contains(groups[i]))
+      excluded.insert(set.trees[i].task);
+    else
+      kept.push_back(std::move(set.trees[i]));
+  set.trees = std::move(kept);
   if (set.trees.empty())
     throw Error(error_id::train_data, "the journals hold no run of a task that is not excluded",
                 "Collect searches first, or exclude fewer tasks");
@@ -177,7 +185,7 @@ inline void count_trees(const std::vector<KernelTree>& trees, DataCard& card) {
 inline void write_data_set(const DataSet& set, const std::string& path) {
   std::string text = nlohmann::json(set.card).dump() + '\n';
   for (const KernelTree& tree : set.trees) text += nlohmann::json(tree).dump() + '\n';
-  write_file_atomic(path, text);
+  write_training_file(path, text);
 }
 
 namespace detail {
@@ -186,9 +194,6 @@ namespace detail {
 [[nodiscard]] inline std::string fault_of(const KernelTree& tree) {
   if (tree.nodes.empty()) return "a tree has no kernel";
   const auto count = static_cast<int>(tree.nodes.size());
-  const auto finite = [](const std::vector<double>& values) {
-    return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
-  };
   if (tree.nodes.front().log2_speed_up != 0) return "the start kernel has a speed-up over itself";
   std::set<std::string_view> kernels;
   for (const TreeNode& node : tree.nodes) {
@@ -196,8 +201,8 @@ namespace detail {
     if (!kernels.insert(node.kernel).second) return "a kernel stands in its tree twice" + of;
     if (!std::isfinite(node.log2_speed_up) || !std::isfinite(node.deviation) || node.deviation < 0)
       return "a speed-up or its deviation is no number" + of;
-    if (!finite(node.features) ||
-        !std::all_of(node.action_features.begin(), node.action_features.end(), finite))
+    if (!all_finite(node.features) ||
+        !std::all_of(node.action_features.begin(), node.action_features.end(), all_finite))
       return "a feature is no number" + of;
     std::set<std::string_view> actions;
     for (const TreeEdge& edge : node.edges) {
@@ -222,7 +227,7 @@ namespace detail {
 /// Reads one. Throws `Error` (`mtmc.train.001`) that names the line where it is damaged, or cut short, or of
 /// a newer form.
 [[nodiscard]] inline DataSet read_data_set(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_training_file(path);
   DataSet set;
   int number = 0;
   for (std::size_t at = 0; at < text.size();) {

@@ -11,8 +11,8 @@
 #include <mtmc/core/json_message.hpp>
 #include <mtmc/core/step.hpp>
 #include <mtmc/loop/journal.hpp>
-#include <mtmc/support/file_io.hpp>
 #include <mtmc/train/kernel_tree.hpp>
+#include <mtmc/train/training_files.hpp>
 
 #include <algorithm>
 #include <array>
@@ -191,13 +191,13 @@ private:
 
 /// Writes a file of texts; it is whole or not there. Throws `Error` where it cannot be written.
 inline void write_kernel_texts(const KernelTexts& texts, const std::string& path) {
-  write_file_atomic(path, texts.lines());
+  write_training_file(path, texts.lines());
 }
 
 /// Reads one. Throws as `KernelTexts::add_lines`.
 [[nodiscard]] inline KernelTexts read_kernel_texts(const std::string& path) {
   KernelTexts texts;
-  texts.add_lines(read_file(path), path);
+  texts.add_lines(read_training_file(path), path);
   return texts;
 }
 

@@ -6,6 +6,7 @@
 #include <mtmc/train/reward.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <span>
@@ -124,6 +125,11 @@ struct TreeCoverage {
 }
 
 namespace detail {
+
+/// Whether all of these are numbers.
+[[nodiscard]] inline bool all_finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
+}
 
 /// For each tree the name of its task, or the first name, by the alphabet, of the tasks that it has a start
 /// kernel in common with: the same code under another name is no other task.

@@ -10,6 +10,7 @@
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/train/imitation.hpp>
 #include <mtmc/train/ppo.hpp>
+#include <mtmc/train/training_files.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -54,20 +55,20 @@ inline void visit_fields(JsonFields& visit, ImitationProgress& noun) {
 /// Appends to a file of metrics. One writer a file at a time.
 class MetricsFile {
 public:
-  /// Opens the file, or creates it, and cuts off a last line that a writer left unfinished. Throws
-  /// std::system_error where that fails.
+  /// Opens the file, or creates it, and cuts off a last line that a writer left unfinished. Throws `Error`
+  /// (`mtmc.train.004`) where that fails.
   explicit MetricsFile(std::string path)
       : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-    if (!file_) detail::throw_file_error("cannot open", path_, errno);
+    if (!file_) detail::training_file_error("the metrics cannot be opened", path_, errno);
     const std::string known = detail::content_of(file_.get());
     const std::size_t whole = known.rfind('\n') + 1; // 0 where there is no line end
     if (whole < known.size() && ::ftruncate(file_.get(), static_cast<off_t>(whole)) != 0)
-      detail::throw_file_error("cannot shorten", path_, errno);
+      detail::training_file_error("the metrics cannot be shortened", path_, errno);
   }
 
-  /// Appends a line for an update. Throws std::system_error.
+  /// Appends a line for an update. Throws `Error` (`mtmc.train.004`).
   void append(const PpoProgress& progress) { append(progress, "ppo"); }
-  /// Appends a line for an epoch of imitation. Throws std::system_error.
+  /// Appends a line for an epoch of imitation. Throws `Error` (`mtmc.train.004`).
   void append(const ImitationProgress& progress) { append(progress, "imitation"); }
 
 private:
@@ -75,7 +76,7 @@ private:
     detail::Json line = progress;
     line["kind"] = kind;
     if (const int error = detail::write_all(file_.get(), line.dump() + '\n'); error != 0)
-      detail::throw_file_error("cannot write", path_, error);
+      detail::training_file_error("the metrics cannot be written", path_, error);
   }
 
   std::string path_;
@@ -89,10 +90,10 @@ struct TrainingMetrics {
 };
 
 /// Reads one, without a last line that is unfinished. Where a training went on from a checkpoint, what it
-/// does again counts, and what was written the first time does not. Throws `Error` (`mtmc.train.001`) that
-/// names the line where one is damaged, and std::system_error where the file cannot be read.
+/// does again counts, and what was written the first time does not. Throws `Error` that names the line where
+/// one is damaged (`mtmc.train.001`), or where the file cannot be read (`mtmc.train.004`).
 [[nodiscard]] inline TrainingMetrics read_metrics(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_training_file(path);
   TrainingMetrics metrics;
   int number = 0;
   for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {

@@ -147,10 +147,7 @@ public:
     return states;
   }
   /// Whether all weights are finite; where they are not, nothing can be learnt any more.
-  [[nodiscard]] bool is_finite() const {
-    return std::all_of(network_.weights.begin(), network_.weights.end(),
-                       [](double one) { return std::isfinite(one); });
-  }
+  [[nodiscard]] bool is_finite() const { return detail::all_finite(network_.weights); }
 
   /// Plays, then learns from what was played; not where training is finished.
   PpoProgress update() {
@@ -180,11 +177,10 @@ public:
     const auto fits = [](const AdamMoments& theirs, const AdamMoments& ours) {
       return theirs.mean.size() == ours.mean.size() && theirs.square.size() == ours.square.size();
     };
-    const auto finite = [](const std::vector<double>& values) {
-      return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
-    };
-    bool same = finite(state.weights) && finite(state.policy.mean) && finite(state.policy.square) &&
-                finite(state.value.mean) && finite(state.value.square);
+    bool same = true;
+    for (const auto* values :
+         {&state.weights, &state.policy.mean, &state.policy.square, &state.value.mean, &state.value.square})
+      same = same && detail::all_finite(*values);
     same = same && state.weights.size() == network_.weights.size() &&
            state.playing.size() == playing_.size() && fits(state.policy, policy_adam_.moments()) &&
            fits(state.value, value_adam_.moments());
