@@ -2,11 +2,13 @@
 
 A state is one sequence: the prompt once, then all of its actions, each of which sees the prompt and itself
 and has the positions it would have right behind the prompt. That is exact, and costs P + m L tokens for m
-actions of L tokens instead of m (P + L).
+actions of L tokens instead of m (P + L). Prompts are read first, by plain causal attention, for which there
+are fast kernels; the few tokens of the actions then look back at their keys and values by a mask.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -14,9 +16,12 @@ from typing import cast
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from environment import State
+
+# The name that all of transformers 5 knows; from 5.24 on it also says that another one is to come.
+warnings.filterwarnings("ignore", message=".*past_key_values", category=FutureWarning)
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,23 @@ class EncodedState:
 
     def tokens(self) -> int:
         return len(self.prompt) + sum(len(action) for action in self.actions)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Some states, one a row: prompts in the first columns, all of their actions in those behind."""
+
+    ids: Tensor
+    positions: Tensor
+    parts: Tensor  # 0 is the prompt, 1 and up are the actions, -1 is padding
+    prompts: int  # columns
+
+    def sees(self, first: int) -> Tensor:
+        """Which tokens, of those from that column on, see which of all."""
+        columns = torch.arange(self.ids.shape[1], device=self.ids.device)
+        earlier = columns <= columns[first:, None]
+        same = self.parts[:, first:, None] == self.parts[:, None, :]
+        return (earlier & (same | (self.parts[:, None, :] == 0)))[:, None]
 
 
 @dataclass
@@ -60,6 +82,7 @@ class ActionPolicy(nn.Module):
         context: int,
         normalization: str = "sum",
         reduced: bool = False,
+        checkpointing: bool = False,
     ) -> None:
         super().__init__()
         if normalization not in ("sum", "token_mean"):
@@ -69,6 +92,7 @@ class ActionPolicy(nn.Module):
         self.context = context
         self.normalization = normalization
         self.reduced = reduced  # compute in bfloat16, whatever the weights are in
+        self.checkpointing = checkpointing  # the model computes activations twice, and keeps no keys and values
         self.cut_prompts = 0  # prompts that lost their beginning, since they were longer than the context
         width = model.config.hidden_size
         last = nn.Linear(256, 1)
@@ -106,17 +130,15 @@ class ActionPolicy(nn.Module):
     def forward(self, states: Sequence[State]) -> Judgement:
         """Judges states that have not ended."""
         encoded = [self.encode(state) for state in states]
-        ids, positions, mask = self._packed(encoded)
-        backbone = self.base.get_decoder()
-        with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=self.reduced):
-            hidden = backbone(
-                input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False
-            ).last_hidden_state
+        packed = self._packed(encoded)
+        device = packed.ids.device
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.reduced):
+            hidden = self._hidden(packed)
 
         rows, sources, targets, owners, counts = [], [], [], [], []
         action = 0
         for row, one in enumerate(encoded):
-            last, place = len(one.prompt) - 1, len(one.prompt)
+            last, place = len(one.prompt) - 1, packed.prompts
             for tokens in one.actions:
                 # The first token follows the prompt's last one, each other one its predecessor.
                 sources += [last, *range(place, place + len(tokens) - 1)]
@@ -126,7 +148,6 @@ class ActionPolicy(nn.Module):
                 counts.append(len(tokens))
                 place += len(tokens)
                 action += 1
-        device = ids.device
         needed = hidden[torch.tensor(rows, device=device), torch.tensor(sources, device=device)]
         head = self.base.get_output_embeddings()
         logits = head(needed.to(head.weight.dtype)).float()
@@ -147,31 +168,44 @@ class ActionPolicy(nn.Module):
         last_hidden = hidden[torch.arange(len(encoded), device=device), ends].detach().float()
         return Judgement(table.log_softmax(1), self.critic(last_hidden).squeeze(1), surprises)
 
-    def _packed(self, encoded: Sequence[EncodedState]) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids, positions, and which token sees which."""
-        length = max(one.tokens() for one in encoded)
-        device = self.base.device
-        ids = torch.full((len(encoded), length), self.tokeniser.pad_token_id or 0)
-        positions = torch.zeros((len(encoded), length), dtype=torch.long)
-        # Part 0 is the prompt, 1 and up are the actions, -1 is padding.
-        parts = torch.full((len(encoded), length), -1)
+    def _hidden(self, packed: Packed) -> Tensor:
+        """What the model makes of each token."""
+        backbone, prompts = self.base.get_decoder(), packed.prompts
+        if self.checkpointing:
+            return backbone(
+                input_ids=packed.ids, attention_mask=packed.sees(0), position_ids=packed.positions, use_cache=False
+            ).last_hidden_state
+        read = DynamicCache()
+        of_prompts = backbone(input_ids=packed.ids[:, :prompts], past_key_values=read, use_cache=True)
+        of_actions = backbone(
+            input_ids=packed.ids[:, prompts:],
+            attention_mask=packed.sees(prompts),
+            position_ids=packed.positions[:, prompts:],
+            past_key_values=read,
+            use_cache=True,
+        )
+        return torch.cat([of_prompts.last_hidden_state, of_actions.last_hidden_state], 1)
+
+    def _packed(self, encoded: Sequence[EncodedState]) -> Packed:
+        prompts = max(len(one.prompt) for one in encoded)
+        width = prompts + max(one.tokens() - len(one.prompt) for one in encoded)
+        ids = torch.full((len(encoded), width), self.tokeniser.pad_token_id or 0)
+        positions = torch.zeros((len(encoded), width), dtype=torch.long)
+        parts = torch.full((len(encoded), width), -1)
         for row, one in enumerate(encoded):
             end = len(one.prompt)
             ids[row, :end] = torch.tensor(one.prompt)
-            positions[row, :end] = torch.arange(end)
+            positions[row, :prompts] = torch.arange(prompts)
             parts[row, :end] = 0
-            place = end
+            place = prompts
             for number, tokens in enumerate(one.actions, 1):
                 behind = place + len(tokens)
                 ids[row, place:behind] = torch.tensor(tokens)
                 positions[row, place:behind] = torch.arange(end, end + len(tokens))
                 parts[row, place:behind] = number
                 place = behind
-        ids, positions, parts = ids.to(device), positions.to(device), parts.to(device)
-        earlier = torch.ones((length, length), dtype=torch.bool, device=device).tril()
-        same = parts[:, :, None] == parts[:, None, :]
-        sees = earlier & (same | (parts[:, None, :] == 0))
-        return ids, positions, sees[:, None]
+        device = self.base.device
+        return Packed(ids.to(device), positions.to(device), parts.to(device), prompts)
 
 
 def batches(states: Sequence[State], policy: ActionPolicy, most_tokens: int) -> list[list[int]]:

@@ -87,11 +87,15 @@ def check_scores(environment: Environment, output: Path, tokens: int) -> None:
     states = visit(environment, environment.trees, CloningOptions(episodes=1), None, 0)[:12]
     worst = 0.0
     with torch.no_grad():
-        for state, (packed, value) in zip(states, judge(policy, states, 4 * tokens), strict=True):
+        judged = judge(policy, states, 4 * tokens)
+        for state, (packed, value) in zip(states, judged, strict=True):
             single, single_value = one_by_one(policy, state)
             worst = max(worst, float((packed - single).abs().max()), abs(value - single_value))
             assert math.isclose(float(packed.exp().sum()), 1.0, abs_tol=1e-5)
         entropies = policy(states).entropies()
+        policy.checkpointing = True
+        for (kept, _), (anew, _) in zip(judged, judge(policy, states, 4 * tokens), strict=True):
+            worst = max(worst, float((kept - anew).abs().max()))
     assert worst < 2e-3, f"packed and single sequences differ by {worst}"
     assert float(entropies.min()) >= 0 and float(entropies.max()) <= 1 + 1e-5
     print(f"packed and single sequences differ by at most {worst:.1e} in {len(states)} states")

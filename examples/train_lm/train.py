@@ -96,7 +96,14 @@ def policy_of(options: argparse.Namespace, environment: Environment) -> ActionPo
         model.gradient_checkpointing_enable()
         model.train()
     trained = language_model.with_lora(model) if options.lora else model
-    policy = ActionPolicy(trained, tokeniser, options.context, options.normalization, options.bfloat16)
+    policy = ActionPolicy(
+        trained,
+        tokeniser,
+        options.context,
+        options.normalization,
+        options.bfloat16,
+        options.activation_checkpointing,
+    )
     parameters = sum(one.numel() for one in policy.model.parameters())
     learning = sum(one.numel() for one in policy.model.parameters() if one.requires_grad)
     print(f"{parameters / 1e6:.1f} million parameters, {learning / 1e6:.1f} of them learn", flush=True)
