@@ -114,7 +114,9 @@ add_consumer_test(add_subdirectory ${consumer} -DMTMC_SOURCE_DIR=${PROJECT_SOURC
 add_consumer_test(shared_add_subdirectory ${shared} -DMTMC_SOURCE_DIR=${PROJECT_SOURCE_DIR} ${one_source})
 add_test(NAME consumer/command_lines
   COMMAND ${command_lines} -DWORK=${work}/command_lines -P ${consumer}/command_lines.cmake)
-set_tests_properties(consumer/shared_add_subdirectory consumer/command_lines PROPERTIES LABELS "build;slow")
+# consumer/fetched configures as a subdirectory does, and consumer/find_package compiles the same program.
+set_tests_properties(consumer/add_subdirectory consumer/shared_add_subdirectory consumer/command_lines
+  PROPERTIES LABELS "build;slow")
 add_test(NAME consumer/prebuilt COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DCOMPILER=${CMAKE_CXX_COMPILER}
   -DFLAGS=-O0 -DVERSION=${PROJECT_VERSION} -DWORK=${work}/prebuilt -P ${consumer}/prebuilt.cmake)
 set_tests_properties(consumer/prebuilt PROPERTIES LABELS "build;slow")
