@@ -201,8 +201,8 @@ namespace detail {
     if (!kernels.insert(node.kernel).second) return "a kernel stands in its tree twice" + of;
     if (!std::isfinite(node.log2_speed_up) || !std::isfinite(node.deviation) || node.deviation < 0)
       return "a speed-up or its deviation is no number" + of;
-    if (!all_finite(node.features) ||
-        !std::all_of(node.action_features.begin(), node.action_features.end(), all_finite))
+    if (!are_finite(node.features) || !std::all_of(node.action_features.begin(), node.action_features.end(),
+                                                   [](const auto& one) { return are_finite(one); }))
       return "a feature is no number" + of;
     std::set<std::string_view> actions;
     for (const TreeEdge& edge : node.edges) {

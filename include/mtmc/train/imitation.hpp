@@ -200,7 +200,7 @@ public:
   [[nodiscard]] bool can_play() const noexcept { return !trees_.empty(); }
   [[nodiscard]] bool has_held_out() const noexcept { return !held_out_trees_.empty(); }
   [[nodiscard]] const ActionNetwork& network() const noexcept { return network_; }
-  [[nodiscard]] bool is_finite() const { return all_finite(network_.weights); }
+  [[nodiscard]] bool is_finite() const { return are_finite(network_.weights); }
 
   /// Visits the states of a round, from 1.
   void visit_states(int round) {

@@ -127,7 +127,7 @@ struct TreeCoverage {
 namespace detail {
 
 /// Whether all of these are numbers.
-[[nodiscard]] inline bool all_finite(std::span<const double> values) {
+[[nodiscard]] inline bool are_finite(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double one) { return std::isfinite(one); });
 }
 

@@ -147,7 +147,7 @@ public:
     return states;
   }
   /// Whether all weights are finite; where they are not, nothing can be learnt any more.
-  [[nodiscard]] bool is_finite() const { return detail::all_finite(network_.weights); }
+  [[nodiscard]] bool is_finite() const { return detail::are_finite(network_.weights); }
 
   /// Plays, then learns from what was played; not where training is finished.
   PpoProgress update() {
@@ -180,7 +180,7 @@ public:
     bool same = true;
     for (const auto* values :
          {&state.weights, &state.policy.mean, &state.policy.square, &state.value.mean, &state.value.square})
-      same = same && detail::all_finite(*values);
+      same = same && detail::are_finite(*values);
     same = same && state.weights.size() == network_.weights.size() &&
            state.playing.size() == playing_.size() && fits(state.policy, policy_adam_.moments()) &&
            fits(state.value, value_adam_.moments());

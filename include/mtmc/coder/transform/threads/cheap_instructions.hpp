@@ -434,8 +434,8 @@ private:
       names[0] = fresh(sine.cosine ? "cosine" : "sine");
       names[1] = fresh(sine.cosine ? "sine" : "cosine");
     }
-    const auto& [of_sine, of_cosine] =
-        sine.cosine ? std::pair(names[1], names[0]) : std::pair(names[0], names[1]);
+    const std::string& of_sine = names[sine.cosine ? 1 : 0];
+    const std::string& of_cosine = names[sine.cosine ? 0 : 1];
     auto made =
         parse_statements(type + ' ' + names[0] + ", " + names[1] + ";\nsincos" + (sine.single ? "f" : "") +
                          '(' + print(sine.angle) + ", &" + of_sine + ", &" + of_cosine + ");\n");

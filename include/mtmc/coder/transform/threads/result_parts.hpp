@@ -72,7 +72,8 @@ struct SumExtents {
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ResultParts> ways;
-  for (const auto& [time, one] : all) {
+  for (const auto& way : all) {
+    const ResultParts& one = way.second;
     const bool other = std::all_of(ways.begin(), ways.end(), [&](const ResultParts& known) {
       return 3 * one.parts <= 2 * known.parts || 2 * one.parts >= 3 * known.parts;
     });
