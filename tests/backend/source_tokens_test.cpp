@@ -125,7 +125,8 @@ TEST_SUITE("texts as compilers see them") {
       if (::access(compiler, X_OK) != 0) continue;
       for (const auto& [name, text] : texts) {
         CAPTURE(compiler);
-        CAPTURE(name);
+        const auto& shown = name;
+        CAPTURE(shown);
         if (looks_for_it(compiler, folder.path(), text)) CHECK_FALSE(screen_text(text).empty());
       }
     }
@@ -140,14 +141,16 @@ TEST_SUITE("texts as compilers see them") {
       return;
     }
     for (const auto& [name, text] : texts) {
-      CAPTURE(name);
+      const auto& shown = name;
+      CAPTURE(shown);
       if (looks_for_it(*compiler, text)) CHECK_FALSE(DirectiveScreen(cuda_text_rules).screen(text).empty());
     }
   }
 
   TEST_CASE("honest texts are refused by neither") {
     for (const auto& [name, text] : honest_texts) {
-      CAPTURE(name);
+      const auto& shown = name;
+      CAPTURE(shown);
       CHECK(screen_text(text).empty());
       CHECK(DirectiveScreen(cuda_text_rules).screen(text).empty());
     }

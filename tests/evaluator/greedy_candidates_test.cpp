@@ -168,7 +168,8 @@ TEST_CASE_TEMPLATE("a group of calls is as large as memory allows, scratch inclu
     std::size_t most;
   };
   for (const auto& [kibibytes, least, most] : {Group{1, 8, usual}, Group{150, 4, 14}, Group{700, 1, 3}}) {
-    CAPTURE(kibibytes);
+    const auto& shown = kibibytes;
+    CAPTURE(shown);
     const auto answer = bench.judge(scratch(std::to_string(kibibytes) + " * 256"));
     CHECK(answer.correct());
     CHECK(answer.speed_up);

@@ -51,7 +51,8 @@ TEST_CASE("somebody at a terminal reads the flag in the place of the option") {
 TEST_CASE("every flag that an error may name is one of the tools'") {
   const auto help = programs::run("mtmc-optimize", {"--help"}).output;
   for (const auto& [option, flag] : command_line::option_flags) {
-    CAPTURE(option);
+    const auto& named = option;
+    CAPTURE(named);
     CHECK(shown(help) == Contains((' ' + std::string(flag)).c_str()));
   }
 }

@@ -266,7 +266,7 @@ TEST_CASE("answers of a step that an endpoint broke off are not paid for twice")
   down = false;
   CHECK(play().stop_reason == mtmc::StopReason::step_limit);
   CHECK(paid.size() == 4);
-  for (const auto& [name, times] : paid) CHECK_MESSAGE(times == 1, name);
+  for (const auto& one : paid) CHECK_MESSAGE(one.second == 1, one.first);
 }
 
 TEST_CASE("when the region finder has learnt something, the run goes on differently from there") {

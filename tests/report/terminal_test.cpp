@@ -214,7 +214,8 @@ TEST_CASE("a gain that the comparison at the end does not confirm is told of") {
       {2, "  dropped   step 2's gain was not confirmed by the comparison with the start kernel at the end\n"},
       {3, ""}};
   for (const auto& [deeds, line] : expected) {
-    CAPTURE(deeds);
+    const auto& shown = deeds;
+    CAPTURE(shown);
     scripted::Stage played;
     played.wants({"alpha", "beta"});
     played.options.max_steps = 2;

@@ -20,7 +20,8 @@ TEST_CASE("base64: the examples of RFC 4648, both ways") {
                                                                     {"fooba", "Zm9vYmE="},
                                                                     {"foobar", "Zm9vYmFy"}};
   for (const auto& [plain, encoded] : examples) {
-    CAPTURE(plain);
+    const auto& shown = plain;
+    CAPTURE(shown);
     CHECK(to_base64(bytes(plain)) == encoded);
     CHECK(from_base64(encoded) == bytes(plain));
   }

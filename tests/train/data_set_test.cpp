@@ -16,7 +16,7 @@ using doctest::Contains;
 namespace {
 DataSet collected(const std::string& folder, const DataSetOptions& options = {}) {
   TreeCollector collector;
-  for (const std::uint64_t seed : {4, 5}) {
+  for (const std::uint64_t seed : {4U, 5U}) {
     toy::Game game{seed};
     collector.add_journal(journal_path(game.play(folder + '/' + std::to_string(seed)).folder));
   }

@@ -59,7 +59,8 @@ TEST_SUITE("assembly screen") {
           {"_writegsbase_u64(7); return 0;", "fsgsbase", "wrgsbase"},
           {"return _tpause(0, 1);", "waitpkg", "tpause"},
           {"return _xgetbv(0);", "xsave", "xgetbv"}}) {
-      CAPTURE(function);
+      const auto& shown = function;
+      CAPTURE(shown);
       CHECK(compiled(function, target).find("has the instruction `" + name) != std::string::npos);
     }
     CHECK(compiled("return __builtin_popcountll(7);", "popcnt").empty());

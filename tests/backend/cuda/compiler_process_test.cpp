@@ -207,7 +207,8 @@ TEST_SUITE("the CUDA compiler's process") {
                                      {"straight-line mathematics", straight_line()},
                                      {"templates", template_bomb()},
                                      {"macros", macro_bomb()}}) {
-      CAPTURE(name);
+      const auto& shown = name;
+      CAPTURE(shown);
       const auto begin = std::chrono::steady_clock::now();
       CHECK(compile(text, {.time = std::chrono::milliseconds(700)}).timed_out);
       CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
@@ -222,7 +223,8 @@ TEST_SUITE("the CUDA compiler's process") {
          {std::pair<const char*, std::string>{"templates", template_bomb()},
           {"a table", kernel("C[0] = t[int(C[1])];", "__device__ const int t[1 << 28] = {1};\n")},
           {"deep nesting", deep_nesting()}}) {
-      CAPTURE(name);
+      const auto& shown = name;
+      CAPTURE(shown);
       CHECK(first_message(compile(text, limits)) ==
             "the compiler needed more than 192 MiB of memory for this kernel");
     }

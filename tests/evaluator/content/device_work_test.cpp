@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -144,8 +145,8 @@ TEST_CASE_TEMPLATE("noise, bytes and masks are the host's, wherever they begin a
   auto* backend = device<B>();
   if (backend == nullptr) return;
   Desk<B> desk(*backend);
-  for (const std::size_t offset : {0, 1, 7, 64})
-    for (const std::size_t bytes : {1, 15, 16, 4097, 300000}) {
+  for (const std::size_t offset : std::initializer_list<std::size_t>{0, 1, 7, 64})
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 15, 16, 4097, 300000}) {
       CAPTURE(offset);
       CAPTURE(bytes);
       auto buffer = backend->allocate(offset + bytes + 16);
@@ -207,7 +208,7 @@ TEST_CASE_TEMPLATE("what is kept under a mask cannot be read, and comes back who
   auto* backend = device<B>();
   if (backend == nullptr) return;
   Desk<B> desk(*backend);
-  for (const std::size_t bytes : {1, 16, 30, 100003}) {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 16, 30, 100003}) {
     const auto content = noise(bytes, 1, 1);
     auto source = desk.place(content);
     auto target = backend->allocate(bytes);

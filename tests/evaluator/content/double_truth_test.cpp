@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <string>
@@ -301,7 +302,7 @@ TEST_SUITE("slow") {
       CHECK(halves.verdict == Verdict::low_precision);
       CHECK(halves.environment.at("precision").find("two bf16 terms") != std::string::npos);
       // Any order of sums is f32, and so is a more precise one.
-      for (const std::size_t shift : {7, 50})
+      for (const std::size_t shift : std::initializer_list<std::size_t>{7, 50})
         CHECK(bench.judge([&](const Call& call) { rotated_dots<float>(call, shift); }).verdict ==
               Verdict::correct);
       CHECK(bench.judge([](const Call& call) { dots<float, double>(call); }).verdict == Verdict::correct);

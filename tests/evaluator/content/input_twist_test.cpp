@@ -212,7 +212,8 @@ TEST_CASE("relations hold within an input, and every fourth is broken somewhere"
     CHECK(std::count(pattern.begin(), pattern.end(), 0.0f) > 0);
   });
   for (const auto& [twist, count] : holds) {
-    CAPTURE(to_string(twist));
+    const auto& shown = twist;
+    CAPTURE(to_string(shown));
     CHECK(count > 32);
     CHECK(count < 64);
   }

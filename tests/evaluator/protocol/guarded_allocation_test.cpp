@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -149,7 +150,8 @@ TEST_CASE("without that defence, or where such memory is missing, it passes and 
 
 TEST_CASE("in mapped memory a content ends or begins where the memory does, and all else is red zone") {
   constexpr std::size_t granule = 2 << 20;
-  for (const std::size_t bytes : {0, 4, 76, 256, 4096, (2 << 20) - 4096, 2 << 20, (6 << 20) + 12}) {
+  for (const std::size_t bytes :
+       std::initializer_list<std::size_t>{0, 4, 76, 256, 4096, (2 << 20) - 4096, 2 << 20, (6 << 20) + 12}) {
     CAPTURE(bytes);
     const auto behind = mapped_layout(bytes, 4096, BufferGuard::page_behind, granule);
     CHECK(behind.bytes == bytes);

@@ -36,7 +36,7 @@ TEST_CASE("digits of names are no numbers, and odd texts do no harm") {
   CHECK(numbers_in("float32x4_t v8; x2 = y_16;").integers.empty());
   for (const std::string_view text : {"", "0x", "1e", "99999999999999999999999999", "1 << 70", "1e999",
                                       "0x1p99999", "5 * 9999999999999", "'", ".", "..5..", "1'", "-", "<<"})
-    CHECK_NOTHROW(numbers_in(text));
+    CHECK_NOTHROW((void)numbers_in(text));
   CHECK(numbers_in("99999999999999999999").integers.empty());
 }
 

@@ -181,7 +181,8 @@ TEST_CASE("whatever is no answer costs the candidate its verdict, and the next o
                                 {"device lost", "lost its device: the device fell off the bus"}};
   WorkerEvaluator evaluator{hostile()};
   for (const auto& [mode, reason] : cases) {
-    CAPTURE(mode);
+    const auto& shown = mode;
+    CAPTURE(shown);
     const auto answer = judge(evaluator, "mode: " + mode);
     CHECK(answer.verdict == Verdict::crashed);
     CHECK(answer.rule == "worker");
@@ -265,8 +266,10 @@ TEST_CASE("three workers lost in a row with no candidate at fault are an error w
                                                                {"prepare", "kill"},
                                                                {"prepare", "device lost"}};
   for (const auto& [phase, mode] : cases) {
-    CAPTURE(phase);
-    CAPTURE(mode);
+    const auto& shown_phase = phase;
+    CAPTURE(shown_phase);
+    const auto& shown = mode;
+    CAPTURE(shown);
     WorkerEvaluator evaluator{hostile(phase, mode)};
     const auto error = error_of([&] { evaluator.prepare(worker_tasks::rows(), {}); });
     CAPTURE(error);

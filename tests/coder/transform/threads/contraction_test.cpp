@@ -182,7 +182,8 @@ TEST_CASE("every way of writing it is right at every size with every tile") {
                                                                            {batched(), "tiling|product/k"},
                                                                            {convolution(), "tiling|conv/c"},
                                                                            {distances(), "tiling|cdist/d"}}) {
-    CAPTURE(task.kernel.source);
+    const auto& shown = task;
+    CAPTURE(shown.kernel.source);
     const auto sources = all_variants(task, task.kernel, key, 7);
     CHECK(sources.size() == 7);
     CHECK(worst_difference(task, sources) < 1e-5);

@@ -187,7 +187,8 @@ TEST_CASE("sums in parts are right at every size, in every number of parts, befo
                                                                             {distances(), "k"},
                                                                             {batched(), "k"},
                                                                             {convolution(), "c"}}) {
-    CAPTURE(task.kernel.source);
+    const auto& shown = task;
+    CAPTURE(shown.kernel.source);
     CHECK(is_offered_on_grid(task, "splitting|f/" + loop));
     std::vector<std::string> sources = all_variants(task, task.kernel, "splitting|f/" + loop, 3);
     CHECK(sources.size() == 3);

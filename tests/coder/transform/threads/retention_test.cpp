@@ -66,7 +66,8 @@ TEST_CASE("rows of the tasks are kept in every shape, by blocks and by warps") {
            {"rms_norm", "parallelization|rms_norm/threads:x"},
            {"attention", "parallelization|soften/threads:x"},
            {"attention", "parallelization|soften/threads:x@1"}}) {
-    CAPTURE(spread);
+    const auto& shown = spread;
+    CAPTURE(shown);
     Task task = cuda_task(name);
     ProblemSize whole = task.sizes.back(); // one that vectors divide
     for (auto& [symbol, value] : whole.symbols)

@@ -66,7 +66,8 @@ TEST_CASE("vectors of rows are right at every size, in every shape, and on offer
            {"dequantize_gemv", "parallelization|dequantize_gemv/k", "vectorization|dequantize_gemv/k"},
            {"softmax", "parallelization|softmax/threads:x", "vectorization|softmax/threads:x"},
            {"rms_norm", "parallelization|rms_norm/threads:x@1", "vectorization|rms_norm/j#2"}}) {
-    CAPTURE(key);
+    const auto& shown = key;
+    CAPTURE(shown);
     Task task = cuda_task(name);
     ProblemSize whole = task.sizes.back(); // one that vectors divide
     for (auto& [symbol, value] : whole.symbols) value = symbol == "M" ? 3 : 996;

@@ -53,7 +53,8 @@ TEST_CASE("rows that a warp or a block shares are right at every size, in every 
            {"rms_norm", "parallelization|rms_norm/threads:x"},
            {"row_sum", "parallelization|row_sum/j"},
            {"attention", "parallelization|soften/threads:x"}}) {
-    CAPTURE(name);
+    const auto& shown = name;
+    CAPTURE(shown);
     const Task task = cuda_task(name);
     const auto sources = all_variants(task, task.kernel, key);
     CHECK(sources.size() >= 3);

@@ -119,7 +119,8 @@ TEST_CASE("reductions that are split are right at every size, in every shape") {
                                                  {short_gemv(), "gemv/k"},
                                                  {thin_gemm(), "thin_gemm/k"},
                                                  {long_rows(), "row_norms/j"}}) {
-    CAPTURE(key);
+    const auto& shown = key;
+    CAPTURE(shown);
     CHECK(is_offered_on_grid(task, task.kernel, "splitting|" + key));
     const auto sources = all_variants(task, task.kernel, "splitting|" + key, 6, small_gpu());
     CHECK(sources.size() >= 2);

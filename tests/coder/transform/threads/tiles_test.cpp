@@ -61,8 +61,10 @@ TEST_CASE("tiled sums have the bits of the plain ones, at every size and with ev
                                                         {"gemm_bias_gelu", "tiling|linear/k"},
                                                         {"attention", "tiling|score/d"},
                                                         {"attention", "tiling|gather/j"}}) {
-    CAPTURE(name);
-    CAPTURE(key);
+    const auto& shown_name = name;
+    CAPTURE(shown_name);
+    const auto& shown = key;
+    CAPTURE(shown);
     const Task task = cuda_task(name);
     const auto sources = all_variants(task, task.kernel, key, 6);
     CHECK(sources.size() >= 3);

@@ -190,7 +190,7 @@ private:
     else if (condition.text != "<" && condition.text != "<=")
       return std::nullopt;
     if (!is_name(without_casts(*small), index.name) || !is_uniform(*large)) return std::nullopt;
-    return offset_by(*large, condition.text.size() - 1);
+    return offset_by(*large, static_cast<std::int64_t>(condition.text.size()) - 1);
   }
 
   /// Names mean one thing each.
