@@ -127,7 +127,7 @@ class Records:
 
         lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"']
         lines.append(' font-family="sans-serif" font-size="12">')
-        for level in (low, 0.0, 1.0):
+        for level in sorted({low, 0.0, 1.0}):
             x, y = place(0, level).split(",")
             lines.append(f'<line x1="{x}" y1="{y}" x2="{width - 160}" y2="{y}" stroke="#ccc"/>')
             lines.append(f'<text x="8" y="{y}">{level:.2f}</text>')
@@ -136,7 +136,7 @@ class Records:
             lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{" ".join(points)}"/>')
             name = f"{part.replace('_', ' ')}, {way}"
             lines.append(f'<text x="{width - 150}" y="{top + 18 * number}" fill="{colour}">{name}</text>')
-        lines.append(
-            f'<text x="{left}" y="{height - 4}">{self.scores[0]["stage"]} to {self.scores[-1]["stage"]}</text>'
-        )
+        for i, one in enumerate(self.scores):
+            x, _ = place(i, low).split(",")
+            lines.append(f'<text x="{x}" y="{height - 4}" text-anchor="middle">{one["stage"]}</text>')
         return "\n".join([*lines, "</svg>"]) + "\n"
