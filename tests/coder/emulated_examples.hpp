@@ -38,6 +38,10 @@ static inline long long min(long long a, long long b) { return a < b ? a : b; }
 static inline long long max(long long a, long long b) { return a > b ? a : b; }
 static inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 static inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
+static inline unsigned min(int a, unsigned b) { return min(static_cast<unsigned>(a), b); }
+static inline unsigned max(int a, unsigned b) { return max(static_cast<unsigned>(a), b); }
+static inline unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
+static inline unsigned max(unsigned a, int b) { return max(a, static_cast<unsigned>(b)); }
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
