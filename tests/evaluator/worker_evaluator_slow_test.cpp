@@ -80,8 +80,8 @@ TEST_CASE("kill -9 at any moment: every candidate has a verdict, and only its ow
     killer.join();
     CHECK(other == 0);
     CHECK(correct + crashed + lost == 1200);
-    // How many get through depends on the machine. A candidate that lost its worker stands for a kill of its own,
-    // and one that got none for three.
+    // How many get through depends on the machine. A candidate that lost its worker stands for a kill of its
+    // own, and one that got none for three.
     CHECK(correct > 0);
     CHECK(crashed + 3 * lost <= kills);
     MESSAGE(kills.load() << " kills: " << correct.load() << " correct, " << crashed.load() << " crashed, "

@@ -122,8 +122,6 @@ void check_end(const Desk& desk, const played::BatchService& service, const std:
     CHECK(result["steps"] == 3);
     CHECK(result["stop_reason"] == "step_limit");
     CHECK(result["verdict"] == "correct");
-    // On a busy machine the gain may not be proven: the tests of the judge say when it must be.
-    if (result["speedup"] == 1.0) continue;
     CHECK(result["best_id"] == mtmc::Kernel{mtmc::languages::cpp, played::columns_rows, {}}.id());
     CHECK(result["speedup"] > 1.2);
   }
