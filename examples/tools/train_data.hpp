@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "files_below.hpp"
@@ -66,7 +66,7 @@ inline TrainData load_data(const TrainArguments& arguments) {
   };
   for (const auto& journal : journals_of(arguments.data)) mtmc::visit_runs(journal, add, left_out);
   for (const auto& sentence : left_out) std::fprintf(stderr, "left out: %s\n", sentence.c_str());
-  mtmc::DataSetOptions options{.licence = arguments.licence};
+  mtmc::DataSetOptions options;
   for (const auto& path : arguments.exclude)
     for (const auto& file : mtmc::find_task_files(path)) {
       const auto task = mtmc::load_task(file);
@@ -74,20 +74,21 @@ inline TrainData load_data(const TrainArguments& arguments) {
       options.excluded_code.insert(mtmc::sha256_hex(mtmc::normalised_code(task.kernel.source)));
     }
   std::vector<mtmc::DataSet> sets;
-  if (!collector.trees().empty()) sets.push_back(mtmc::make_data_set(collector, options));
-  std::map<std::string, std::string> known; // by content
+  if (!collector.trees().empty())
+    sets.push_back(mtmc::make_data_set(collector, {.licence = arguments.licence}));
   for (const auto& path : data_sets_of(arguments)) {
-    const auto [same, is_new] = known.emplace(mtmc::sha256_hex(mtmc::read_training_file(path)), path);
-    if (!is_new) {
-      std::fprintf(stderr, "left out: %s is the same as %s\n", path.c_str(), same->second.c_str());
+    auto set = mtmc::read_data_set(path);
+    if (std::find(sets.begin(), sets.end(), set) != sets.end()) {
+      std::fprintf(stderr, "left out: %s is the same as another\n", path.c_str());
       continue;
     }
-    sets.push_back(mtmc::without_excluded(mtmc::read_data_set(path), options));
+    sets.push_back(std::move(set));
     const auto beside = (std::filesystem::path{path}.parent_path() / "texts.jsonl").string();
     if (arguments.export_texts && std::filesystem::exists(beside))
-      data.texts.add_lines(mtmc::read_file(beside), beside);
+      data.texts.add_lines(mtmc::read_training_file(beside), beside);
   }
-  data.set = mtmc::merge_data_sets(sets);
+  // All of them at once: a task may have its start kernel in common with one of another set.
+  data.set = mtmc::without_excluded(mtmc::merge_data_sets(sets), options);
   return data;
 }
 

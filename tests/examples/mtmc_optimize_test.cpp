@@ -294,10 +294,10 @@ TEST_CASE("mtmc-optimize: --replay takes steps from a sequence, or from a record
   REQUIRE(done.code == 0);
   const auto first = json_lines(done.output).at(0);
   CHECK(first["steps"] == 1);
-  // From its last kernel the sequence stops. On a busy machine no gain may be proven, and from the start
-  // kernel it knows nothing more; or a gain is seen and not confirmed at the end.
-  const std::string reason = first["stop_reason"];
-  CHECK((reason == "stop_action" || (first["speedup"] == 1.0 && reason == "no_legal_action")));
+  // From its last kernel the sequence stops. On a busy machine no gain may be seen, and from the start kernel
+  // it knows nothing more.
+  const bool went_on = done.error.find("  faster  ") != std::string::npos;
+  CHECK(first["stop_reason"] == (went_on ? "stop_action" : "no_legal_action"));
   CHECK(first["tokens"] == 0);
   const auto again =
       optimize({task, "--replay", tasks.path("runs"), "--json", "--output", tasks.path("again")});
