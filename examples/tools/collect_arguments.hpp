@@ -18,6 +18,7 @@
 
 #include "collect_policies.hpp"
 #include "command_line.hpp"
+#include "language_model.hpp"
 
 namespace command_line {
 
@@ -58,6 +59,7 @@ struct CollectArguments {
   std::string output;
   std::vector<std::string> policies{"anew", "rules"};
   std::string weights;
+  LanguageModelArguments models; ///< those of a served policy alone
   int seeds = 8;
   int seeds_of_round = 4;
   int steps = 8;
@@ -83,10 +85,24 @@ struct CollectArguments {
     return std::any_of(policies.begin(), policies.end(),
                        [](const std::string& one) { return is_learnt(one); });
   }
+  /// Whether one of the policies is served.
+  [[nodiscard]] bool asks_served() const {
+    return std::any_of(policies.begin(), policies.end(),
+                       [](const std::string& one) { return is_served(one); });
+  }
   [[nodiscard]] mtmc::ActionSpace action_space() const {
     return space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
   }
 };
+
+/// What in the arguments contradicts itself; empty if nothing does.
+inline std::string contradiction_in(const CollectArguments& arguments) {
+  if (arguments.tasks.empty() && !arguments.summary) return "name at least one task, or --summary";
+  if (arguments.asks_weights() && arguments.weights.empty()) return "a learnt policy needs --weights";
+  if (arguments.asks_served() && arguments.models.policy.url.empty())
+    return "a served policy needs --policy-endpoint, such as http://localhost:8000/v1, and --policy-model";
+  return {};
+}
 
 /// "2/10" as the third of ten parts; says what is wrong with anything else.
 inline std::string read_shard(const std::string& text, Shard& shard) {
@@ -118,6 +134,7 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
   app.add_option("--weights", arguments.weights,
                  "of learnt, best-learnt and best-types: a file of mtmc-train")
       ->check(readable_file());
+  add_served_policy_options(app, arguments.models, "Served policy (--policies best-served)");
   app.add_option("--seeds", arguments.seeds, "runs of each task and policy")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -2,6 +2,7 @@
 // Who chooses the actions of a collection: those that explore, and those that are compared with each other.
 
 #include <mtmc/core/any.hpp>
+#include <mtmc/policy/http.hpp>
 #include <mtmc/policy/neural.hpp>
 #include <mtmc/policy/random.hpp>
 #include <mtmc/policy/rules.hpp>
@@ -13,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -154,14 +156,15 @@ struct CollectingPolicy {
   std::string_view name;
   bool explores; ///< goes on while it can, and its actions are drawn; else the likeliest is taken
 };
-inline constexpr std::array<CollectingPolicy, 8> collecting_policies{{{"random", true},
+inline constexpr std::array<CollectingPolicy, 9> collecting_policies{{{"random", true},
                                                                       {"anew", true},
                                                                       {"walk", true},
                                                                       {"rules", true},
                                                                       {"learnt", true},
                                                                       {"best-rules", false},
                                                                       {"best-learnt", false},
-                                                                      {"best-types", false}}};
+                                                                      {"best-types", false},
+                                                                      {"best-served", false}}};
 
 /// Whether the policy of that name explores.
 inline bool explores(std::string_view name) {
@@ -174,12 +177,17 @@ inline bool is_learnt(std::string_view name) {
   return name == "learnt" || name == "best-learnt" || name == "best-types";
 }
 
+/// Whether the policy of that name is a language model that an endpoint serves.
+inline bool is_served(std::string_view name) { return name == "best-served"; }
+
 /// Whether the policy of that name looks at what was tried before.
 inline bool looks_back(std::string_view name) { return name == "anew" || name == "walk"; }
 
-/// The policy of that name; `weights` is the file of a learnt one's, `tried` outlives it.
+/// The policy of that name; `weights` is the file of a learnt one's, `served` is there for a served one, and
+/// it and `tried` outlive the policy.
 inline mtmc::AnyPolicy collecting_policy(std::string_view name, const std::string& weights,
-                                         TriedActions& tried, std::uint64_t seed) {
+                                         mtmc::HttpPolicy* served, TriedActions& tried, std::uint64_t seed) {
+  if (is_served(name)) return std::ref(*served);
   if (name == "anew") return TriesAnew{tried, seed};
   if (name == "walk") return WalksOnKnownWays{tried};
   if (name == "random") return mtmc::RandomPolicy{};

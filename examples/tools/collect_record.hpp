@@ -69,12 +69,14 @@ inline std::string record_differences(const nlohmann::json& was, const nlohmann:
 }
 
 /// Enters what this process collects with into the collection's record, which is made if there is none.
-/// `languages`: by name, what kernels of a language are judged with. Throws `mtmc::Error`
-/// (`mtmc.journal.003`) where the folder was made with something else, and says with what.
-inline void agree_on_collection(const CollectArguments& arguments,
+/// `served_policy`: the identity of a served policy, empty where none is asked for. `languages`: by name,
+/// what kernels of a language are judged with. Throws `mtmc::Error` (`mtmc.journal.003`) where the folder was
+/// made with something else, and says with what.
+inline void agree_on_collection(const CollectArguments& arguments, const std::string& served_policy,
                                 const nlohmann::json& languages = nlohmann::json::object()) {
   auto mine = collection_record(arguments);
   if (arguments.asks_weights()) mine["weights"] = mtmc::sha256_hex(mtmc::read_file(arguments.weights));
+  if (!served_policy.empty()) mine["served_policy"] = served_policy;
   mine["languages"] = languages;
   mtmc::create_folders(arguments.output);
   // Shards begin together: one at a time reads and adds.
@@ -91,7 +93,9 @@ inline void agree_on_collection(const CollectArguments& arguments,
     if (!recorded.is_object() || !recorded.value("languages", nlohmann::json::object()).is_object())
       throw mtmc::Error(mtmc::error_id::journal_other_run, "this is no record of a collection",
                         "Restore the file, or choose another output folder", path);
-    if (mine.contains("weights") && !recorded.contains("weights")) recorded["weights"] = mine["weights"];
+    // Policies may come later.
+    for (const char* const name : {"weights", "served_policy"})
+      if (mine.contains(name) && !recorded.contains(name)) recorded[name] = mine[name];
     // Each process knows the languages of its own tasks.
     for (const auto& [name, value] : languages.items())
       if (!recorded["languages"].contains(name)) recorded["languages"][name] = value;

@@ -6,6 +6,7 @@
 #include <mtmc/core/json.hpp>
 #include <mtmc/loop/loop.hpp>
 #include <mtmc/loop/run_folder.hpp>
+#include <mtmc/policy/http.hpp>
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/train/remembering_evaluator.hpp>
 #include <mtmc/train/remembering_parts.hpp>
@@ -120,9 +121,11 @@ inline std::string moved_aside(const std::string& folder) {
   }
 }
 
-/// Runs one search, or goes on with it. Throws `mtmc::Error` as `mtmc::Loop::optimize` does.
+/// Runs one search, or goes on with it; `served` is there for a run of a served policy. Throws `mtmc::Error`
+/// as `mtmc::Loop::optimize` does.
 inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, TaskParts& parts,
-                            const CollectArguments& arguments, const std::stop_token& stop) {
+                            mtmc::HttpPolicy* served, const CollectArguments& arguments,
+                            const std::stop_token& stop) {
   mtmc::LoopOptions options;
   options.max_steps = arguments.steps;
   options.samples = arguments.samples;
@@ -136,8 +139,8 @@ inline mtmc::Result collect(const CollectedRun& run, const mtmc::Task& task, Tas
   options.output = run.folder;
   options.resume = true;
   const auto search = [&] {
-    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights, parts.tried, run.seed), parts.coder,
-                    parts.finder, parts.memory, options};
+    mtmc::Loop loop{collecting_policy(run.policy, arguments.weights, served, parts.tried, run.seed),
+                    parts.coder, parts.finder, parts.memory, options};
     return loop.optimize(task, stop);
   };
   try {

@@ -1,6 +1,6 @@
 #pragma once
-// Language models on the command line of mtmc-optimize: endpoints, records and batches, coders and policies,
-// and what is shown instead of being sent.
+// Language models on the command lines of mtmc-optimize and, as a served policy, mtmc-collect: endpoints,
+// records and batches, coders and policies, and what is shown instead of being sent.
 
 #include <mtmc/coder/openai.hpp>
 #include <mtmc/core/json.hpp>
@@ -20,7 +20,9 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command_line.hpp"
@@ -52,6 +54,19 @@ struct LanguageModelArguments {
   mtmc::OpenAiCoderOptions options;
 };
 
+/// The options of a policy that is served. `otherwise` says what is taken where its endpoint or model is not
+/// given.
+inline void add_served_policy_options(CLI::App& app, LanguageModelArguments& arguments,
+                                      const std::string& group, const std::string& otherwise = {}) {
+  app.add_option("--policy-endpoint", arguments.policy.url, "the policy's endpoint" + otherwise)
+      ->group(group);
+  app.add_option("--policy-model", arguments.policy.model, "the policy's model" + otherwise)->group(group);
+  app.add_option("--policy-card", arguments.card,
+                 "card (JSON) of a served policy: template, normalisation, model")
+      ->group(group)
+      ->check(readable_file());
+}
+
 inline void add_language_model_options(CLI::App& app, LanguageModelArguments& arguments) {
   const char* const group = "Language models (--coder openai, --policy chat or served)";
   const auto option = [&](const char* name, auto& value, const char* text) {
@@ -72,10 +87,7 @@ inline void add_language_model_options(CLI::App& app, LanguageModelArguments& ar
                "take OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL from the environment")
       ->group(group)
       ->excludes(url);
-  option("--policy-endpoint", arguments.policy.url, "the policy's endpoint; else the coder's");
-  option("--policy-model", arguments.policy.model, "the policy's model; else the coder's");
-  option("--policy-card", arguments.card, "card (JSON) of a served policy: template, normalisation, model")
-      ->check(readable_file());
+  add_served_policy_options(app, arguments, group, "; else the coder's");
   option("--answer-tokens", arguments.options.max_tokens, "largest answer, reasoning included")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -147,10 +159,17 @@ public:
     return mtmc::OpenAiCoder{client(arguments_.coder, {"--endpoint", "--model"}), std::move(options)};
   }
   [[nodiscard]] mtmc::ChatClient policy_client() { return client(policy_arguments(), policy_flags); }
-  [[nodiscard]] mtmc::HttpPolicy served_policy() const {
+  /// Asks its server what that can do. `flags`: what the program calls its URL and name.
+  [[nodiscard]] mtmc::HttpPolicy served_policy(const ModelFlags& flags = policy_flags,
+                                               std::stop_token stop = {}) const {
     mtmc::HttpPolicyOptions options;
     if (!arguments_.card.empty()) options.card = mtmc::load_policy_card(arguments_.card);
-    return mtmc::HttpPolicy{endpoint(policy_arguments(), policy_flags), std::move(options)};
+    try {
+      return mtmc::HttpPolicy{endpoint(policy_arguments(), flags), std::move(options), std::move(stop)};
+    } catch (const mtmc::Error& error) {
+      if (error.option() != "EndpointOptions::base_url") throw;
+      throw error.about(flags.url);
+    }
   }
   /// The models for which the file of prices has none.
   [[nodiscard]] const std::set<std::string>& without_price() const noexcept { return without_price_; }

@@ -23,6 +23,7 @@
 #include "collect_runs.hpp"
 #include "collect_summary.hpp"
 #include "command_line.hpp"
+#include "language_model.hpp"
 
 namespace {
 
@@ -64,7 +65,12 @@ struct CollectedTask {
 class Collection {
 public:
   explicit Collection(const CollectArguments& arguments) : arguments_(arguments), ending_(arguments.seconds) {
-    command_line::agree_on_collection(arguments);
+    if (arguments.asks_served()) {
+      constexpr command_line::ModelFlags flags{"--policy-endpoint", "--policy-model"};
+      served_ = command_line::LanguageModels{arguments.models}.served_policy(flags, ending_.token());
+      served_identity_ = served_->identity();
+    }
+    command_line::agree_on_collection(arguments, served_identity_);
     load_tasks();
   }
 
@@ -122,7 +128,8 @@ private:
           const auto judge = arguments_.judge_of(language);
           evaluator = command_line::evaluator_for(language, judge);
           command_line::agree_on_collection(
-              arguments_, {{language.name, command_line::language_record(judge.options, *evaluator)}});
+              arguments_, served_identity_,
+              {{language.name, command_line::language_record(judge.options, *evaluator)}});
         }))
       evaluator.reset();
     return evaluator ? &*evaluator : nullptr;
@@ -144,7 +151,8 @@ private:
             if (ending_.there()) return;
             if (run.policy == "walk" && task.tried->empty()) continue; // there is no way yet
             const auto judgements = parts.memory.judgements(), remembered = parts.memory.remembered();
-            const auto result = command_line::collect(run, task.task, parts, arguments_, ending_.token());
+            const auto result = command_line::collect(run, task.task, parts, served_ ? &*served_ : nullptr,
+                                                      arguments_, ending_.token());
             if (result.error) throw mtmc::Error(*result.error);
             if (!arguments_.quiet)
               print(run, result, parts.memory.judgements() - judgements,
@@ -181,6 +189,9 @@ private:
   const bool looks_back_ =
       std::any_of(arguments_.policies.begin(), arguments_.policies.end(), command_line::looks_back);
   Ending ending_;
+  /// Made once: it asks its server as soon as it is made, and remembers what it asked.
+  std::optional<mtmc::HttpPolicy> served_;
+  std::string served_identity_; ///< as at the start
   std::vector<CollectedTask> tasks_;
   std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
   int code_ = command_line::done;
@@ -205,12 +216,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
   command_line::add_options(app, arguments);
   return command_line::run_program(app, argc, argv, [&arguments] {
-    if (arguments.tasks.empty() && !arguments.summary) {
-      std::fprintf(stderr, "error: name at least one task, or --summary\n");
-      return command_line::bad_usage_or_task;
-    }
-    if (arguments.asks_weights() && arguments.weights.empty()) {
-      std::fprintf(stderr, "error: a learnt policy needs --weights\n");
+    if (const auto wrong = command_line::contradiction_in(arguments); !wrong.empty()) {
+      std::fprintf(stderr, "error: %s\n", wrong.c_str());
       return command_line::bad_usage_or_task;
     }
     return run(arguments);

@@ -1,5 +1,7 @@
 // The contract of mtmc-collect: everything is kept, nothing is judged twice, and it may be ended at any time.
 
+#include <mtmc/loop/journal.hpp>
+#include <mtmc/policy/policy_card.hpp>
 #include <mtmc/policy/policy_weights.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/train/data_set.hpp>
@@ -8,12 +10,16 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <signal.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include "../net/fake_scoring_servers.hpp"
+#include "../net/fake_server.hpp"
 #include "programs.hpp"
 
 using doctest::Contains;
@@ -106,6 +112,29 @@ pid_t start(const std::vector<std::string>& arguments) {
   ::_exit(127);
 }
 
+/// The toy model behind a port, as vLLM serves one.
+class ServedToy {
+public:
+  ServedToy() { place_.state->kind = "vllm"; }
+  [[nodiscard]] std::string url() const { return server_.url("/v1"); }
+  [[nodiscard]] int requests() const { return server_.request_count(); }
+
+private:
+  void answer(const fake::Request& request, fake::Connection& connection) {
+    mtmc::HttpRequest asked;
+    asked.url = "http://toy.test" + request.path;
+    asked.body = request.body;
+    const std::scoped_lock lock(mutex_);
+    const auto response = place_.send(asked, {}, {}, {});
+    connection.answer(response.status, response.body);
+  }
+
+  std::mutex mutex_;
+  toy_scoring::Server place_{std::make_shared<toy_scoring::State>()};
+  fake::Server server_{
+      [this](const fake::Request& request, fake::Connection& connection) { answer(request, connection); }};
+};
+
 bool all_different(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   return std::adjacent_find(texts.begin(), texts.end()) == texts.end();
@@ -196,6 +225,50 @@ TEST_CASE("mtmc-collect: a learnt policy needs weights, and a collection keeps t
   const auto other = world.collect({"--policies", "best-learnt", "--weights", second});
   CHECK(other.code == 2);
   CHECK(shown(other.error) == Contains("weights was"));
+}
+
+TEST_CASE("mtmc-collect: a served policy needs an endpoint, and what it likes best is taken") {
+  World world{"columns"};
+  world.steps = "1";
+  const ServedToy toy;
+  const auto served = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--policies", "best-rules,best-served"});
+    return world.collect(std::move(more));
+  };
+  const auto nowhere = served({});
+  CHECK(nowhere.code == 2);
+  CHECK(shown(nowhere.error) == Contains("needs --policy-endpoint"));
+  const auto nameless = served({"--policy-endpoint", toy.url()});
+  CHECK(nameless.code == 2);
+  CHECK(shown(nameless.error) == Contains("--policy-model is missing"));
+  const auto misnamed = served({"--policy-endpoint", "localhost:9", "--policy-model", "toy"});
+  CHECK(misnamed.code == 2);
+  CHECK(shown(misnamed.error) == Contains("(--policy-endpoint)"));
+  CHECK(toy.requests() == 0);
+
+  const auto done = served({"--policy-endpoint", toy.url(), "--policy-model", "toy"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(shown(done.output) == Contains("columns best-rules-0: "));
+  CHECK(shown(done.output) == Contains("columns best-served-0: "));
+  CHECK(all_different(world.judged("columns")));
+  const auto identity =
+      nlohmann::json::parse(world.text("collection.json"))["served_policy"].get<std::string>();
+  CHECK(shown(identity) == Contains("http toy, "));
+  const auto runs = mtmc::read_journal(world.output() + "/columns/best-served-0/columns/journal.jsonl");
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].header.set_up.policy == identity);
+  REQUIRE(runs[0].decisions.size() == 1);
+  const auto& decision = runs[0].decisions[0];
+  const auto& likely = decision.distribution.probabilities;
+  const auto best = std::max_element(likely.begin(), likely.end()) - likely.begin();
+  CHECK(decision.chosen.at(0) == decision.legal.at(static_cast<std::size_t>(best)).key());
+
+  // Another model, or the same one asked otherwise, is another policy.
+  const auto card = world.tasks.add_text("card.json", mtmc::write_policy_card(mtmc::paper_policy_card()));
+  const auto other = served({"--policy-endpoint", toy.url(), "--policy-model", "toy", "--policy-card", card});
+  CHECK(other.code == 2);
+  CHECK(shown(other.error) == Contains("served_policy was"));
 }
 
 TEST_CASE("mtmc-collect: walks go through what others found, and judge nothing") {
