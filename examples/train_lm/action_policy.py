@@ -24,15 +24,25 @@ from environment import State
 warnings.filterwarnings("ignore", message=".*past_key_values", category=FutureWarning)
 
 
-@dataclass(frozen=True)
 class EncodedState:
-    """Token ids of a prompt and of its actions."""
+    """Token ids of a prompt and of its actions, and where they stand: made once, since a state is judged often.
 
-    prompt: list[int]
-    actions: list[list[int]]
+    Tensors are of the actions' tokens, one action behind the other."""
+
+    def __init__(self, prompt: list[int], actions: list[list[int]]) -> None:
+        self.prompt = torch.tensor(prompt)
+        self.ids = torch.tensor([token for action in actions for token in action])
+        self.counts = torch.tensor([len(action) for action in actions])
+        self.owners = torch.repeat_interleave(torch.arange(len(actions)), self.counts)  # the action of each token
+        begins = self.counts.cumsum(0) - self.counts
+        self.steps = torch.arange(len(self.ids)) - begins[self.owners]  # of each token within its action
+
+    @property
+    def actions(self) -> list[list[int]]:
+        return [self.ids[self.owners == number].tolist() for number in range(len(self.counts))]
 
     def tokens(self) -> int:
-        return len(self.prompt) + sum(len(action) for action in self.actions)
+        return len(self.prompt) + len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,7 @@ class ActionPolicy(nn.Module):
         key = (state.prompt, state.actions)
         if key in self._encoded:
             return self._encoded[key]
-        pairs = self.tokeniser([state.prompt + action for action in state.actions])["input_ids"]
+        pairs = self._pairs(state)
         shared = len(self.tokeniser(state.prompt)["input_ids"])
         for pair in pairs:
             while pair[:shared] != pairs[0][:shared] or len(pair) <= shared:
@@ -127,6 +137,17 @@ class ActionPolicy(nn.Module):
         self._encoded[key] = encoded
         return encoded
 
+    def _pairs(self, state: State) -> list[list[int]]:
+        """Tokens of the prompt with each action. What precedes the prompt's last paragraph is the same in all, and
+        is read once where the tokeniser does not join tokens across that place."""
+        cut = max(state.prompt.rfind("\n\n"), 0)
+        head, tail = state.prompt[:cut], state.prompt[cut:]
+        begin = self.tokeniser(head)["input_ids"]
+        tails = self.tokeniser([tail + action for action in state.actions], add_special_tokens=False)["input_ids"]
+        if self.tokeniser(state.prompt + state.actions[0])["input_ids"] == begin + tails[0]:
+            return [begin + one for one in tails]
+        return list(self.tokeniser([state.prompt + action for action in state.actions])["input_ids"])
+
     def forward(self, states: Sequence[State]) -> Judgement:
         """Judges states that have not ended."""
         encoded = [self.encode(state) for state in states]
@@ -135,35 +156,33 @@ class ActionPolicy(nn.Module):
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.reduced):
             hidden = self._hidden(packed)
 
-        rows, sources, targets, owners, counts = [], [], [], [], []
-        action = 0
-        for row, one in enumerate(encoded):
-            last, place = len(one.prompt) - 1, packed.prompts
-            for tokens in one.actions:
-                # The first token follows the prompt's last one, each other one its predecessor.
-                sources += [last, *range(place, place + len(tokens) - 1)]
-                targets += tokens
-                rows += [row] * len(tokens)
-                owners += [action] * len(tokens)
-                counts.append(len(tokens))
-                place += len(tokens)
-                action += 1
-        needed = hidden[torch.tensor(rows, device=device), torch.tensor(sources, device=device)]
+        # The first token of an action follows the prompt's last one, each other one its predecessor.
+        sources = torch.cat(
+            [
+                torch.where(one.steps == 0, len(one.prompt) - 1, packed.prompts - 1 + torch.arange(len(one.ids)))
+                for one in encoded
+            ]
+        )
+        rows = torch.cat([torch.full((len(one.ids),), row) for row, one in enumerate(encoded)])
+        targets = torch.cat([one.ids for one in encoded]).to(device)
+        counts = torch.cat([one.counts for one in encoded])
+        owners = torch.repeat_interleave(torch.arange(len(counts)), counts).to(device)
+        needed = hidden[rows.to(device), sources.to(device)]
         head = self.base.get_output_embeddings()
         logits = head(needed.to(head.weight.dtype)).float()
-        of_tokens = -nn.functional.cross_entropy(logits, torch.tensor(targets, device=device), reduction="none")
-        scores = torch.zeros(action, device=device).index_add(0, torch.tensor(owners, device=device), of_tokens)
-        means = scores / torch.tensor(counts, device=device)
+        of_tokens = -nn.functional.cross_entropy(logits, targets, reduction="none")
+        scores = torch.zeros(len(counts), device=device).index_add(0, owners, of_tokens)
+        means = scores / counts.to(device)
         if self.normalization == "token_mean":
             scores = means
 
-        width = max(len(one.actions) for one in encoded)
-        table = torch.full((len(encoded), width), -torch.inf, device=device)
-        places = [(row, k) for row, one in enumerate(encoded) for k in range(len(one.actions))]
-        table = table.index_put(tuple(torch.tensor(places, device=device).T), scores)
-        of_states = torch.tensor([row for row, _ in places], device=device)
-        actions = torch.tensor([len(one.actions) for one in encoded], device=device)
-        surprises = torch.zeros(len(encoded), device=device).index_add(0, of_states, -means) / actions
+        actions = torch.tensor([len(one.counts) for one in encoded])
+        of_states = torch.repeat_interleave(torch.arange(len(encoded)), actions)
+        columns = torch.cat([torch.arange(int(count)) for count in actions])
+        table = torch.full((len(encoded), int(actions.max())), -torch.inf, device=device)
+        table = table.index_put((of_states.to(device), columns.to(device)), scores)
+        surprises = torch.zeros(len(encoded), device=device).index_add(0, of_states.to(device), -means)
+        surprises = surprises / actions.to(device)
         ends = torch.tensor([len(one.prompt) - 1 for one in encoded], device=device)
         last_hidden = hidden[torch.arange(len(encoded), device=device), ends].detach().float()
         return Judgement(table.log_softmax(1), self.critic(last_hidden).squeeze(1), surprises)
@@ -192,30 +211,26 @@ class ActionPolicy(nn.Module):
         ids = torch.full((len(encoded), width), self.tokeniser.pad_token_id or 0)
         positions = torch.zeros((len(encoded), width), dtype=torch.long)
         parts = torch.full((len(encoded), width), -1)
+        positions[:, :prompts] = torch.arange(prompts)
         for row, one in enumerate(encoded):
-            end = len(one.prompt)
-            ids[row, :end] = torch.tensor(one.prompt)
-            positions[row, :prompts] = torch.arange(prompts)
+            end, behind = len(one.prompt), prompts + len(one.ids)
+            ids[row, :end] = one.prompt
             parts[row, :end] = 0
-            place = prompts
-            for number, tokens in enumerate(one.actions, 1):
-                behind = place + len(tokens)
-                ids[row, place:behind] = torch.tensor(tokens)
-                positions[row, place:behind] = torch.arange(end, end + len(tokens))
-                parts[row, place:behind] = number
-                place = behind
+            ids[row, prompts:behind] = one.ids
+            positions[row, prompts:behind] = end + one.steps
+            parts[row, prompts:behind] = 1 + one.owners
         device = self.base.device
         return Packed(ids.to(device), positions.to(device), parts.to(device), prompts)
 
 
 def batches(states: Sequence[State], policy: ActionPolicy, most_tokens: int) -> list[list[int]]:
     """Numbers of states in groups of about one length, each of at most that many tokens with its padding
-    (but of one state at least)."""
-    order = sorted(range(len(states)), key=lambda i: policy.encode(states[i]).tokens())
+    (but of one state at least). The longest of a group has at most half as many again as the shortest."""
+    lengths = [policy.encode(state).tokens() for state in states]
     groups: list[list[int]] = []
-    for i in order:
-        length = policy.encode(states[i]).tokens()
-        if groups and length * (len(groups[-1]) + 1) <= most_tokens:
+    for i in sorted(range(len(states)), key=lengths.__getitem__):
+        fits = groups and lengths[i] * (len(groups[-1]) + 1) <= most_tokens
+        if fits and 2 * lengths[i] <= 3 * lengths[groups[-1][0]]:
             groups[-1].append(i)
         else:
             groups.append([i])

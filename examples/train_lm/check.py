@@ -56,11 +56,11 @@ def one_by_one(policy: ActionPolicy, state: State) -> tuple[torch.Tensor, float]
     encoded = policy.encode(state)
     scores = []
     for action in encoded.actions:
-        ids = torch.tensor([encoded.prompt + action])
+        ids = torch.tensor([encoded.prompt.tolist() + action])
         logits = policy.model(input_ids=ids).logits[0].log_softmax(1)
         begin = len(encoded.prompt)
         scores.append(sum(logits[begin + i - 1, token] for i, token in enumerate(action)))
-    hidden = policy.base.get_decoder()(input_ids=torch.tensor([encoded.prompt])).last_hidden_state[0, -1]
+    hidden = policy.base.get_decoder()(input_ids=encoded.prompt[None]).last_hidden_state[0, -1]
     return torch.stack(scores).log_softmax(0), float(policy.critic(hidden))
 
 

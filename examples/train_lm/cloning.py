@@ -1,6 +1,9 @@
 """Cloning: the model learns soft labels, in proportion of e^(Q* / temperature), of states that teacher,
 chance and the model itself come to (Ross, Gordon and Bagnell, 2011).
 
+Actions that a search would be offered, and that nobody tried, count as unlikely: a policy that has never heard
+of them would take them where it knows no better, and nobody can say what they bring.
+
 A model from scratch also has to learn to write actions at all: before it does, a sum of log-probabilities
 tells little but how long a text is. So what it finds likely of any legal action's text is learnt beside."""
 
@@ -9,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,9 +33,11 @@ class CloningOptions:
     episodes: int = 8  # of each tree in a round
     exploring: float = 0.2  # part of the choices on the way that is drawn by chance
     epochs: int = 4  # over the states in each round
+    seconds: float = 0  # after which it ends, however many epochs are left; 0 = no limit
     minibatch: int = 16  # states of an update
     rate: float = 3e-4  # learning rate of the model at first; it falls to 0 along a line
     value_rate: float = 1e-3  # of the critic
+    untried: bool = True  # teach that actions which nobody tried are unlikely
     language: float = 1.0  # weight of the texts' mean negative log-probability of a token
     largest_gradient: float = 1.0  # norm
     most_tokens: int = 16384  # in one pass, with padding
@@ -50,25 +56,36 @@ def with_stop(state: State, environment: Environment) -> State:
     return dataclasses.replace(state, actions=(*state.actions, stop), soft=soft, value=max(state.value, 0.0))
 
 
+def with_untried(state: State) -> State:
+    """A state with the actions that nobody tried among its own, never to be taken."""
+    actions, soft = state.actions + state.untried, state.soft + (0.0,) * len(state.untried)
+    return dataclasses.replace(state, actions=actions, soft=soft, untried=())
+
+
 def visit(
     environment: Environment, trees: Sequence[Tree], options: CloningOptions, student: Judge | None, number: int
 ) -> list[State]:
-    """States on the way of the labels, or of the student where there is one in half of the episodes."""
+    """States on the way of the labels, or of the student where there is one in half of the episodes. All
+    episodes go on side by side."""
     chance = random.Random(options.seed * 1000 + number)
     states: list[State] = []
-    for tree in trees:
-        for episode in range(options.episodes):
-            state = environment.reset(tree, chance.randrange(2**31))
-            follows_student = student is not None and episode % 2 == 0
-            while not state.ended:
-                states.append(state)
-                if chance.random() < options.exploring:
-                    choice = chance.randrange(len(state.actions))
-                elif follows_student and student is not None:
-                    choice = draw(student([state])[0], chance)
-                else:
-                    choice = chance.choices(range(len(state.soft)), weights=state.soft)[0]
-                state = environment.step(choice)
+    running = {
+        lane: environment.reset(tree, chance.randrange(2**31), lane)
+        for lane, tree in enumerate([tree for tree in trees for _ in range(options.episodes)])
+    }
+    while running := {lane: state for lane, state in running.items() if not state.ended}:
+        states += running.values()
+        asked = [lane for lane in running if student is not None and lane % 2 == 0]
+        answers = student([running[lane] for lane in asked]) if student is not None else []
+        seen = dict(zip(asked, answers, strict=True))
+        for lane, state in running.items():
+            if chance.random() < options.exploring:
+                choice = chance.randrange(len(state.actions))
+            elif lane in seen:
+                choice = draw(seen[lane], chance)
+            else:
+                choice = chance.choices(range(len(state.soft)), weights=state.soft)[0]
+            running[lane] = environment.step(choice, lane)
     return states
 
 
@@ -83,10 +100,13 @@ def clone(
     states = {(PROBE.prompt, PROBE.actions): PROBE}
     epochs = options.rounds * options.epochs
     epoch = 0
+    begin, limit = time.monotonic(), options.seconds or math.inf
     for number in range(options.rounds):
         student = judge_of(policy, options.most_tokens) if number > 0 else None
         for state in visit(environment, trees, options, student, number):
             lesson = with_stop(state, environment)
+            if options.untried:
+                lesson = with_untried(lesson)
             states[(lesson.prompt, lesson.actions)] = lesson
         lessons = list(states.values())
         for _ in range(options.epochs):
@@ -95,8 +115,11 @@ def clone(
             chance.shuffle(lessons)
             steps = math.ceil(len(lessons) / options.minibatch)
             for step in range(steps):
+                done = max((epoch - 1 + step / steps) / epochs, (time.monotonic() - begin) / limit)
+                if done >= 1:
+                    print(f"cloning ends in epoch {epoch} of {epochs}, after {options.seconds:.0f} s", flush=True)
+                    return
                 for optimiser, rate in ((actor, options.rate), (critic, options.value_rate)):
-                    done = (epoch - 1 + step / steps) / epochs
                     optimiser.param_groups[0]["lr"] = rate * (1 - done)
                 batch = lessons[step * options.minibatch : (step + 1) * options.minibatch]
                 for group in batches(batch, policy, options.most_tokens):
@@ -137,9 +160,10 @@ def clone(
 def _divergences(log_probabilities: torch.Tensor, states: Sequence[State]) -> tuple[torch.Tensor, int]:
     """Kullback-Leibler divergence of the labels from the policy in each state, and in how many of them both
     like the same action best."""
-    labels = torch.zeros_like(log_probabilities)
+    labels = torch.zeros(log_probabilities.shape)
     for row, state in enumerate(states):
         labels[row, : len(state.soft)] = torch.tensor(state.soft)
+    labels = labels.to(log_probabilities.device)
     legal = labels > 0
     terms = labels * (labels.clamp(min=1e-30).log() - log_probabilities.masked_fill(~legal, 0.0))
     agreements = int((labels.argmax(1) == log_probabilities.argmax(1)).sum())

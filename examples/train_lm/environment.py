@@ -34,6 +34,7 @@ class State:
     value: float = 0.0  # V*
     soft: tuple[float, ...] = ()  # labels: a probability for each action
     step: int = 0  # steps taken
+    untried: tuple[str, ...] = ()  # of actions that a search would be offered, too, and that none took
 
 
 class EnvironmentFailure(RuntimeError):
@@ -94,6 +95,7 @@ class Environment:
             message["value"],
             tuple(message["soft"]),
             message["step"],
+            tuple(message.get("untried", ())),
         )
 
     def _ask(self, **request: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ from measures import Records, draw
 class PpoOptions:
     steps: int = 4096  # of all episodes together
     rollout: int = 256  # steps between updates
+    seconds: float = 0  # after which it ends, however many steps are left; 0 = no limit
     episodes: int = 16  # side by side
     discount: float = 0.99
     trace: float = 0.95  # lambda of the generalised advantage
@@ -87,10 +90,10 @@ class Ppo:
         self.lengths = [0] * options.episodes
 
     def train(self, records: Records) -> None:
-        """Plays and learns for `PpoOptions.steps`."""
+        """Plays and learns for `PpoOptions.steps`, or `seconds`, by which learning rates fall to 0."""
         taken = episodes = 0
-        while taken < self.options.steps:
-            left = 1 - taken / self.options.steps
+        begin, limit = time.monotonic(), self.options.seconds or math.inf
+        while (left := 1 - max(taken / self.options.steps, (time.monotonic() - begin) / limit)) > 0:
             self.actor.param_groups[0]["lr"] = self.options.rate * left
             self.critic.param_groups[0]["lr"] = self.options.value_rate * left
             lanes, finished = self.play()

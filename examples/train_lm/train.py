@@ -8,6 +8,7 @@ README.md tells the rest.
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from cloning import CloningOptions, clone, visit
 from environment import Environment, State
 from measures import Judge, Records, judge_of, ratios
 from ppo import Ppo, PpoOptions
+
+# Of a limit of time, where PPO follows.
+CLONING_PART = 0.6
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -50,9 +54,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--clone-epochs", type=int, default=CloningOptions.epochs)
     parser.add_argument("--clone-minibatch", type=int, default=CloningOptions.minibatch)
     parser.add_argument("--clone-rate", type=float, default=CloningOptions.rate)
+    parser.add_argument("--ignore-untried", action="store_true", help="do not teach that they are unlikely")
     parser.add_argument("--language", type=float, default=CloningOptions.language, help="see cloning.py")
     parser.add_argument("--ppo-steps", type=int, default=PpoOptions.steps)
     parser.add_argument("--ppo-rollout", type=int, default=PpoOptions.rollout)
+    parser.add_argument("--ppo-episodes", type=int, default=PpoOptions.episodes, help="side by side")
+    parser.add_argument("--seconds", type=float, default=0, help="of it all but the last scores; 0 = no limit")
     parser.add_argument("--ppo-epochs", type=int, default=PpoOptions.epochs)
     parser.add_argument("--ppo-rate", type=float, default=PpoOptions.rate)
     parser.add_argument("--value-rate", type=float, default=PpoOptions.value_rate)
@@ -116,6 +123,7 @@ def uniform(states: Sequence[State]) -> list[torch.Tensor]:
 
 
 def train(options: argparse.Namespace) -> Records:
+    begin = time.monotonic()
     torch.manual_seed(options.seed)
     records = Records(options.output)
     with environment_of(options) as environment:
@@ -129,6 +137,22 @@ def train(options: argparse.Namespace) -> Records:
                 ratios(environment, held_out, judge_states, options.score_episodes),
             )
 
+        def left() -> float:
+            """Seconds; 0 = no limit."""
+            return max(options.seconds - (time.monotonic() - begin), 1) if options.seconds > 0 else 0
+
+        def save(stages: str) -> None:
+            card = {**environment.card, "normalization": options.normalization, "temperature": 1.0}
+            training = {
+                "base": options.pretrained or options.config or options.model,
+                "lora": options.lora,
+                "stages": stages,
+                "trees": len(trees),
+                "held_out": sorted({tree.task for tree in held_out}),
+                "scores": records.scores,
+            }
+            language_model.save(options.output / "model", policy.model, policy.tokeniser, card, training)
+
         score("chance", uniform)
         score("untrained", judge_of(policy, options.most_tokens))
         stages = options.stages.split(",")
@@ -137,8 +161,10 @@ def train(options: argparse.Namespace) -> Records:
                 rounds=options.clone_rounds,
                 episodes=options.clone_episodes,
                 epochs=options.clone_epochs,
+                seconds=left() * (CLONING_PART if "ppo" in stages else 1),
                 minibatch=options.clone_minibatch,
                 rate=options.clone_rate,
+                untried=not options.ignore_untried,
                 language=options.language,
                 value_rate=options.value_rate,
                 most_tokens=options.most_tokens,
@@ -146,10 +172,13 @@ def train(options: argparse.Namespace) -> Records:
             )
             clone(policy, environment, trees, cloning, records)
             score("clone", judge_of(policy, options.most_tokens))
+            save("clone")  # whatever becomes of what follows
         if "ppo" in stages:
             learnt = PpoOptions(
                 steps=options.ppo_steps,
                 rollout=options.ppo_rollout,
+                episodes=options.ppo_episodes,
+                seconds=left(),
                 epochs=options.ppo_epochs,
                 minibatch=options.minibatch,
                 rate=options.ppo_rate,
@@ -162,16 +191,7 @@ def train(options: argparse.Namespace) -> Records:
             score("ppo", judge_of(policy, options.most_tokens))
         if policy.cut_prompts > 0:
             print(f"{policy.cut_prompts} prompts were longer than the context and lost their beginning")
-        card = {**environment.card, "normalization": options.normalization, "temperature": 1.0}
-        training = {
-            "base": options.pretrained or options.config or options.model,
-            "lora": options.lora,
-            "stages": stages,
-            "trees": len(trees),
-            "held_out": sorted({tree.task for tree in held_out}),
-            "scores": records.scores,
-        }
-        language_model.save(options.output / "model", policy.model, policy.tokeniser, card, training)
+        save(options.stages)
     return records
 
 

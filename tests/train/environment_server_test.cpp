@@ -94,6 +94,21 @@ TEST_CASE("the first prompt is the one that a served policy was asked in the rec
     CHECK(std::count(asked.continuations.begin(), asked.continuations.end(), action) == 1);
 }
 
+TEST_CASE("a trainer is told of the actions that a search would be offered and nobody tried") {
+  const Recorded recorded{{4}};
+  EnvironmentServer server = recorded.server({.rules = {.reward = {.step_limit = 6}}});
+  const json state = ask(server, {{"type", "reset"}, {"tree", 0}});
+  const DecisionRecord& first = recorded.runs.front().decisions.front();
+  const auto asked = policy_prompt(PolicyCard{}, observation_of(recorded.runs.front(), first), first.legal);
+  auto listed = state["actions"].get<std::vector<std::string>>();
+  const auto untried = state["untried"].get<std::vector<std::string>>();
+  CHECK_FALSE(untried.empty());
+  listed.insert(listed.end(), untried.begin(), untried.end());
+  listed.push_back(" stop"); // no choice of a first step, and nothing to be tried
+  CHECK(std::is_permutation(listed.begin(), listed.end(), asked.continuations.begin(),
+                            asked.continuations.end()));
+}
+
 TEST_CASE("a step that the search went on from has the history that the search had") {
   // A world whose search tries one action a step on one kernel: there episodes are its prefixes.
   const Recorded recorded{{6}};

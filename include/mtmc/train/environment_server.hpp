@@ -19,8 +19,9 @@
 ///
 /// `state`: `episode`; `step`, taken so far; `reward` of the step (0 after `reset`); `outcome` of it
 /// (`StepStage`, only after `step`); `ended`. Where it has not ended: `observation`, the prompt; `actions`,
-/// the text of each choice, to be put right behind the prompt; `value`, V*; `soft`, a probability for each
-/// choice in proportion of e^(Q* / temperature). The step limit is an end as any other, since prompts tell of
+/// the text of each choice, to be put right behind the prompt; `untried`, the texts of actions that a search
+/// would be offered, too, and that none took there; `value`, V*; `soft`, a probability for each choice in
+/// proportion of e^(Q* / temperature). The step limit is an end as any other, since prompts tell of
 /// it and values know it: nothing is cut off that a trainer would have to guess.
 ///
 /// A request that makes no sense is answered with `error`, whose `error` is as a worker's. An example, `>`
@@ -193,9 +194,10 @@ private:
                          {"reward", taken.reward},
                          {"ended", environment.ended()}};
     if (environment.ended()) return reply;
-    PolicyPrompt prompt = tree_prompt(environment, texts_, options_.card, options_.longest_prompt);
+    TreePrompt prompt = tree_prompt(environment, texts_, options_.card, options_.longest_prompt);
     reply["observation"] = std::move(prompt.context);
     reply["actions"] = std::move(prompt.continuations);
+    reply["untried"] = std::move(prompt.untried);
     TreeLesson lesson;
     teacher_(environment, lesson);
     reply["value"] = lesson.value.value_or(0);

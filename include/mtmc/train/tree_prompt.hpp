@@ -105,12 +105,18 @@ namespace detail {
 
 } // namespace detail
 
-/// The prompt of a checked card where an episode stands that has not ended. Its list of steps has all that a
-/// search would be offered there; its continuations are those of the environment's `choices()`, in their
-/// order. Of the cuts the first is made that leaves at most `longest` bytes (0 = any number), the last one
-/// where none does. Throws `Error` (`mtmc.train.001`) where the texts do not tell of the kernel.
-[[nodiscard]] inline PolicyPrompt tree_prompt(const TreeEnvironment& environment, const KernelTexts& texts,
-                                              const PolicyCard& card, std::size_t longest = 0) {
+/// What a served policy would be asked, as far as a tree can answer.
+struct TreePrompt {
+  std::string context{}; ///< the prompt; its list of steps has all that a search would be offered
+  std::vector<std::string> continuations{}; ///< the texts of the environment's `choices()`, in their order
+  std::vector<std::string> untried{};       ///< those of the listed actions that no search took there
+};
+
+/// The prompt of a checked card where an episode stands that has not ended. Of the cuts the first is made
+/// that leaves at most `longest` bytes (0 = any number), the last one where none does. Throws `Error`
+/// (`mtmc.train.001`) where the texts do not tell of the kernel.
+[[nodiscard]] inline TreePrompt tree_prompt(const TreeEnvironment& environment, const KernelTexts& texts,
+                                            const PolicyCard& card, std::size_t longest = 0) {
   const KernelSight& sight = detail::sight_of(environment, environment.state().node, texts);
   Observation seen = texts.observation(sight);
   seen.history = detail::history_of(environment, texts);
@@ -121,17 +127,23 @@ namespace detail {
   for (const PromptCut cut : {PromptCut::history, PromptCut::regions})
     if (longest > 0 && whole.context.size() > longest) whole = policy_prompt(card, seen, legal, cut);
 
-  PolicyPrompt prompt{std::move(whole.context), {}};
+  TreePrompt prompt{.context = std::move(whole.context)};
+  std::vector<bool> known(legal.size(), false);
+  known.back() = true; // stopping, whose worth needs no search
   for (const TreeChoice& choice : environment.actions()) {
     const auto at = std::find_if(legal.begin(), legal.end(),
                                  [&](const Action& one) { return one.key() == *choice.action; });
     if (at == legal.end())
       throw Error(error_id::train_data, "the texts do not tell of the action " + *choice.action,
                   "Make texts and data set from the same journals", environment.tree().task);
-    prompt.continuations.push_back(whole.continuations[static_cast<std::size_t>(at - legal.begin())]);
+    const auto place = static_cast<std::size_t>(at - legal.begin());
+    prompt.continuations.push_back(whole.continuations[place]);
+    known[place] = true;
   }
   if (environment.choices() > environment.actions().size())
     prompt.continuations.push_back(whole.continuations.back());
+  for (std::size_t i = 0; i < legal.size(); ++i)
+    if (!known[i]) prompt.untried.push_back(whole.continuations[i]);
   return prompt;
 }
 
