@@ -215,7 +215,12 @@ TEST_CASE_TEMPLATE("exploring stops early where the answer is clear, promotion t
 TEST_CASE_TEMPLATE("a clear difference is confirmed however little time a few pairs leave", B, fake::Backend,
                    fake::Gpu) {
   Bench<B> bench;
-  bench.options.promote_seconds = 1e-9; // as it is with calls of seconds
+  bench.options.explore_seconds = bench.options.promote_seconds = 1e-9; // as it is with calls of seconds
+  const auto explored = bench.judge(bench.world->kernels["honest"]);
+  CHECK(explored.comparison == Comparison::faster);
+  CHECK(explored.sizes[0].samples == 3);
+  CHECK(explored.speed_up->confidence == doctest::Approx(0.75));
+  CHECK(bench.judge(bench.world->kernels["start"]).sizes[0].samples < 3);
   const auto promoted = bench.judge(bench.world->kernels["honest"], Purpose::promote);
   CHECK(promoted.comparison == Comparison::faster);
   CHECK(promoted.sizes[0].samples == 6);

@@ -91,7 +91,8 @@ public:
       const bool last =
           rounds >= most ||
           (over(rule, rounds, seconds_since(start), spent / rounds, budget) &&
-           !(promote && worth_an_answer(rounds, spent / rounds, rule.confidence, until))) ||
+           !(promote ? worth_an_answer(rounds, spent / rounds, rule.confidence, until)
+                     : overwhelming_so_far(rounds, spent / rounds, rule, until))) ||
           (!promote && next_look_exceeds(rule.looks, rounds, beyond_kernels, beyond_kernels / rounds,
                                          options.explore_overhead_seconds));
       if (incumbent_ == nullptr) {
@@ -207,20 +208,37 @@ private:
     return means.size() < fewest_samples ? combined() : means;
   }
 
+  /// Whether each pair so far is overwhelmingly faster, and the few that are enough for an answer then are
+  /// not there yet: a start kernel of half a second spends the time on one or two pairs, and a kernel that is
+  /// a hundred times as fast would be left undecided.
+  [[nodiscard]] bool overwhelming_so_far(int rounds, double each, const StoppingRule& rule,
+                                         Deadline until) const {
+    if (incumbent_ == nullptr || rounds >= rule.overwhelming_pairs || !has_time_for(each, until))
+      return false;
+    const auto logarithms = combined();
+    const double bound = std::log(rule.overwhelming_ratio);
+    return std::all_of(logarithms.begin(), logarithms.end(), [bound](double one) { return one >= bound; });
+  }
+
   /// A difference for whose confirmation more time is spent, in logarithms.
   static constexpr double worth_waiting = 0.05;
 
   /// The difference seen so far, in logarithms.
   [[nodiscard]] double difference() const { return std::abs(median(combined())); }
 
+  /// Whether a round of `each` seconds, or one that takes twice as long, ends before the deadline.
+  [[nodiscard]] static bool has_time_for(double each, Deadline until) {
+    const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
+    return 2 * each < left.count();
+  }
+
   /// Whether there is a difference but too few pairs yet for an interval of that confidence, with time for
   /// one more of `each` seconds: however slow two kernels are, what is clear is not to be lost for want of a
   /// pair.
   [[nodiscard]] bool worth_an_answer(int rounds, double each, double confidence, Deadline until) const {
     const int fewest = 1 + static_cast<int>(std::ceil(-std::log2(1 - confidence)));
-    const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
     return incumbent_ != nullptr && rounds < fewest && difference() >= worth_waiting &&
-           2 * each < left.count();
+           has_time_for(each, until);
   }
 
   /// Whether it is time to end without a clear answer: at a look, if the next one lies beyond the budget, in
