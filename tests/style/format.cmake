@@ -15,7 +15,7 @@ endif()
 
 file(GLOB_RECURSE files ${root}/include/*.hpp ${root}/tests/*.hpp ${root}/tests/*.cpp ${root}/examples/*.hpp
   ${root}/examples/*.cpp)
-list(FILTER files EXCLUDE REGEX "/(tasks|data|exploits|corpus)/")
+list(FILTER files EXCLUDE REGEX "/(tasks|data|exploits|corpus|recorded)/")
 execute_process(COMMAND ${CLANG_FORMAT} --dry-run --Werror ${files} RESULT_VARIABLE failed ERROR_VARIABLE complaints)
 if(failed)
   string(REGEX MATCHALL "/[^\n:]+:[0-9]+:" places "${complaints}")
