@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,6 +99,8 @@ struct CollectArguments {
 /// What in the arguments contradicts itself; empty if nothing does.
 inline std::string contradiction_in(const CollectArguments& arguments) {
   if (arguments.tasks.empty() && !arguments.summary) return "name at least one task, or --summary";
+  if (arguments.summary && !std::filesystem::is_directory(arguments.output))
+    return "there is no folder of that name to sum up: " + arguments.output;
   if (arguments.asks_weights() && arguments.weights.empty()) return "a learnt policy needs --weights";
   if (arguments.asks_served() && arguments.models.policy.url.empty())
     return "a served policy needs --policy-endpoint, such as http://localhost:8000/v1, and --policy-model";
@@ -159,7 +162,7 @@ inline void add_options(CLI::App& app, CollectArguments& arguments) {
   app.add_option("--shard", "only a part of the tasks: 0/4 is the first of four")
       ->each([&arguments](const std::string& text) {
         if (const auto wrong = read_shard(text, arguments.shard); !wrong.empty())
-          throw CLI::ValidationError("--shard", wrong);
+          throw CLI::ValidationError(wrong);
       });
   app.add_option("--minimum-gain", arguments.minimum_gain,
                  "least gain over its parent to go on from a kernel; policies that explore take 1 instead by "

@@ -60,6 +60,9 @@ def main():
         policies = sorted({policy for of in results.values() for policy in of})
         tasks = sorted(task for task, of in results.items() if len(of) == len(policies))
         print(f"\n{folder.name}: {len(tasks)} tasks\n")
+        if arguments.baseline not in policies:
+            print(f"no run of {arguments.baseline} is there: --baseline {' | '.join(policies)}")
+            continue
         print(f"| policy | geometric mean | above 1.05x | above 2x | of the best known | over {arguments.baseline} |")
         print("|---|---|---|---|---|---|")
         for policy in policies:

@@ -150,6 +150,9 @@ TEST_CASE("mtmc-collect: bad usage is exit code 2, help is not") {
   CHECK(wrong.code == 2);
   CHECK(shown(wrong.output + wrong.error) == Contains("the first of four is 0/4"));
   CHECK(programs::run("mtmc-collect", {"x.json", "--output", "x", "--shard", "0/4294967297"}).code == 2);
+  const auto nothing = programs::run("mtmc-collect", {"--summary", "--output", "no-such-folder"});
+  CHECK(nothing.code == 2);
+  CHECK(shown(nothing.error) == Contains("no-such-folder"));
   CHECK(programs::run("mtmc-collect", {"--help"}).code == 0);
 }
 
