@@ -87,6 +87,10 @@ inline TrainData load_data(const TrainArguments& arguments) {
     if (arguments.export_texts && std::filesystem::exists(beside))
       data.texts.add_lines(mtmc::read_training_file(beside), beside);
   }
+  if (sets.empty())
+    throw mtmc::Error(mtmc::error_id::train_data, "there is neither a journal nor a data set",
+                      "Name folders of mtmc-collect or of mtmc-optimize --output, or data.jsonl files",
+                      arguments.data.front());
   // All of them at once: a task may have its start kernel in common with one of another set.
   data.set = mtmc::without_excluded(mtmc::merge_data_sets(sets), options);
   return data;

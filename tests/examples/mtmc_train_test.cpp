@@ -82,7 +82,7 @@ TEST_CASE("mtmc-train: nothing to train on is said with what to do") {
   std::filesystem::create_directory(world.folder.path() + "/empty");
   const auto done = world.train({world.folder.path() + "/empty"});
   CHECK(done.code == 2);
-  CHECK(shown(done.error) == Contains("mtmc.train.001"));
+  CHECK(shown(done.error) == Contains("[mtmc.train.001] there is neither a journal nor a data set"));
   CHECK(world.train({world.folder.path() + "/nowhere.jsonl"}).code != 0);
 }
 
