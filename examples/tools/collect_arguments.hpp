@@ -82,15 +82,9 @@ struct CollectArguments {
     return own;
   }
   /// Whether one of the policies has been learnt.
-  [[nodiscard]] bool asks_weights() const {
-    return std::any_of(policies.begin(), policies.end(),
-                       [](const std::string& one) { return is_learnt(one); });
-  }
+  [[nodiscard]] bool asks_weights() const { return std::any_of(policies.begin(), policies.end(), is_learnt); }
   /// Whether one of the policies is served.
-  [[nodiscard]] bool asks_served() const {
-    return std::any_of(policies.begin(), policies.end(),
-                       [](const std::string& one) { return is_served(one); });
-  }
+  [[nodiscard]] bool asks_served() const { return std::any_of(policies.begin(), policies.end(), is_served); }
   [[nodiscard]] mtmc::ActionSpace action_space() const {
     return space == "paper" ? mtmc::ActionSpace::paper() : mtmc::ActionSpace::extended();
   }

@@ -68,7 +68,7 @@ def main():
         for policy in policies:
             gains = [results[task][policy] for task in tasks]
             of_best = [gain - max(best.get(task, gain), gain) for gain, task in zip(gains, tasks)]
-            ratio, low, high = bootstrap([results[t][policy] - results[t].get(arguments.baseline, 0) for t in tasks])
+            ratio, low, high = bootstrap([results[t][policy] - results[t][arguments.baseline] for t in tasks])
             print(
                 f"| {policy} | {bootstrap(gains)[0]:.3f} | {sum(g > math.log2(1.05) for g in gains) / len(gains):.2f} "
                 f"| {sum(g > 1 for g in gains) / len(gains):.2f} | {bootstrap(of_best)[0]:.3f} "
