@@ -24,6 +24,9 @@ from environment import State
 # 38 ms for 4 states, 41 ms for 16, 67 ms for 64 of 900 tokens). A processor has none.
 FREE_TOKENS = 32768
 
+# States whose tokens are remembered: about 5 KB each.
+MOST_REMEMBERED = 50000
+
 # The name that all of transformers 5 knows; from 5.24 on it also says that another one is to come.
 warnings.filterwarnings("ignore", message=".*past_key_values", category=FutureWarning)
 
@@ -137,6 +140,8 @@ class ActionPolicy(nn.Module):
             self.cut_prompts += 1
             prompt = prompt[-room:]
         encoded = EncodedState(prompt, actions)
+        if len(self._encoded) >= MOST_REMEMBERED:
+            self._encoded.clear()
         self._encoded[key] = encoded
         return encoded
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 
 from action_policy import ActionPolicy, batches
+from augmentation import AugmentationOptions, in_other_words
 from environment import Environment, State, Tree
 from measures import Judge, Records, draw, judge_of
 
@@ -38,6 +39,7 @@ class CloningOptions:
     rate: float = 3e-4  # learning rate of the model at first; it falls to 0 along a line
     value_rate: float = 1e-3  # of the critic
     untried: bool = True  # teach that actions which nobody tried are unlikely
+    augmentation: AugmentationOptions | None = None  # each epoch tells states in other words
     language: float = 1.0  # weight of the texts' mean negative log-probability of a token
     largest_gradient: float = 1.0  # norm
     most_tokens: int = 16384  # in one pass, with padding
@@ -122,6 +124,8 @@ def clone(
                 for optimiser, rate in ((actor, options.rate), (critic, options.value_rate)):
                     optimiser.param_groups[0]["lr"] = rate * (1 - done)
                 batch = lessons[step * options.minibatch : (step + 1) * options.minibatch]
+                if options.augmentation is not None:
+                    batch = [in_other_words(one, chance, options.augmentation) for one in batch]
                 for group in batches(batch, policy, options.most_tokens):
                     taught = [batch[i] for i in group]
                     seen = policy(taught)

@@ -94,6 +94,7 @@ class Records:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.scores: list[dict[str, Any]] = []
+        self.kept = "last"  # the stage whose weights are saved
         for name in ("metrics.jsonl", "scores.jsonl"):
             (folder / name).write_text("", encoding="utf-8")
 
@@ -138,5 +139,5 @@ class Records:
             lines.append(f'<text x="{width - 150}" y="{top + 18 * number}" fill="{colour}">{name}</text>')
         for i, one in enumerate(self.scores):
             x, _ = place(i, low).split(",")
-            lines.append(f'<text x="{x}" y="{height - 4}" text-anchor="middle">{one["stage"]}</text>')
+            lines.append(f'<text x="{x}" y="{height - 4}" text-anchor="middle">{one["stage"].split()[-1]}</text>')
         return "\n".join([*lines, "</svg>"]) + "\n"

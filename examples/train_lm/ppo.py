@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from action_policy import ActionPolicy, batches, judge
+from augmentation import AugmentationOptions, in_other_words
 from environment import Environment, State, Tree
 from measures import Records, draw
+
+
+# Numbers of episodes; those below are of the scores in between.
+FIRST_EPISODE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class PpoOptions:
     # Largest distance of the first ratios from 1: they are of the same weights, in other batches. bfloat16
     # needs about 0.1.
     ratio_tolerance: float = 1e-3
+    augmentation: AugmentationOptions | None = None  # states are told in other words
+    score_steps: int = 0  # between calls of `scored`; 0 = none
     most_tokens: int = 16384  # in one pass, with padding
     seed: int = 0
 
@@ -89,8 +96,9 @@ class Ppo:
         self.returns = [0.0] * options.episodes  # of the episodes under way
         self.lengths = [0] * options.episodes
 
-    def train(self, records: Records) -> None:
-        """Plays and learns for `PpoOptions.steps`, or `seconds`, by which learning rates fall to 0."""
+    def train(self, records: Records, scored: Callable[[int], None]) -> None:
+        """Plays and learns for `PpoOptions.steps`, or `seconds`, by which learning rates fall to 0. `scored` is
+        called with the steps taken each `score_steps`."""
         taken = episodes = 0
         begin, limit = time.monotonic(), self.options.seconds or math.inf
         while (left := 1 - max(taken / self.options.steps, (time.monotonic() - begin) / limit)) > 0:
@@ -111,9 +119,16 @@ class Ppo:
                 f" first ratios within {told['first_ratio_error']:.1e} of 1",
                 flush=True,
             )
+            if (every := self.options.score_steps) > 0 and taken // every > (taken - len(samples)) // every:
+                scored(taken)
 
     def _begin(self, number: int) -> State:
-        return self.environment.reset(self.chance.choice(self.trees), self.chance.randrange(2**31), number)
+        tree, seed = self.chance.choice(self.trees), self.chance.randrange(2**31)
+        return self._told(self.environment.reset(tree, seed, FIRST_EPISODE + number))
+
+    def _told(self, state: State) -> State:
+        by = self.options.augmentation
+        return state if by is None else in_other_words(state, self.chance, by)
 
     def play(self) -> tuple[list[list[Sample]], list[tuple[float, int]]]:
         """A rollout: the samples of each lane of episodes, and returns and lengths of those that ended. What
@@ -126,7 +141,7 @@ class Ppo:
                 if lanes[number] and not lanes[number][-1].ended:
                     lanes[number][-1].next_value = value
                 choice = draw(log_probabilities, self.chance)
-                behind = self.environment.step(choice, number)
+                behind = self._told(self.environment.step(choice, FIRST_EPISODE + number))
                 lanes[number].append(
                     Sample(
                         self.running[number],

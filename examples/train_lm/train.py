@@ -8,6 +8,7 @@ README.md tells the rest.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 
 import language_model
 from action_policy import ActionPolicy
+from augmentation import AugmentationOptions
 from cloning import CloningOptions, clone, visit
 from environment import Environment, State
 from measures import Judge, Records, judge_of, ratios
@@ -54,6 +56,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--clone-epochs", type=int, default=CloningOptions.epochs)
     parser.add_argument("--clone-minibatch", type=int, default=CloningOptions.minibatch)
     parser.add_argument("--clone-rate", type=float, default=CloningOptions.rate)
+    parser.add_argument("--augment", action="store_true", help="tell states in other words, see augmentation.py")
     parser.add_argument("--ignore-untried", action="store_true", help="do not teach that they are unlikely")
     parser.add_argument("--language", type=float, default=CloningOptions.language, help="see cloning.py")
     parser.add_argument("--ppo-steps", type=int, default=PpoOptions.steps)
@@ -64,6 +67,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--ppo-rate", type=float, default=PpoOptions.rate)
     parser.add_argument("--value-rate", type=float, default=PpoOptions.value_rate)
     parser.add_argument("--minibatch", type=int, default=PpoOptions.minibatch, help="states of a PPO update")
+    parser.add_argument("--entropy", type=float, default=PpoOptions.entropy, help="weight in PPO")
+    parser.add_argument("--score-steps", type=int, default=0, help="of PPO, between scores; 0 = at its end alone")
+    parser.add_argument("--keep-best", action="store_true", help="save what was best in held-out trees")
     parser.add_argument("--most-tokens", type=int, default=16384, help="in one pass, with padding")
     parser.add_argument("--score-episodes", type=int, default=10, help="of each tree, for the ratios")
     parser.add_argument("--seed", type=int, default=0)
@@ -131,6 +137,7 @@ def train(options: argparse.Namespace) -> Records:
     records = Records(options.output)
     with environment_of(options) as environment:
         trees, held_out = environment.training(), environment.held_out()
+        augmentation = AugmentationOptions() if options.augment else None
         policy = policy_of(options, environment)
 
         def score(stage: str, judge_states: Judge) -> None:
@@ -139,6 +146,21 @@ def train(options: argparse.Namespace) -> Records:
                 ratios(environment, trees, judge_states, options.score_episodes),
                 ratios(environment, held_out, judge_states, options.score_episodes),
             )
+
+        best: dict[str, torch.Tensor] = {}
+        best_score = -math.inf
+
+        def consider(stage: str) -> None:
+            """Scores the policy, and keeps its weights where none were better."""
+            nonlocal best_score
+            score(stage, judge_of(policy, options.most_tokens))
+            last = [one for one in records.scores[-1]["held_out"].values() if one is not None]
+            if options.keep_best and sum(last) > best_score:
+                best_score = sum(last)
+                for name, weights in policy.named_parameters():
+                    if weights.requires_grad:
+                        best[name] = weights.detach().clone()
+                records.kept = stage
 
         def left() -> float:
             """Seconds; 0 = no limit."""
@@ -153,6 +175,7 @@ def train(options: argparse.Namespace) -> Records:
                 "trees": len(trees),
                 "held_out": sorted({tree.task for tree in held_out}),
                 "scores": records.scores,
+                "kept": records.kept,
             }
             language_model.save(options.output / "model", policy.model, policy.tokeniser, card, training)
 
@@ -168,13 +191,14 @@ def train(options: argparse.Namespace) -> Records:
                 minibatch=options.clone_minibatch,
                 rate=options.clone_rate,
                 untried=not options.ignore_untried,
+                augmentation=augmentation,
                 language=options.language,
                 value_rate=options.value_rate,
                 most_tokens=options.most_tokens,
                 seed=options.seed,
             )
             clone(policy, environment, trees, cloning, records)
-            score("clone", judge_of(policy, options.most_tokens))
+            consider("clone")
             save("clone")  # whatever becomes of what follows
         if "ppo" in stages:
             learnt = PpoOptions(
@@ -186,16 +210,22 @@ def train(options: argparse.Namespace) -> Records:
                 minibatch=options.minibatch,
                 rate=options.ppo_rate,
                 value_rate=options.value_rate,
+                augmentation=augmentation,
+                score_steps=options.score_steps,
+                entropy=options.entropy,
                 ratio_tolerance=0.2 if options.bfloat16 else PpoOptions.ratio_tolerance,
                 most_tokens=options.most_tokens,
                 seed=options.seed,
             )
-            Ppo(policy, environment, trees, learnt).train(records)
-            score("ppo", judge_of(policy, options.most_tokens))
+            Ppo(policy, environment, trees, learnt).train(records, lambda taken: consider(f"ppo {taken}"))
+            consider("ppo")
         if policy.cut_prompts > 0:
             print(f"{policy.cut_prompts} prompts were longer than the context and lost their beginning")
         if options.device.startswith("cuda"):
             print(f"at most {torch.cuda.max_memory_allocated() / 1e9:.1f} GB of the card's memory at once")
+        if options.keep_best:
+            policy.load_state_dict(best, strict=False)
+            print(f"kept: {records.kept}")
         save(options.stages)
     return records
 

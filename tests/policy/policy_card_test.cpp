@@ -156,6 +156,22 @@ TEST_CASE("regions with numbers have a legend, and equal labels become different
                           "- fusing R1\n- tiling R1\n- tiling R2\n- stop\nNext:");
 }
 
+TEST_CASE("a legend can tell what is known of each region") {
+  const auto seen = sample::observation();
+  REQUIRE_FALSE(seen.structure.regions.empty());
+  const Region& known = seen.structure.regions.front();
+  PolicyCard card;
+  card.region_names = RegionNames::described_legend;
+  card.prompt_template = "{actions}\nNext:";
+  const std::vector<Action> legal = {action("tiling", known.path, "the loop", 2),
+                                     action("fusing", "f/j", "another loop", 2)};
+  const std::string actions = "- tiling R1\n- fusing R2\nNext:";
+  CHECK(policy_prompt(card, seen, legal).context ==
+        "R1: " + describe(known) + "\nR2: another loop in line 2 to 4\n" + actions);
+  CHECK(policy_prompt(card, seen, legal, PromptCut::regions).context ==
+        "R1: the loop in line 2 to 4\nR2: another loop in line 2 to 4\n" + actions);
+}
+
 TEST_CASE("a prompt is cut by its history first and its regions next, and by nothing else") {
   auto seen = sample::observation();
   REQUIRE_FALSE(seen.history.empty());

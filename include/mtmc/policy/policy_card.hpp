@@ -39,13 +39,17 @@ enum class RegionNames {
   text,
   /// By a number, "tiling R2", with a legend in the prompt: no digits of lines that cost a sum something, and
   /// no two actions of the same text.
-  legend
+  legend,
+  /// The same, and the legend tells what is known of each region, as `{regions}` does of all of them: nothing
+  /// to be looked up by lines, which small models cannot.
+  described_legend
 };
 
 namespace detail {
 inline constexpr EnumName<RegionNames> region_names_names[] = {
     {RegionNames::text, "text"},
     {RegionNames::legend, "legend"},
+    {RegionNames::described_legend, "described_legend"},
 };
 }
 /// Values and names.

@@ -71,7 +71,7 @@ MTMC_INLINE void check_policy_card(const PolicyCard& card) {
   if (trim(prompt.substr(prompt.size() - 1)).empty())
     refuse_card("template", "the prompt ends with a blank or a line end",
                 "Move it to the beginning of \"separator\"");
-  if (card.region_names == RegionNames::legend && !detail::has_placeholder(prompt, "actions") &&
+  if (card.region_names != RegionNames::text && !detail::has_placeholder(prompt, "actions") &&
       !detail::has_placeholder(prompt, "legend"))
     refuse_card("template", "regions have numbers, but the prompt shows no legend",
                 "Add {actions} or {legend}, or set \"region_names\" to \"text\"");

@@ -62,12 +62,20 @@ namespace detail {
   return 'R' + std::to_string(found - legend.begin() + 1);
 }
 
-[[nodiscard]] inline std::string legend_text(std::span<const Action* const> legend) {
+/// A line for each region. Those in `known` are described.
+[[nodiscard]] inline std::string legend_text(std::span<const Action* const> legend,
+                                             std::span<const Region> known) {
   std::string text;
   for (const Action* action : legend) {
-    text += number_of_region(*action, legend) + ": " + action->label + " in line " +
-            std::to_string(action->first_line);
-    if (action->last_line != action->first_line) text += " to " + std::to_string(action->last_line);
+    text += number_of_region(*action, legend) + ": ";
+    const auto region = std::find_if(known.begin(), known.end(),
+                                     [&](const Region& one) { return one.path == action->region; });
+    if (region != known.end()) {
+      text += describe(*region);
+    } else {
+      text += action->label + " in line " + std::to_string(action->first_line);
+      if (action->last_line != action->first_line) text += " to " + std::to_string(action->last_line);
+    }
     text += '\n';
   }
   return text;
@@ -97,9 +105,14 @@ namespace detail {
     actions += "- " + text + '\n';
     prompt.continuations.push_back(card.separator + text);
   }
-  auto key = card.region_names == RegionNames::legend ? detail::legend_text(legend) : std::string();
   const std::size_t history = cut >= PromptCut::history ? 0 : static_cast<std::size_t>(card.history);
   const bool regions = cut < PromptCut::regions;
+  std::string key;
+  if (card.region_names != RegionNames::text) {
+    const bool described = regions && card.region_names == RegionNames::described_legend;
+    key = detail::legend_text(legend,
+                              described ? std::span(seen.structure.regions) : std::span<const Region>());
+  }
 
   const auto value_of = [&](std::string_view name) -> std::string {
     if (name == "observation")
