@@ -71,12 +71,10 @@ inline int check_tasks(const std::vector<std::string>& paths, const mtmc::Device
     for (const auto& file : files) {
       try {
         const auto task = checked_task(file, device);
-        const auto counted = [](std::size_t count, const std::string& one, const std::string& several) {
-          return std::to_string(count) + ' ' + (count == 1 ? one : several);
-        };
+        const std::size_t launches = mtmc::parse_launch_lines(task.kernel).launches.size();
         print(file,
-              "ok, " + counted(task.sizes.size(), "size", "sizes") + ", " +
-                  counted(mtmc::parse_launch_lines(task.kernel).launches.size(), "launch", "launches"),
+              "ok, " + mtmc::detail::counted(task.sizes.size(), "size") + ", " + std::to_string(launches) +
+                  (launches == 1 ? " launch" : " launches"),
               nullptr);
       } catch (const mtmc::Error& error) {
         print(file, {}, &error);

@@ -27,8 +27,8 @@ int run(const TrainArguments& arguments) {
     std::fprintf(stderr, "error: --ship %s is none of --methods\n", arguments.ship.c_str());
     return command_line::bad_usage_or_task;
   }
-  mtmc::make_training_folder(arguments.output);
   auto data = command_line::load_data(arguments);
+  mtmc::make_training_folder(arguments.output);
   auto& set = data.set;
   mtmc::keep_featured(set);
   mtmc::write_data_set(set, arguments.output + "/data.jsonl");

@@ -2,6 +2,7 @@
 // What mtmc-train leaves behind: weights with their card, and a report.
 
 #include <mtmc/policy/policy_weights.hpp>
+#include <mtmc/support/text.hpp>
 #include <mtmc/train.hpp>
 
 #include <algorithm>
@@ -17,10 +18,11 @@
 namespace command_line {
 
 inline void print(const mtmc::DataCard& card) {
-  std::printf("%lld tasks, %lld trees, %lld kernels, %lld sequences, %lld evaluations, %.2f hours\n",
-              static_cast<long long>(card.tasks), static_cast<long long>(card.trees),
-              static_cast<long long>(card.kernels), static_cast<long long>(card.sequences),
-              static_cast<long long>(card.evaluations), card.hours);
+  using mtmc::detail::counted;
+  std::printf("%s, %s, %s, %s, %s, %.2f hours\n", counted(card.tasks, "task").c_str(),
+              counted(card.trees, "tree").c_str(), counted(card.kernels, "kernel").c_str(),
+              counted(card.sequences, "sequence").c_str(), counted(card.evaluations, "evaluation").c_str(),
+              card.hours);
   for (const auto& limit : card.limits) std::printf("  %s.\n", limit.c_str());
 }
 
@@ -49,6 +51,10 @@ public:
       mtmc::write_training_file(arguments_.output + "/weights.json", file);
       mtmc::write_training_file(arguments_.output + "/built_in_weights.hpp", as_header(file));
       std::printf("\nweights by %s: %s/weights.json\n", best->method.c_str(), arguments_.output.c_str());
+      if (best->held_out.empty())
+        std::printf(
+            "No tree was held out: nothing tells what they are worth for other tasks. Collect more of "
+            "them.\n");
     }
   }
 
@@ -66,16 +72,19 @@ private:
     std::snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", one.ratio, one.low, one.high);
     return text;
   }
+  /// A single tree has no interval.
+  static std::string told(const mtmc::ScoreInterval& one, std::size_t trees) {
+    if (trees == 0) return "none held out";
+    return trees == 1 ? with_interval(one).substr(0, 5) + " (one tree)" : with_interval(one);
+  }
   static std::string line(const Trial& trial) {
     const auto training = mtmc::score_intervals(trial.training);
     const auto held_out = mtmc::score_intervals(trial.held_out);
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f", trial.seconds);
-    const auto of_held_out = [&trial](const mtmc::ScoreInterval& one) {
-      return trial.held_out.empty() ? std::string("none held out") : with_interval(one);
-    };
-    return "| " + trial.method + " | " + with_interval(training.first) + " | " + of_held_out(held_out.first) +
-           " | " + of_held_out(held_out.second) + " | " + seconds + " |\n";
+    return "| " + trial.method + " | " + told(training.first, trial.training.size()) + " | " +
+           told(held_out.first, trial.held_out.size()) + " | " +
+           told(held_out.second, trial.held_out.size()) + " | " + seconds + " |\n";
   }
 
   [[nodiscard]] const Trial* shipped() const {

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +22,8 @@ from transformers import PreTrainedTokenizerBase
 import language_model
 import train
 from action_policy import ActionPolicy, judge
-from cloning import PROBE, CloningOptions, visit, with_stop
+from augmentation import AugmentationOptions, in_other_words
+from cloning import PROBE, CloningOptions, visit, with_stop, with_untried
 from environment import Environment, State
 from ppo import Ppo, PpoOptions, RatioError, Sample, with_advantages
 
@@ -74,6 +77,35 @@ def check_stop(environment: Environment) -> None:
         assert first.actions == (*state.actions, " stop") and first.value == best
         assert math.isclose(sum(first.soft), 1.0)
         assert math.isclose(first.soft[-1] / max(first.soft[:-1]), odds, rel_tol=1e-3, abs_tol=1e-9)
+
+
+def steps_of(prompt: str) -> list[tuple[str, str]]:
+    """The steps that a prompt lists, each with what the legend says of its region."""
+    legend = dict(re.findall(r"^(R\d+): (.*)$", prompt, re.MULTILINE))
+    listed = re.findall(r"^- (\w+)(?: (R\d+))?$", prompt, re.MULTILINE)
+    return [(kind, legend.get(number, "")) for kind, number in listed]
+
+
+def check_other_words(environment: Environment) -> None:
+    """Other words offer the same steps on the same regions, and list them as mtmc does."""
+    chance = random.Random(1)
+    order_alone = AugmentationOptions(furthest=0, other_names=0.0, no_task=0.0)
+    changed = 0
+    for state in map(with_untried, visit(environment, environment.trees, CloningOptions(episodes=2), None, 0)):
+        told = in_other_words(state, chance, order_alone)
+        assert sorted(steps_of(told.prompt)) == sorted(steps_of(state.prompt))
+        of_both = [dict(re.findall(r"^(R\d+): (.*)$", one.prompt, re.MULTILINE)) for one in (state, told)]
+        for before, after in zip(state.actions, told.actions, strict=True):
+            kinds = [one.split()[0] for one in (before, after)]
+            regions = [legend.get(one.split()[-1], "") for legend, one in zip(of_both, (before, after), strict=True)]
+            assert kinds[0] == kinds[1] and regions[0] == regions[1], (before, after)
+        numbers = list(dict.fromkeys(re.findall(r"^- \w+ R(\d+)$", told.prompt, re.MULTILINE)))
+        assert numbers == [str(i + 1) for i in range(len(numbers))], numbers
+        all_of_it = in_other_words(state, chance, AugmentationOptions())
+        listed = re.findall(r"^- (\w+(?: R\d+)?)$", all_of_it.prompt, re.MULTILINE)
+        assert {one.strip() for one in all_of_it.actions} <= set(listed), (all_of_it.actions, listed)
+        changed += told.prompt != state.prompt
+    assert changed > 0, "no state was told otherwise"
 
 
 def check_scores(environment: Environment, output: Path, tokens: int) -> None:
@@ -155,6 +187,9 @@ def main() -> None:
             check_stop(environment)
             check_scores(environment, Path(folder) / "policy/model", options.context)
             check_ppo(environment, Path(folder) / "policy/model", options.context)
+        options.card = str(Path(__file__).with_name("short_card.json"))
+        with train.environment_of(options) as environment:
+            check_other_words(environment)
     print(f"all is well, after {time.monotonic() - begin:.0f} s")
 
 

@@ -23,6 +23,8 @@
 #include <mtmc/analysis/legality/launch_merge_inl.hpp>
 #include <mtmc/analysis/legality/loop_legality_inl.hpp>
 #include <mtmc/analysis/legality/nest_legality_inl.hpp>
+#include <mtmc/analysis/python/forward_graph_inl.hpp>
+#include <mtmc/analysis/python/python_parser_inl.hpp>
 #include <mtmc/analysis/region_facts_inl.hpp>
 #include <mtmc/analysis/region_finder_inl.hpp>
 #include <mtmc/analysis/signature_inl.hpp>

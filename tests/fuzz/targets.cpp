@@ -16,6 +16,7 @@ std::span<const Target> targets() {
       {"nouns", nouns, 8192},
       {"npy", npy, 1024},
       {"ptx", ptx, 4096},
+      {"python", python, 4096},
       {"scoring", scoring, 8192},
       {"task", task, 4096},
       {"tokens", tokens, 4096},

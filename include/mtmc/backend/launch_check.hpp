@@ -6,6 +6,7 @@
 
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/launch_plan.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -208,10 +209,6 @@ namespace detail_launch_check {
   return "argument " + std::to_string(index + 1) + " (`" + argument.name + "`)";
 }
 
-[[nodiscard]] inline std::string counted(std::size_t count, std::string_view noun) {
-  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
-}
-
 /// What the parameter must be, as a sentence for the case that it is not.
 [[nodiscard]] inline std::string complaint(const LaunchSignature& signature, std::size_t index,
                                            ElementSpelling spelled) {
@@ -248,14 +245,12 @@ namespace detail_launch_check {
   for (std::size_t count = 0; count <= likely_parameters; ++count)
     if (count != passed)
       asserts += "static_assert(" + function + "::mtmc_parameters != " + std::to_string(count) + ", \"" +
-                 std::string(assertion_marker) + "this launch line passes " +
-                 helper::counted(passed, "argument") + ", but `" + signature.entry + "` has " +
-                 helper::counted(count, "parameter") + "\"); ";
+                 std::string(assertion_marker) + "this launch line passes " + counted(passed, "argument") +
+                 ", but `" + signature.entry + "` has " + counted(count, "parameter") + "\"); ";
   asserts += "static_assert(" + function + "::mtmc_parameters == " + std::to_string(passed) + " || " +
              function + "::mtmc_parameters <= " + std::to_string(likely_parameters) + ", \"" +
-             std::string(assertion_marker) + "this launch line passes " +
-             helper::counted(passed, "argument") + ", but `" + signature.entry +
-             "` has another number of parameters\"); ";
+             std::string(assertion_marker) + "this launch line passes " + counted(passed, "argument") +
+             ", but `" + signature.entry + "` has another number of parameters\"); ";
   for (std::size_t i = 0; i < passed; ++i) {
     const auto& argument = signature.arguments[i];
     const auto parameter = function + "::mtmc_parameter<" + std::to_string(i) + '>';

@@ -151,9 +151,6 @@ namespace mtmc::inline MTMC_ABI::detail {
 [[nodiscard]] inline std::string filling_text(const LaunchShare& launch, const Device& device) {
   constexpr double mostly = 0.8;
   if (launch.filled >= mostly) return {};
-  const auto counted = [](std::int64_t count, const char* noun) {
-    return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-  };
   char part[64];
   std::snprintf(part, sizeof part, " fill %.2g %% of the device", 100 * launch.filled);
   return "; " + counted(launch.blocks, "block") + " of " + counted(launch.threads, "thread") + " for " +

@@ -28,6 +28,11 @@ template <class Texts>
   return text;
 }
 
+/// "1 task", "2 tasks".
+template <class Count> [[nodiscard]] std::string counted(Count count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 /// Takes the first line off a text, without its end.
 [[nodiscard]] inline std::string_view take_line(std::string_view& text) {
   const auto line = text.substr(0, text.find('\n'));

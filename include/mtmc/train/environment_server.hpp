@@ -96,7 +96,7 @@ public:
   [[nodiscard]] std::optional<std::string> answer(std::string_view line) {
     nlohmann::json message, reply;
     try {
-      message = parse_worker_line(line);
+      message = parse_worker_line(line, "a request to the environment", "train/environment_server.hpp");
       const std::string type = detail::text_of(message, "type");
       if (type == worker_message::bye) return std::nullopt;
       reply = answer_to(type, message);

@@ -59,6 +59,19 @@ enum class NodeKind : std::uint8_t {
   pragma,       ///< text: what follows `#pragma ` (`omp parallel for`); belongs to the statement after it
   preprocessor, ///< any other directive; text: the whole line(s), `#` included
   comment,      ///< a comment that no statement follows (before `}` or the file's end); text: as written
+  // --- statements of Python; its functions have the type "def" or "async def", and "-> type" as their
+  // suffix,
+  // its parameters "*" or "**" before their name ("*" and "/" alone are parameters, too), its loops perhaps
+  // an else behind the body
+  decorated,        ///< children: decorators, then the function or class
+  class_definition, ///< text: name; type: its bases in parentheses; children: the body
+  for_each_loop,    ///< text: "" or "async"; children: target, iterable, body, perhaps else
+  with_statement,   ///< text: "" or "async"; children: contexts (`binary` "as" with a name), then the body
+  try_statement,    ///< children: body, then `clause`s "except", "except*", "else", "finally"
+  clause,           ///< text: its word; type: the name an exception gets; children: perhaps exceptions, the
+  ///< body; of a `comprehension` ("for", "async for", "if"): target and iterable, or condition
+  import_statement,  ///< text: as written
+  keyword_statement, ///< text: `raise`, `del`, `assert`, `global`, `nonlocal`; children: what follows
   // --- expressions (parentheses are not nodes: the printer sets them by precedence)
   name,        ///< text: identifier, qualified or with template arguments (`i`, `std::min<float>`)
   literal,     ///< number, string, character, true/false/nullptr; text: as written
@@ -71,7 +84,19 @@ enum class NodeKind : std::uint8_t {
   subscript,   ///< children: base, index; `a[i][j]` is a subscript of a subscript
   member,      ///< text: `.` or `->` and the member's name (`.x`); children: the object
   cast,        ///< type: target type; text: `c_style`, `functional`, `static_cast`, ...; children: operand
-  initializer_list, ///< `{a, b}`; type: prefix type or ""; children: elements
+  initializer_list, ///< `{a, b}`; type: prefix type or ""; children: elements. In Python type is the bracket
+                    ///< of
+                    ///< a tuple, list, set or dictionary (entries: `binary` ":"), "" of a tuple without any
+  // --- expressions of Python; `binary` also has "and", "or", "in", "not in", "is", "is not", "**", "//";
+  // `unary`
+  // also "not", "*" and "**" before arguments, "await", "yield", "yield from"; `assignment` also ":=", and
+  // the
+  // annotation as its type
+  keyword_argument, ///< text: name; children: value
+  slice,            ///< children: beginning, end, step; `empty` where they are left out
+  chain,            ///< `a < b <= c`; text: the operators with ", " between; children: operands
+  comprehension,    ///< type: its bracket; children: the element, then `clause`s
+  lambda,           ///< children: parameters..., the value
   // --- both
   empty,  ///< nothing: an absent part, or the statement `;`
   opaque, ///< text as written that the front end does not model; stands for statements, items or an
@@ -160,6 +185,22 @@ struct SyntaxNode {
     return "preprocessor";
   case NodeKind::comment:
     return "comment";
+  case NodeKind::decorated:
+    return "decorated";
+  case NodeKind::class_definition:
+    return "class_definition";
+  case NodeKind::for_each_loop:
+    return "for_each_loop";
+  case NodeKind::with_statement:
+    return "with_statement";
+  case NodeKind::try_statement:
+    return "try_statement";
+  case NodeKind::clause:
+    return "clause";
+  case NodeKind::import_statement:
+    return "import_statement";
+  case NodeKind::keyword_statement:
+    return "keyword_statement";
   case NodeKind::name:
     return "name";
   case NodeKind::literal:
@@ -184,6 +225,16 @@ struct SyntaxNode {
     return "cast";
   case NodeKind::initializer_list:
     return "initializer_list";
+  case NodeKind::keyword_argument:
+    return "keyword_argument";
+  case NodeKind::slice:
+    return "slice";
+  case NodeKind::chain:
+    return "chain";
+  case NodeKind::comprehension:
+    return "comprehension";
+  case NodeKind::lambda:
+    return "lambda";
   case NodeKind::empty:
     return "empty";
   case NodeKind::opaque:
@@ -194,7 +245,7 @@ struct SyntaxNode {
 
 /// True for kinds that are always expressions (`empty` and `opaque` may stand for one but are not counted).
 [[nodiscard]] constexpr bool is_expression(NodeKind kind) noexcept {
-  return kind >= NodeKind::name && kind <= NodeKind::initializer_list;
+  return kind >= NodeKind::name && kind <= NodeKind::lambda;
 }
 
 /// True for the three loops.

@@ -117,12 +117,15 @@ inline constexpr std::string_view log = "log";               ///< worker: someth
   return message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
-/// A line, without its line feed, as a message. Throws `Error` (`mtmc.json.001`) if it is none.
-[[nodiscard]] inline nlohmann::json parse_worker_line(std::string_view line) {
-  auto message = parse_json(line, "a worker's message");
+/// A line, without its line feed, as a message. Throws `Error` (`mtmc.json.001`) if it is none, with whose
+/// message it is and the header that tells what they look like.
+[[nodiscard]] inline nlohmann::json
+parse_worker_line(std::string_view line, const std::string& whose = "a worker's message",
+                  std::string_view header = "evaluator/worker/worker_protocol.hpp") {
+  auto message = parse_json(line, whose);
   if (!message.is_object() || !message.contains("type") || !message["type"].is_string())
     throw Error(error_id::json_malformed, "this is not a message: it is not an object with a \"type\"",
-                "See evaluator/worker/worker_protocol.hpp", "a worker's message");
+                "See " + std::string(header), whose);
   detail::unmark_not_finite(message);
   return message;
 }

@@ -1,0 +1,410 @@
+#pragma once
+/// Definitions of analysis/python/forward_graph.hpp.
+
+#include <mtmc/analysis/python/forward_graph.hpp>
+#include <mtmc/analysis/python/operator_table.hpp>
+#include <mtmc/analysis/syntax/syntax_tree.hpp>
+#include <mtmc/compiled.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// "torch.nn.functional.relu" of such members; "" of anything else.
+[[nodiscard]] inline std::string dotted_name(const SyntaxNode& node) {
+  if (node.kind == NodeKind::name) return node.text;
+  if (node.kind != NodeKind::member) return {};
+  const std::string object = dotted_name(operand(node));
+  return object.empty() ? object : object + node.text;
+}
+
+[[nodiscard]] inline std::string_view last_part(std::string_view dotted) noexcept {
+  return dotted.substr(dotted.rfind('.') + 1); // npos + 1 is 0
+}
+
+/// The functions of a class by name.
+[[nodiscard]] inline const SyntaxNode* method_of(const SyntaxNode& definition, std::string_view name) {
+  for (const SyntaxNode& statement : statements(definition.children.back())) {
+    const SyntaxNode& inner = statement.kind == NodeKind::decorated ? statement.children.back() : statement;
+    if (inner.kind == NodeKind::function && inner.text == name) return &inner;
+  }
+  return nullptr;
+}
+
+/// Attributes of a module that are modules: the names of what they apply, in order.
+class ModuleAttributes {
+public:
+  explicit ModuleAttributes(const SyntaxNode& initializer) { visit(initializer); }
+
+  /// Null: not a module, as far as `__init__` tells.
+  [[nodiscard]] const std::vector<std::string>* find(const std::string& attribute) const {
+    const auto found = attributes_.find(attribute);
+    return found == attributes_.end() ? nullptr : &found->second;
+  }
+
+private:
+  void visit(const SyntaxNode& node) {
+    if (node.kind == NodeKind::assignment && node.text == "=") {
+      const std::string target = dotted_name(left_operand(node));
+      if (target.starts_with("self.") && right_operand(node).kind == NodeKind::call)
+        if (auto names = names_of(right_operand(node)); !names.empty())
+          attributes_[target.substr(5)] = std::move(names);
+    }
+    for (const SyntaxNode& child : node.children) visit(child);
+  }
+  /// What a constructor's call makes: modules begin with a capital letter, tensors do not.
+  [[nodiscard]] static std::vector<std::string> names_of(const SyntaxNode& call) {
+    const std::string dotted = dotted_name(callee(call));
+    const std::string_view name = last_part(dotted);
+    if (name.empty() || name.front() < 'A' || name.front() > 'Z' || name == "Parameter") return {};
+    if (name != "Sequential") return {std::string(name)};
+    std::vector<std::string> all;
+    for (const SyntaxNode& argument : arguments(call)) {
+      if (argument.kind != NodeKind::call) return {"Sequential"};
+      auto names = names_of(argument);
+      all.insert(all.end(), names.begin(), names.end());
+    }
+    return all.empty() ? std::vector<std::string>{"Sequential"} : all;
+  }
+
+  std::map<std::string, std::vector<std::string>> attributes_{};
+};
+
+/// Reads a forward statement by statement.
+class ForwardReader {
+public:
+  /// `classes`: those of the file, which are no modules of PyTorch.
+  ForwardReader(ForwardGraph& graph, const ModuleAttributes& modules, const std::set<std::string>& classes)
+      : graph_(graph), modules_(modules), classes_(classes) {}
+
+  void read(const SyntaxNode& function) {
+    for (const SyntaxNode& parameter : parameters(function)) {
+      if (parameter.text == "self" || parameter.text == "*" || parameter.text == "/") continue;
+      graph_.inputs.push_back(parameter.text);
+      values_[parameter.text] = Value{.tensor = true};
+    }
+    visit_all(statements(function_body(function)));
+  }
+
+private:
+  /// What an expression is, as far as operators care.
+  struct Value {
+    bool tensor = false;            ///< derived from an input, a parameter or an operator
+    std::set<std::size_t> makers{}; ///< operators that it comes from
+  };
+
+  void note(std::string text) {
+    if (std::find(graph_.notes.begin(), graph_.notes.end(), text) == graph_.notes.end())
+      graph_.notes.push_back(std::move(text));
+  }
+
+  // --- statements
+
+  void visit_all(std::span<const SyntaxNode> all) {
+    for (const SyntaxNode& statement : all) visit_statement(statement);
+  }
+  void visit_statement(const SyntaxNode& node) {
+    statement_ = node.range;
+    switch (node.kind) {
+    case NodeKind::expression_statement:
+    case NodeKind::return_statement:
+    case NodeKind::keyword_statement:
+      for (const SyntaxNode& child : node.children) (void)value_of(child);
+      break;
+    case NodeKind::if_statement:
+      note("a branch in line " + std::to_string(node.range.first_line));
+      (void)value_of(if_condition(node));
+      for (const SyntaxNode& child : std::span(node.children).subspan(1)) visit_all(statements(child));
+      break;
+    case NodeKind::for_each_loop:
+      note("a loop in line " + std::to_string(node.range.first_line));
+      bind(node.children[0], value_of(node.children[1]));
+      for (const SyntaxNode& child : std::span(node.children).subspan(2)) visit_all(statements(child));
+      break;
+    case NodeKind::while_loop:
+      note("a loop in line " + std::to_string(node.range.first_line));
+      (void)value_of(loop_condition(node));
+      visit_all(statements(loop_body(node)));
+      break;
+    case NodeKind::with_statement:
+      visit_all(statements(node.children.back()));
+      break;
+    case NodeKind::empty:
+    case NodeKind::launch_comment:
+    case NodeKind::import_statement:
+    case NodeKind::break_statement:
+    case NodeKind::continue_statement:
+      break;
+    default:
+      note("a statement in line " + std::to_string(node.range.first_line) + " that is not understood");
+    }
+  }
+  void bind(const SyntaxNode& target, const Value& value) {
+    if (target.kind == NodeKind::name)
+      values_[target.text] = value;
+    else if (target.kind == NodeKind::initializer_list)
+      for (const SyntaxNode& one : target.children) bind(one, value);
+    else if (target.kind == NodeKind::unary && !target.children.empty())
+      bind(target.children.front(), value);
+    else if (const std::string name = dotted_name(target); !name.empty())
+      values_[name] = value;
+  }
+
+  // --- expressions
+
+  /// Adds an operator and gives its result.
+  Value add(std::string_view name, OperatorClass kind, const Value& operands, const SyntaxNode& node) {
+    graph_.operators.push_back({.name = std::string(name),
+                                .kind = kind,
+                                .operands = {operands.makers.begin(), operands.makers.end()},
+                                .range = node.range,
+                                .statement = statement_});
+    return {.tensor = true, .makers = {graph_.operators.size() - 1}};
+  }
+  static void take(Value& into, const Value& other) {
+    into.tensor |= other.tensor;
+    into.makers.insert(other.makers.begin(), other.makers.end());
+  }
+  [[nodiscard]] Value all_of(std::span<const SyntaxNode> nodes) {
+    Value all;
+    for (const SyntaxNode& node : nodes) take(all, value_of(node));
+    return all;
+  }
+
+  Value value_of(const SyntaxNode& node) {
+    switch (node.kind) {
+    case NodeKind::name: {
+      const auto known = values_.find(node.text);
+      return known == values_.end() ? Value{} : known->second;
+    }
+    case NodeKind::member:
+      return member(node);
+    case NodeKind::assignment:
+      return assignment(node);
+    case NodeKind::binary: {
+      const Value operands = all_of(node.children);
+      if (!operands.tensor || node.text == ":" || node.text == "as" || node.text == "and" ||
+          node.text == "or" || node.text == "is" || node.text == "is not" || node.text == "in" ||
+          node.text == "not in")
+        return operands;
+      return add(node.text, node.text == "@" ? OperatorClass::contraction : OperatorClass::pointwise,
+                 operands, node);
+    }
+    case NodeKind::unary: {
+      const Value operand = all_of(node.children);
+      const bool computes = node.text == "-" || node.text == "~";
+      return operand.tensor && computes ? add(node.text, OperatorClass::pointwise, operand, node) : operand;
+    }
+    case NodeKind::subscript: {
+      const Value base = value_of(subscript_base(node));
+      const Value index = value_of(subscript_index(node));
+      if (!base.tensor) return base;
+      Value both = base;
+      take(both, index);
+      return add("[]", index.tensor ? OperatorClass::gather : OperatorClass::view, both, node);
+    }
+    case NodeKind::call:
+      return call(node);
+    case NodeKind::lambda:
+    case NodeKind::literal:
+    case NodeKind::empty:
+      return {};
+    case NodeKind::opaque:
+      note("text in line " + std::to_string(node.range.first_line) + " that is not understood");
+      return {};
+    default:
+      return all_of(node.children);
+    }
+  }
+  Value assignment(const SyntaxNode& node) {
+    Value value = value_of(right_operand(node));
+    const SyntaxNode& target = left_operand(node);
+    if (node.text != "=" && node.text != ":=") {
+      Value operands = value_of(target);
+      take(operands, value);
+      if (operands.tensor) {
+        const std::string_view sign = std::string_view(node.text).substr(0, node.text.size() - 1);
+        value =
+            add(sign, sign == "@" ? OperatorClass::contraction : OperatorClass::pointwise, operands, node);
+      }
+    }
+    bind(target, value);
+    return value;
+  }
+  Value member(const SyntaxNode& node) {
+    const std::string name = dotted_name(node);
+    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    if (name.starts_with("self.") && name.find('.', 5) == std::string::npos)
+      return {.tensor = modules_.find(name.substr(5)) == nullptr}; // a parameter, a buffer or a number
+    const Value object = value_of(operand(node));
+    if (!object.tensor) return {};
+    const std::string_view part = std::string_view(node.text).substr(1);
+    if (part == "T" || part == "mT" || part == "H") return add(part, OperatorClass::view, object, node);
+    constexpr std::string_view facts[] = {"shape",   "dtype",         "device", "ndim",
+                                          "is_cuda", "requires_grad", "layout"};
+    const bool fact = std::find(std::begin(facts), std::end(facts), part) != std::end(facts);
+    return fact ? Value{} : object;
+  }
+
+  Value call(const SyntaxNode& node) {
+    const SyntaxNode& called = callee(node);
+    const std::string name = dotted_name(called);
+    Value operands = all_of(arguments(node));
+    if (name.starts_with("self.") && values_.find(name) == values_.end()) {
+      const std::string attribute = name.substr(5);
+      if (const auto* const layers = modules_.find(attribute)) return applied(*layers, operands, node);
+      if (attribute.find('.') == std::string::npos) {
+        note("a call of self." + attribute);
+        return add(attribute, OperatorClass::unknown, operands, node);
+      }
+    }
+    const bool method = called.kind == NodeKind::member && !is_library(name);
+    if (method) {
+      const Value object = value_of(operand(called));
+      if (called.text == ".append" || called.text == ".extend") return grown(operand(called), operands);
+      if (!object.tensor) return operands;
+      take(operands, object);
+    } else if (called.kind == NodeKind::name && !is_function_of_tensors(name)) {
+      return is_plain(name) ? Value{} : operands;
+    } else if (called.kind != NodeKind::member && called.kind != NodeKind::name) {
+      const Value object = value_of(called);
+      take(operands, object);
+      note("a call in line " + std::to_string(node.range.first_line) + " of what an expression gives");
+      return operands.tensor ? add("()", OperatorClass::unknown, operands, node) : operands;
+    }
+    const std::string_view function =
+        called.kind == NodeKind::member ? std::string_view(called.text).substr(1) : std::string_view(name);
+    return function_of(function, operands, node);
+  }
+  /// A list that got more elements.
+  Value grown(const SyntaxNode& list, const Value& elements) {
+    if (const std::string name = dotted_name(list); !name.empty()) take(values_[name], elements);
+    return {};
+  }
+  Value function_of(std::string_view function, const Value& operands, const SyntaxNode& node) {
+    constexpr std::string_view facts[] = {"size",   "dim",           "numel",     "item",
+                                          "tolist", "is_contiguous", "get_device"};
+    if (std::find(std::begin(facts), std::end(facts), function) != std::end(facts)) return {};
+    auto kind = class_of_operator(function).value_or(OperatorClass::unknown);
+    if ((function == "max" || function == "min") && takes_two(node)) kind = OperatorClass::pointwise;
+    const bool makes = kind == OperatorClass::creation || kind == OperatorClass::random;
+    if (!operands.tensor && !makes) return {};
+    if (kind == OperatorClass::unknown)
+      note("the function " + std::string(function) + " is not in the table");
+    return add(function, kind, operands, node);
+  }
+  /// `torch.max(a, b)` of two tensors, whose second argument is no number of an axis.
+  [[nodiscard]] bool takes_two(const SyntaxNode& node) {
+    const auto given = arguments(node);
+    const std::size_t second =
+        callee(node).kind == NodeKind::member && !is_library(dotted_name(callee(node))) ? 0 : 1;
+    if (given.size() <= second || given[second].kind == NodeKind::keyword_argument) return false;
+    const std::size_t operators = graph_.operators.size();
+    const bool tensor = value_of(given[second]).tensor;
+    graph_.operators.resize(operators); // they were counted with the operands
+    return tensor;
+  }
+  Value applied(const std::vector<std::string>& layers, Value operands, const SyntaxNode& node) {
+    for (const std::string& layer : layers) {
+      auto kind = class_of_operator(layer);
+      if (classes_.contains(layer)) {
+        note("the class " + layer + " is applied");
+        kind = OperatorClass::unknown;
+      } else if (!kind) {
+        note("the module " + layer + " is not in the table");
+      }
+      operands = add(layer, kind.value_or(OperatorClass::unknown), operands, node);
+    }
+    return operands;
+  }
+  /// Whether a dotted name is of PyTorch itself, by the names under which it is imported.
+  [[nodiscard]] static bool is_library(std::string_view name) noexcept {
+    for (const std::string_view root : {"torch.", "F.", "nn.", "functional."})
+      if (name.starts_with(root)) return true;
+    return false;
+  }
+  [[nodiscard]] static bool is_function_of_tensors(std::string_view name) {
+    return class_of_operator(name).has_value() && !is_plain(name);
+  }
+  /// Functions of Python that have a name of the table's, or give no tensor.
+  [[nodiscard]] static bool is_plain(std::string_view name) noexcept {
+    constexpr std::string_view all[] = {"abs",   "all",  "any",   "bool", "float", "int",      "isinstance",
+                                        "len",   "list", "max",   "min",  "pow",   "print",    "range",
+                                        "round", "sum",  "tuple", "type", "zip",   "enumerate"};
+    return std::find(std::begin(all), std::end(all), name) != std::end(all);
+  }
+
+  ForwardGraph& graph_;
+  const ModuleAttributes& modules_;
+  const std::set<std::string>& classes_;
+  std::map<std::string, Value> values_{};
+  SourceRange statement_{};
+};
+
+inline void add_classes(const SyntaxNode& node, std::set<std::string>& classes) {
+  if (node.kind == NodeKind::class_definition) classes.insert(node.text);
+  for (const SyntaxNode& child : node.children) add_classes(child, classes);
+}
+
+inline void add_graphs(const SyntaxNode& node, const std::set<std::string>& classes,
+                       std::vector<ForwardGraph>& graphs) {
+  if (node.kind == NodeKind::class_definition) {
+    if (const SyntaxNode* const forward = method_of(node, "forward")) {
+      const SyntaxNode* const initializer = method_of(node, "__init__");
+      const ModuleAttributes modules(initializer != nullptr ? *initializer : SyntaxNode{});
+      ForwardGraph graph{.module = node.text, .range = forward->range};
+      ForwardReader(graph, modules, classes).read(*forward);
+      graphs.push_back(std::move(graph));
+    }
+  }
+  for (const SyntaxNode& child : node.children) add_graphs(child, classes, graphs);
+}
+
+} // namespace mtmc::detail
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE std::vector<ForwardGraph> forward_graphs(const SyntaxNode& tree) {
+  std::set<std::string> classes;
+  detail::add_classes(tree, classes);
+  std::vector<ForwardGraph> graphs;
+  detail::add_graphs(tree, classes, graphs);
+  return graphs;
+}
+
+MTMC_INLINE std::string operator_chain(const ForwardGraph& graph) {
+  std::string chain;
+  for (const ForwardOperator& one : graph.operators) {
+    char letter = '\0';
+    switch (one.kind) {
+    case OperatorClass::contraction:
+    case OperatorClass::convolution:
+      letter = 'H';
+      break;
+    case OperatorClass::pointwise:
+    case OperatorClass::random:
+      letter = 'P';
+      break;
+    case OperatorClass::reduction:
+    case OperatorClass::normalization:
+    case OperatorClass::pooling:
+    case OperatorClass::scan:
+      letter = 'R';
+      break;
+    default:
+      continue;
+    }
+    if (letter == 'H' || chain.empty() || chain.back() != letter) chain += letter;
+  }
+  return chain;
+}
+
+} // namespace mtmc

@@ -1,0 +1,7 @@
+#pragma once
+/// Kernels and tasks in Python: PyTorch modules and Triton. Nothing of it is in mtmc.hpp.
+
+#include <mtmc/requirements.hpp>
+
+#include <mtmc/analysis/python/forward_graph.hpp>
+#include <mtmc/analysis/python/python_parser.hpp>

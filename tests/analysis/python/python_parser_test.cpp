@@ -1,0 +1,212 @@
+#include <mtmc/analysis/python/python_parser.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/text.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace mtmc;
+
+namespace {
+
+/// Where a node stands: its text.
+std::string_view text_of(std::string_view source, const SyntaxNode& node) {
+  return source.substr(node.range.begin, node.range.end - node.range.begin);
+}
+
+/// The first node of a kind below another, or null.
+const SyntaxNode* find(const SyntaxNode& node, NodeKind kind, std::string_view text = {}) {
+  if (node.kind == kind && (text.empty() || node.text == text)) return &node;
+  for (const SyntaxNode& child : node.children)
+    if (const SyntaxNode* const found = find(child, kind, text)) return found;
+  return nullptr;
+}
+
+/// A tree in the lines of ast_tree.py; what that cannot tell is left out.
+void add_lines(const SyntaxNode& node, std::size_t depth, std::vector<std::string>& lines) {
+  if (node.kind == NodeKind::launch_comment) return; // a comment of Python's
+  const bool tuple = node.kind == NodeKind::initializer_list && node.type == "(";
+  const std::string type = tuple || node.kind == NodeKind::class_definition ? std::string() : node.type;
+  std::string line(depth, ' ');
+  line += std::string(to_string(node.kind)) + " [" + node.text + '|' + type + "] @";
+  if (node.range.known()) line += std::to_string(node.range.begin) + '-' + std::to_string(node.range.end);
+  std::string told;
+  for (const char c : line)
+    told += c == '\n' ? std::string("\\n") : c == '\r' ? std::string("\\r") : std::string(1, c);
+  lines.push_back(told);
+  for (const SyntaxNode& child : node.children) add_lines(child, depth + 1, lines);
+}
+
+/// Whether a line of ast's is that of ours; it may leave open where the node stands.
+bool agree(std::string_view ast, std::string_view ours) {
+  return ast.ends_with("] @") ? ours.starts_with(ast) : ast == ours;
+}
+
+std::vector<std::string> python_files() {
+  std::vector<std::string> files;
+  for (const char* const folder : {"/examples", "/tests"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(std::string(MTMC_REPOSITORY) + folder))
+      if (entry.path().extension() == ".py") files.push_back(entry.path().string());
+  return files;
+}
+
+/// Compares our trees with those of Python's ast; how many files there were.
+std::size_t compare_with_ast(const std::vector<std::string>& options) {
+  ProcessOptions process;
+  process.arguments = {"python3", std::string(MTMC_REPOSITORY) + "/tests/analysis/python/ast_tree.py"};
+  process.arguments.insert(process.arguments.end(), options.begin(), options.end());
+  process.output_limit = std::size_t{1} << 30;
+  const auto done = run_process(process);
+  if (done.status == ProcessStatus::failed_to_start) {
+    MESSAGE("SKIPPED: there is no python3: ", done.message);
+    return 0;
+  }
+  REQUIRE_MESSAGE(done.succeeded(), done.error);
+  std::size_t files = 0;
+  std::string path;
+  std::vector<std::string> ours;
+  std::size_t at = 0;
+  bool same = true;
+  std::string_view rest = done.output;
+  while (!rest.empty()) {
+    const std::string_view line = detail::take_line(rest);
+    if (line.starts_with("# ")) {
+      CHECK_MESSAGE(at == ours.size(), path, " ends early");
+      path = line.substr(2);
+      ours.clear();
+      const SyntaxNode tree = parse_python(read_file(path));
+      for (const SyntaxNode& child : tree.children) add_lines(child, 1, ours);
+      at = 0;
+      same = true;
+      ++files;
+    } else if (same) {
+      same = at < ours.size() && agree(line, ours[at]);
+      CHECK_MESSAGE(same, path, ": ast has ", line, ", and we ", at < ours.size() ? ours[at] : "nothing");
+      if (same)
+        ++at;
+      else
+        at = ours.size();
+    }
+  }
+  CHECK_MESSAGE(at == ours.size(), path, " ends early");
+  return files;
+}
+
+constexpr std::string_view softmax = R"(import triton
+import triton.language as tl
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 1024}, num_warps=8)], key=["n"])
+@triton.jit
+def softmax_kernel(out, x, n, BLOCK: tl.constexpr, *, scale=1.0):
+    row = tl.program_id(0)
+    best = -float("inf")
+    for begin in range(0, n, BLOCK):
+        columns = begin + tl.arange(0, BLOCK)
+        best = tl.maximum(best, tl.max(tl.load(x + row * n + columns, mask=columns < n), 0))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        #@ launch softmax_kernel
+        softmax_kernel[(x.shape[0],)](out, x, x.shape[1])
+        return out if x.numel() > 0 else None
+)";
+
+} // namespace
+
+TEST_CASE("kernels are functions with their decorators, and loops have a target and what they go through") {
+  const SyntaxNode tree = parse_python(softmax);
+  CHECK(find(tree, NodeKind::opaque) == nullptr);
+  const SyntaxNode* const kernel = find(tree, NodeKind::decorated);
+  REQUIRE(kernel != nullptr);
+  REQUIRE(kernel->children.size() == 3);
+  CHECK(text_of(softmax, kernel->children[1]) == "triton.jit");
+  const SyntaxNode& function = kernel->children[2];
+  CHECK(function.kind == NodeKind::function);
+  CHECK(function.text == "softmax_kernel");
+  REQUIRE(parameters(function).size() == 6);
+  CHECK(parameters(function)[3].text == "BLOCK");
+  CHECK(parameters(function)[3].type == "tl.constexpr");
+  CHECK(parameters(function)[4].text == "*");
+  CHECK(initial_value(parameters(function)[5])->text == "1.0");
+  const SyntaxNode* const loop = find(function, NodeKind::for_each_loop);
+  REQUIRE(loop != nullptr);
+  CHECK(text_of(softmax, loop->children[0]) == "begin");
+  CHECK(text_of(softmax, loop->children[1]) == "range(0, n, BLOCK)");
+  CHECK(loop->children[2].children.size() == 2);
+  CHECK(loop->range.first_line == 9);
+  CHECK(loop->range.last_line == 11);
+}
+
+TEST_CASE("a launch is a call of a subscript, and a marker stands before it") {
+  const SyntaxNode tree = parse_python(softmax);
+  const SyntaxNode* const forward = find(tree, NodeKind::function, "forward");
+  REQUIRE(forward != nullptr);
+  const auto body = statements(function_body(*forward));
+  REQUIRE(body.size() == 4);
+  CHECK(body[1].kind == NodeKind::launch_comment);
+  CHECK(body[1].text == "#@ launch softmax_kernel");
+  const SyntaxNode& launch = operand(body[2]);
+  CHECK(launch.kind == NodeKind::call);
+  CHECK(text_of(softmax, callee(launch)) == "softmax_kernel[(x.shape[0],)]");
+  CHECK(arguments(launch).size() == 3);
+}
+
+TEST_CASE("what is not understood is opaque with its block, and parsing goes on behind it") {
+  constexpr std::string_view source = "match x:\n    case 1:\n        y = 2\nz = = 3\nw = 4\n";
+  const SyntaxNode tree = parse_python(source);
+  REQUIRE(tree.children.size() == 3);
+  CHECK(tree.children[0].kind == NodeKind::opaque);
+  CHECK(tree.children[0].text == "match x:\n    case 1:\n        y = 2");
+  CHECK(tree.children[1].kind == NodeKind::opaque);
+  CHECK(tree.children[1].text == "z = = 3");
+  CHECK(text_of(source, tree.children[2]) == "w = 4");
+}
+
+TEST_CASE("a bracket that nobody closes costs its statement, not the functions behind it") {
+  const SyntaxNode tree = parse_python("x = f(1,\n\ndef g():\n    return 2\n");
+  REQUIRE(tree.children.size() == 2);
+  CHECK(tree.children[0].kind == NodeKind::opaque);
+  CHECK(tree.children[1].text == "g");
+}
+
+TEST_CASE("texts nested without end are opaque, and take no more time than others") {
+  const auto repeated = [](std::string_view text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+  };
+  for (const std::string_view part :
+       {"(", "[", "{", "-", "not ", "lambda: ", "a if b else ", "a = ", "f(", "x**"})
+    CHECK(find(parse_python("x = " + repeated(part, 100000)), NodeKind::opaque) != nullptr);
+  CHECK(find(parse_python("x = a" + repeated(" + a", 100000)), NodeKind::opaque) != nullptr);
+  CHECK(find(parse_python("x = a" + repeated(".a", 100000)), NodeKind::opaque) != nullptr);
+  std::string blocks;
+  for (int depth = 0; depth < 1000; ++depth)
+    blocks += std::string(static_cast<std::size_t>(depth), ' ') + "if a:\n";
+  CHECK(find(parse_python(blocks), NodeKind::opaque) != nullptr);
+  CHECK(find(parse_python("if a: b\n" + repeated("elif a: b\n", 10000)), NodeKind::opaque) != nullptr);
+}
+
+TEST_CASE("any beginning of a text can be read") {
+  for (std::size_t length = 0; length <= softmax.size(); ++length) {
+    const SyntaxNode tree = parse_python(softmax.substr(0, length));
+    CHECK(tree.kind == NodeKind::translation_unit);
+  }
+}
+
+TEST_CASE("trees are those of Python's own parser") {
+  auto options = python_files();
+  REQUIRE(options.size() > 10);
+  options.insert(options.end(), {"--library", "20"});
+  const std::size_t compared = compare_with_ast(options);
+  MESSAGE(compared, " files compared");
+}
