@@ -76,6 +76,13 @@ class Judgement:
     values: Tensor  # [states]
     surprises: Tensor  # [states]: mean negative log-probability of a token of the state's actions
 
+    def of_first(self, counts: Tensor) -> tuple[Judgement, Tensor]:
+        """The same of the first actions of each state alone, and how likely those are together, as logarithms."""
+        columns = torch.arange(self.log_probabilities.shape[1], device=counts.device)
+        first = self.log_probabilities.masked_fill(columns >= counts[:, None], -torch.inf)
+        together = first.logsumexp(1)
+        return Judgement(first - together[:, None], self.values, self.surprises), together
+
     def entropies(self) -> Tensor:
         """Of each state, as part of the largest possible: of log(number of actions)."""
         legal = torch.isfinite(self.log_probabilities)

@@ -23,8 +23,8 @@ import language_model
 import train
 from action_policy import ActionPolicy, judge
 from augmentation import AugmentationOptions, in_other_words
-from cloning import PROBE, CloningOptions, visit, with_stop, with_untried
-from environment import Environment, State
+from cloning import PROBE, CloningOptions, visit, with_stop
+from environment import Environment, State, with_untried
 from ppo import Ppo, PpoOptions, RatioError, Sample, with_advantages
 
 # Short prompts, for a tiny model and little time: in a tree, task and history tell which kernel it is.

@@ -20,7 +20,7 @@ import torch
 
 from action_policy import ActionPolicy, batches
 from augmentation import AugmentationOptions, in_other_words
-from environment import Environment, State, Tree
+from environment import Environment, State, Tree, with_untried
 from measures import Judge, Records, draw, judge_of
 
 # By this mtmc's scorer finds out whether a server's log-probabilities are what they should be
@@ -56,12 +56,6 @@ def with_stop(state: State, environment: Environment) -> State:
     left = of_all / (of_all + 1)
     soft = (*(one * left for one in state.soft), 1 - left)
     return dataclasses.replace(state, actions=(*state.actions, stop), soft=soft, value=max(state.value, 0.0))
-
-
-def with_untried(state: State) -> State:
-    """A state with the actions that nobody tried among its own, never to be taken."""
-    actions, soft = state.actions + state.untried, state.soft + (0.0,) * len(state.untried)
-    return dataclasses.replace(state, actions=actions, soft=soft, untried=())
 
 
 def visit(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -35,6 +35,12 @@ class State:
     soft: tuple[float, ...] = ()  # labels: a probability for each action
     step: int = 0  # steps taken
     untried: tuple[str, ...] = ()  # of actions that a search would be offered, too, and that none took
+
+
+def with_untried(state: State) -> State:
+    """A state with the actions that nobody tried behind its own, never to be taken."""
+    actions, soft = state.actions + state.untried, state.soft + (0.0,) * len(state.untried)
+    return replace(state, actions=actions, soft=soft, untried=())
 
 
 class EnvironmentFailure(RuntimeError):

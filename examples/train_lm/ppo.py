@@ -12,7 +12,7 @@ import torch
 
 from action_policy import ActionPolicy, batches, judge
 from augmentation import AugmentationOptions, in_other_words
-from environment import Environment, State, Tree
+from environment import Environment, State, Tree, with_untried
 from measures import Records, draw
 
 
@@ -30,6 +30,9 @@ class PpoOptions:
     trace: float = 0.95  # lambda of the generalised advantage
     clip: float = 0.2
     entropy: float = 0.01  # weight of the entropy, as part of log(number of actions)
+    # Weight of how unlikely it finds all actions together that trees offer. Trees never offer the others, a search
+    # does, and nothing else keeps a policy from preferring them in time. 0 = leave them out.
+    untried: float = 0.1
     target_divergence: float = 0.02  # above it the update under way ends
     epochs: int = 2  # over a rollout
     minibatch: int = 32
@@ -115,7 +118,7 @@ class Ppo:
             records.metrics("ppo", steps=taken, episodes=episodes, **told)
             print(
                 f"ppo, {taken} steps: return {told['mean_return']:.3f}, divergence {told['divergence']:.4f},"
-                f" clipped {told['clipped']:.2f}, entropy {told['entropy']:.2f},"
+                f" clipped {told['clipped']:.2f}, entropy {told['entropy']:.2f}, untried {told['untried']:.3f},"
                 f" first ratios within {told['first_ratio_error']:.1e} of 1",
                 flush=True,
             )
@@ -173,18 +176,20 @@ class Ppo:
         unexplained = advantages.var(correction=0) / targets.var(correction=0).clamp(min=1e-12)
         scaled = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
         first_ratio_error: float | None = None
-        divergences, clipped, entropies = [], [], []
+        divergences, clipped, entropies, untried = [], [], [], []
         order = list(range(len(samples)))
         far = False
         for _ in range(options.epochs):
             self.chance.shuffle(order)
             for begin in range(0, len(order), options.minibatch):
                 chosen = order[begin : begin + options.minibatch]
-                states = [samples[i].state for i in chosen]
-                sums = {"divergence": 0.0, "clipped": 0.0, "entropy": 0.0, "ratio error": 0.0}
+                states = [self._seen(samples[i].state) for i in chosen]
+                sums = {"divergence": 0.0, "clipped": 0.0, "entropy": 0.0, "untried": 0.0, "ratio error": 0.0}
                 for group in batches(states, self.policy, options.most_tokens):
                     numbers = [chosen[i] for i in group]
-                    self._add_gradients([samples[i] for i in numbers], scaled[numbers], len(chosen), sums)
+                    self._add_gradients(
+                        [samples[i] for i in numbers], [states[i] for i in group], scaled[numbers], len(chosen), sums
+                    )
                 if first_ratio_error is None:
                     first_ratio_error = sums["ratio error"]
                     if first_ratio_error > options.ratio_tolerance:
@@ -200,6 +205,7 @@ class Ppo:
                     optimiser.zero_grad(set_to_none=True)
                 clipped.append(sums["clipped"] / len(chosen))
                 entropies.append(sums["entropy"] / len(chosen))
+                untried.append(sums["untried"] / len(chosen))
                 if far:
                     break
             if far:
@@ -208,15 +214,28 @@ class Ppo:
             "divergence": divergences[-1],
             "clipped": sum(clipped) / len(clipped),
             "entropy": sum(entropies) / len(entropies),
+            "untried": sum(untried) / len(untried),
             "explained_variance": float(1 - unexplained),
             "first_ratio_error": first_ratio_error or 0.0,
         }
 
-    def _add_gradients(self, samples: list[Sample], advantages: torch.Tensor, of: int, sums: dict[str, float]) -> None:
+    def _seen(self, state: State) -> State:
+        return with_untried(state) if self.options.untried > 0 else state
+
+    def _add_gradients(
+        self,
+        samples: list[Sample],
+        states: list[State],
+        advantages: torch.Tensor,
+        of: int,
+        sums: dict[str, float],
+    ) -> None:
         """Adds the gradients of a part of a minibatch of `of` samples, and what it tells to the sums."""
         options = self.options
-        seen = self.policy([one.state for one in samples])
-        device = seen.values.device
+        all_seen = self.policy(states)
+        device = all_seen.values.device
+        offered = torch.tensor([len(one.state.actions) for one in samples], device=device)
+        seen, together = all_seen.of_first(offered)
         choices = torch.tensor([one.choice for one in samples], device=device)
         old = torch.tensor([one.log_probability for one in samples], device=device)
         targets = torch.tensor([one.target for one in samples], device=device)
@@ -226,9 +245,11 @@ class Ppo:
         gain = torch.minimum(ratio * advantages, ratio.clamp(1 - options.clip, 1 + options.clip) * advantages).sum()
         entropies = seen.entropies().sum()
         errors = (seen.values - targets).square().sum()
-        ((0.5 * errors - gain - options.entropy * entropies) / of).backward()
+        unlikely = -together.sum()
+        ((0.5 * errors - gain - options.entropy * entropies + options.untried * unlikely) / of).backward()
         with torch.no_grad():
             sums["divergence"] += float((ratio - 1 - change).sum())  # an estimate without bias, never below 0
             sums["clipped"] += float(((ratio - 1).abs() > options.clip).sum())
             sums["entropy"] += float(entropies)
+            sums["untried"] += float((1 - together.exp()).sum())
             sums["ratio error"] = max(sums["ratio error"], float((ratio - 1).abs().max()))

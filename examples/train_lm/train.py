@@ -57,7 +57,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--clone-minibatch", type=int, default=CloningOptions.minibatch)
     parser.add_argument("--clone-rate", type=float, default=CloningOptions.rate)
     parser.add_argument("--augment", action="store_true", help="tell states in other words, see augmentation.py")
-    parser.add_argument("--ignore-untried", action="store_true", help="do not teach that they are unlikely")
+    parser.add_argument("--ignore-untried", action="store_true", help="do not teach that such actions are unlikely")
     parser.add_argument("--language", type=float, default=CloningOptions.language, help="see cloning.py")
     parser.add_argument("--ppo-steps", type=int, default=PpoOptions.steps)
     parser.add_argument("--ppo-rollout", type=int, default=PpoOptions.rollout)
@@ -210,6 +210,7 @@ def train(options: argparse.Namespace) -> Records:
                 minibatch=options.minibatch,
                 rate=options.ppo_rate,
                 value_rate=options.value_rate,
+                untried=0.0 if options.ignore_untried else PpoOptions.untried,
                 augmentation=augmentation,
                 score_steps=options.score_steps,
                 entropy=options.entropy,

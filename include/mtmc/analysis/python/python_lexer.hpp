@@ -73,6 +73,7 @@ public:
     }
     if (!tokens_.empty() && tokens_.back().kind != PythonToken::Kind::newline) end_logical_line();
     while (indents_.size() > 1) close_block();
+    add_markers();
     add(PythonToken::Kind::end, source_.size(), source_.size());
     return std::move(tokens_);
   }
@@ -80,13 +81,19 @@ public:
 private:
   using Kind = PythonToken::Kind;
 
-  void add(Kind kind, std::size_t begin, std::size_t end) {
-    tokens_.push_back({.kind = kind,
-                       .text = source_.substr(begin, end - begin),
-                       .begin = begin,
-                       .line = line_,
-                       .column = static_cast<int>(begin - line_begin_) + 1,
-                       .last_line = line_});
+  [[nodiscard]] PythonToken token(Kind kind, std::size_t begin, std::size_t end) const {
+    return {.kind = kind,
+            .text = source_.substr(begin, end - begin),
+            .begin = begin,
+            .line = line_,
+            .column = static_cast<int>(begin - line_begin_) + 1,
+            .last_line = line_};
+  }
+  void add(Kind kind, std::size_t begin, std::size_t end) { tokens_.push_back(token(kind, begin, end)); }
+  /// Comments have no indentation, so that a marker belongs to the statement behind it.
+  void add_markers() {
+    tokens_.insert(tokens_.end(), markers_.begin(), markers_.end());
+    markers_.clear();
   }
   void end_logical_line() {
     depth_ = 0;
@@ -142,7 +149,7 @@ private:
       if (c == '#') {
         const std::size_t begin = place_;
         skip_to_line_end();
-        if (depth_ == 0 && at(begin + 1) == '@') add(Kind::marker, begin, place_);
+        if (depth_ == 0 && at(begin + 1) == '@') markers_.push_back(token(Kind::marker, begin, place_));
       } else if (c == '\n' || c == '\r') {
         // A blank line.
       } else {
@@ -162,6 +169,7 @@ private:
     while (width < indents_.back()) close_block();
     // A line that fits no block around it: the nearest one is meant.
     if (width > indents_.back() && indents_.size() > 1) indents_.back() = width;
+    add_markers();
   }
   /// Whether a line inside of brackets can only be the beginning of a statement.
   [[nodiscard]] bool starts_statement() const noexcept {
@@ -262,6 +270,7 @@ private:
 
   std::string_view source_;
   std::vector<PythonToken> tokens_{};
+  std::vector<PythonToken> markers_{}; ///< of lines before the next statement
   std::vector<int> indents_{0};
   std::size_t place_ = 0;
   std::size_t line_begin_ = 0;

@@ -232,7 +232,6 @@ private:
       simple_line(result.children);
     } else {
       read_.advance();
-      while (read_.is(Kind::marker)) add_statements(result.children);
       if (!read_.is(Kind::indent)) throw NotPython{};
       read_.advance();
       while (!read_.is(Kind::dedent) && !read_.is(Kind::end)) add_statements(result.children);
