@@ -31,6 +31,9 @@ void python(std::string_view input) {
     require(behind <= statement.range.begin, "statements follow each other");
     behind = statement.range.end;
   }
+  for (const mtmc::TritonKernel& kernel : mtmc::triton_text(tree, input).kernels)
+    for (const mtmc::TritonOperation& one : kernel.operations)
+      require(!one.loop || *one.loop < kernel.loops.size(), "an operation's loop is one of the kernel's");
   for (const mtmc::ForwardGraph& graph : mtmc::forward_graphs(tree)) {
     for (std::size_t i = 0; i < graph.operators.size(); ++i)
       for (const std::size_t operand : graph.operators[i].operands)

@@ -350,8 +350,7 @@ def main() -> None:
     for path in files:
         lines = tree_of(path)
         if lines is not None:
-            print(f"# {path}")
-            print("\n".join(lines))
+            print("\n".join([f"# {path}", *lines]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
 #include <mtmc/analysis/python/python_parser.hpp>
-#include <mtmc/support/file_io.hpp>
-#include <mtmc/support/process/subprocess.hpp>
-#include <mtmc/support/text.hpp>
 
 #include <doctest/doctest.h>
 
@@ -10,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ast_comparison.hpp"
 
 using namespace mtmc;
 
@@ -28,74 +27,12 @@ const SyntaxNode* find(const SyntaxNode& node, NodeKind kind, std::string_view t
   return nullptr;
 }
 
-/// A tree in the lines of ast_tree.py; what that cannot tell is left out.
-void add_lines(const SyntaxNode& node, std::size_t depth, std::vector<std::string>& lines) {
-  if (node.kind == NodeKind::launch_comment) return; // a comment of Python's
-  const bool tuple = node.kind == NodeKind::initializer_list && node.type == "(";
-  const std::string type = tuple || node.kind == NodeKind::class_definition ? std::string() : node.type;
-  std::string line(depth, ' ');
-  line += std::string(to_string(node.kind)) + " [" + node.text + '|' + type + "] @";
-  if (node.range.known()) line += std::to_string(node.range.begin) + '-' + std::to_string(node.range.end);
-  std::string told;
-  for (const char c : line)
-    told += c == '\n' ? std::string("\\n") : c == '\r' ? std::string("\\r") : std::string(1, c);
-  lines.push_back(told);
-  for (const SyntaxNode& child : node.children) add_lines(child, depth + 1, lines);
-}
-
-/// Whether a line of ast's is that of ours; it may leave open where the node stands.
-bool agree(std::string_view ast, std::string_view ours) {
-  return ast.ends_with("] @") ? ours.starts_with(ast) : ast == ours;
-}
-
 std::vector<std::string> python_files() {
   std::vector<std::string> files;
   for (const char* const folder : {"/examples", "/tests"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::string(MTMC_REPOSITORY) + folder))
       if (entry.path().extension() == ".py") files.push_back(entry.path().string());
-  return files;
-}
-
-/// Compares our trees with those of Python's ast; how many files there were.
-std::size_t compare_with_ast(const std::vector<std::string>& options) {
-  ProcessOptions process;
-  process.arguments = {"python3", std::string(MTMC_REPOSITORY) + "/tests/analysis/python/ast_tree.py"};
-  process.arguments.insert(process.arguments.end(), options.begin(), options.end());
-  process.output_limit = std::size_t{1} << 30;
-  const auto done = run_process(process);
-  if (done.status == ProcessStatus::failed_to_start) {
-    MESSAGE("SKIPPED: there is no python3: ", done.message);
-    return 0;
-  }
-  REQUIRE_MESSAGE(done.succeeded(), done.error);
-  std::size_t files = 0;
-  std::string path;
-  std::vector<std::string> ours;
-  std::size_t at = 0;
-  bool same = true;
-  std::string_view rest = done.output;
-  while (!rest.empty()) {
-    const std::string_view line = detail::take_line(rest);
-    if (line.starts_with("# ")) {
-      CHECK_MESSAGE(at == ours.size(), path, " ends early");
-      path = line.substr(2);
-      ours.clear();
-      const SyntaxNode tree = parse_python(read_file(path));
-      for (const SyntaxNode& child : tree.children) add_lines(child, 1, ours);
-      at = 0;
-      same = true;
-      ++files;
-    } else if (same) {
-      same = at < ours.size() && agree(line, ours[at]);
-      CHECK_MESSAGE(same, path, ": ast has ", line, ", and we ", at < ours.size() ? ours[at] : "nothing");
-      if (same)
-        ++at;
-      else
-        at = ours.size();
-    }
-  }
-  CHECK_MESSAGE(at == ours.size(), path, " ends early");
   return files;
 }
 
@@ -207,6 +144,8 @@ TEST_CASE("trees are those of Python's own parser") {
   auto options = python_files();
   REQUIRE(options.size() > 10);
   options.insert(options.end(), {"--library", "20"});
-  const std::size_t compared = compare_with_ast(options);
-  MESSAGE(compared, " files compared");
+  const auto compared = mtmc_test::compare_with_ast(options);
+  for (const std::string& difference : compared.differences) CHECK_MESSAGE(false, difference);
+  MESSAGE(compared.have_python ? std::to_string(compared.files) + " files compared"
+                               : "SKIPPED: there is no python3");
 }

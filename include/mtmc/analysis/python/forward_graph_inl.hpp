@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of analysis/python/forward_graph.hpp.
 
+#include <mtmc/analysis/python/dotted_name.hpp>
 #include <mtmc/analysis/python/forward_graph.hpp>
 #include <mtmc/analysis/python/operator_table.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
@@ -17,18 +18,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-/// "torch.nn.functional.relu" of such members; "" of anything else.
-[[nodiscard]] inline std::string dotted_name(const SyntaxNode& node) {
-  if (node.kind == NodeKind::name) return node.text;
-  if (node.kind != NodeKind::member) return {};
-  const std::string object = dotted_name(operand(node));
-  return object.empty() ? object : object + node.text;
-}
-
-[[nodiscard]] inline std::string_view last_part(std::string_view dotted) noexcept {
-  return dotted.substr(dotted.rfind('.') + 1); // npos + 1 is 0
-}
 
 /// The functions of a class by name.
 [[nodiscard]] inline const SyntaxNode* method_of(const SyntaxNode& definition, std::string_view name) {
