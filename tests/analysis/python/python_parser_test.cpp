@@ -146,6 +146,6 @@ TEST_CASE("trees are those of Python's own parser") {
   options.insert(options.end(), {"--library", "20"});
   const auto compared = mtmc_test::compare_with_ast(options);
   for (const std::string& difference : compared.differences) CHECK_MESSAGE(false, difference);
-  MESSAGE(compared.have_python ? std::to_string(compared.files) + " files compared"
-                               : "SKIPPED: there is no python3");
+  const std::string files = std::to_string(compared.files) + " files compared";
+  MESSAGE((compared.have_python ? files : "SKIPPED: there is no python3"));
 }
