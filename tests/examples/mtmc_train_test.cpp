@@ -41,7 +41,7 @@ TEST_CASE("mtmc-train: from journals to weights that mtmc-optimize takes") {
   const auto done = world.train({world.folder.path() + "/data", "--name", "toy", "--licence", "MIT"});
   CAPTURE(done.error);
   REQUIRE(done.code == 0);
-  CHECK(shown(done.output) == Contains("1 tasks, 3 trees"));
+  CHECK(shown(done.output) == Contains("1 task, 3 trees"));
   CHECK(shown(done.output) == Contains("| ppo |"));
   const auto weights = mtmc::load_policy_weights(world.folder.path() + "/policy/weights.json");
   CHECK(weights.card.name == "toy");

@@ -132,7 +132,8 @@ class Tree:
         self.all([node.target, node.value], depth + 2)
 
     def of_For(self, node: ast.For | ast.AsyncFor, depth: int) -> None:
-        self.parts(node, depth, "for_each_loop", "async" if isinstance(node, ast.AsyncFor) else "", node.target, node.iter)
+        word = "async" if isinstance(node, ast.AsyncFor) else ""
+        self.parts(node, depth, "for_each_loop", word, node.target, node.iter)
         self.block(node.body, depth + 1)
         if node.orelse:
             self.block(node.orelse, depth + 1)

@@ -95,10 +95,51 @@ TEST_CASE("notes say what is not a straight line, or not known") {
       graph_of("self.layers = nn.ModuleList([nn.Linear(size, size)])\nself.odd = Unheard(size)",
                "for layer in self.layers:\n    x = layer(x)\nif y is not None:\n    x = x + y\n"
                "x = self.odd(x)\nx = self.helper(x)\nreturn torch.unheard_of(x)");
-  CHECK(graph.notes == std::vector<std::string>{"a loop in line 11", "a branch in line 13",
+  CHECK(graph.notes == std::vector<std::string>{"a loop in line 11", "a call of layer", "a branch in line 13",
                                                 "the module Unheard is not in the table",
                                                 "a call of self.helper",
                                                 "the function unheard_of is not in the table"});
+}
+
+TEST_CASE("what is stored, and what changes in place, is there for those that come after") {
+  const auto graph = graph_of("self.size = size", "z = x @ y\nz.add_(x)\nout = torch.zeros_like(z)\n"
+                                                  "out[:, :self.size] = torch.exp(z)\nreturn out.sum()");
+  CHECK(told(graph) ==
+        "@ contraction, add_ pointwise, zeros_like creation, exp pointwise, []= gather, sum reduction");
+  REQUIRE(graph.operators.size() == 6);
+  CHECK(graph.operators[3].operands == std::vector<std::size_t>{1});
+  CHECK(graph.operators[4].operands == std::vector<std::size_t>{2, 3});
+  CHECK(graph.operators[5].operands == std::vector<std::size_t>{4});
+}
+
+TEST_CASE("calls that are not looked into are operators that nobody knows, and noted") {
+  const auto graph =
+      graph_of("self.a = nn.Linear(size, size)",
+               "a = self.a\nx = fused.gemm(x, y)\nx = a(x) if self.training else MyFn.apply(x)\n"
+               "return operator.mul(abs(x), x)");
+  CHECK(told(graph) == "gemm unknown, a unknown, apply unknown, abs pointwise, mul unknown");
+  CHECK(operator_chain(graph) == "XPX");
+  CHECK(graph.notes.size() == 5);
+}
+
+TEST_CASE("numbers are no tensors, and arithmetic with them is no operator") {
+  const auto graph = graph_of(
+      "self.heads = size\nself.scale = nn.Parameter(torch.ones(1))\nself.register_buffer('mask', size)",
+      "n = self.heads // 2\nx = x.view(n, self.heads * 2)\nreturn torch.max(x, self.heads)[0] * self.scale + "
+      "self.mask");
+  CHECK(told(graph) == "view view, max reduction, [] view, * pointwise, + pointwise");
+}
+
+TEST_CASE("a text that grows inwards takes no more than its length") {
+  std::string text = "x";
+  for (int i = 0; i < 40; ++i) text = "torch.max(x, " + text + ")";
+  CHECK(graph_of("pass", "return " + text).operators.size() == 40);
+  for (int i = 0; i < 48; ++i) {
+    std::string sum = "(" + text + ")";
+    for (int k = 0; k < 400; ++k) sum += "+x";
+    text = sum;
+  }
+  CHECK_FALSE(graph_of("pass", "return " + text).notes.empty());
 }
 
 TEST_CASE(

@@ -115,6 +115,31 @@ TEST_CASE("a bracket that nobody closes costs its statement, not the functions b
   CHECK(tree.children[1].text == "g");
 }
 
+TEST_CASE("a marker between the parts of a statement does not tear it apart") {
+  const SyntaxNode kernel = parse_python("@triton.jit\n#@ something\ndef k(x):\n    pass\n");
+  CHECK(find(kernel, NodeKind::opaque) == nullptr);
+  CHECK(find(kernel, NodeKind::decorated) != nullptr);
+  const SyntaxNode branch = parse_python("if x:\n    a\n#@ something\nelse:\n    b\n");
+  CHECK(find(branch, NodeKind::opaque) == nullptr);
+  REQUIRE(find(branch, NodeKind::if_statement) != nullptr);
+  CHECK(find(branch, NodeKind::if_statement)->children.size() == 3);
+}
+
+TEST_CASE("a number ends where no number can go on") {
+  constexpr std::string_view source = "x = 1if a else 2\ny = 1e5.real\nz = [0x1for q in y]\nw = 1_0e-3j\n";
+  const SyntaxNode tree = parse_python(source);
+  CHECK(find(tree, NodeKind::opaque) == nullptr);
+  CHECK(find(tree, NodeKind::literal, "1e5") != nullptr);
+  CHECK(find(tree, NodeKind::member, ".real") != nullptr);
+  CHECK(find(tree, NodeKind::literal, "1_0e-3j") != nullptr);
+}
+
+TEST_CASE("decorators that decorate nothing are one opaque statement") {
+  std::string decorators;
+  for (int i = 0; i < 100000; ++i) decorators += "@a\n";
+  CHECK(parse_python(decorators + "x = 1\n").children.size() == 2);
+}
+
 TEST_CASE("texts nested without end are opaque, and take no more time than others") {
   const auto repeated = [](std::string_view text, int times) {
     std::string all;
@@ -125,6 +150,9 @@ TEST_CASE("texts nested without end are opaque, and take no more time than other
        {"(", "[", "{", "-", "not ", "lambda: ", "a if b else ", "a = ", "f(", "x**"})
     CHECK(find(parse_python("x = " + repeated(part, 100000)), NodeKind::opaque) != nullptr);
   CHECK(find(parse_python("x = a" + repeated(" + a", 100000)), NodeKind::opaque) != nullptr);
+  std::string inwards = "a";
+  for (int i = 0; i < 48; ++i) inwards = "(" + inwards + repeated("+a", 499) + ")";
+  CHECK(find(parse_python("x = " + inwards), NodeKind::opaque) != nullptr);
   CHECK(find(parse_python("x = a" + repeated(".a", 100000)), NodeKind::opaque) != nullptr);
   std::string blocks;
   for (int depth = 0; depth < 1000; ++depth)

@@ -109,12 +109,26 @@ TEST_CASE("the language has whatever name it is imported under, and other functi
   constexpr std::string_view body = "@triton.jit\ndef f(x):\n    L.store(x, other.load(x))\n";
   CHECK(told(read("import triton.language as L\n" + std::string(body)).kernels.at(0)) == "store x");
   CHECK(told(read("from triton import language as L\n" + std::string(body)).kernels.at(0)) == "store x");
+  CHECK(told(read("from triton import jit, language as L\n" + std::string(body)).kernels.at(0)) == "store x");
   CHECK(told(read(body).kernels.at(0)).empty());
+  CHECK(told(read("from triton.language import load as get, store\n@triton.jit\ndef f(x):\n    store(x, "
+                  "get(x, None))\n")
+                 .kernels.at(0)) == "store x, load x");
+  CHECK(read("import triton as tr\n@tr.jit\ndef f(x): pass\n").kernels.size() == 1);
+  CHECK(read("from triton import jit as compiled\n@compiled\ndef f(x): pass\n").kernels.size() == 1);
+  CHECK(read("from numba import jit\n@jit\ndef f(x): pass\n").kernels.empty());
+}
+
+TEST_CASE("what a loop goes through is not in the loop, and words to the compiler are no bounds") {
+  const auto text = read("@triton.jit\ndef f(p, n, B):\n    for i in tl.range(0, tl.load(n), B, "
+                         "num_stages=3):\n        tl.store(value=i, pointer=p)\n"
+                         "    else:\n        tl.store(p, 0, mask=None)\n");
+  CHECK(told(text.kernels.at(0)) == "load n, store p in 0, store p");
+  CHECK(text.kernels[0].loops.at(0).bounds == std::vector<std::string>{"0", "tl.load(n)", "B"});
 }
 
 TEST_CASE("texts without kernels, and broken ones, give what there is") {
   CHECK(read("") == TritonText{});
-  CHECK(read("@jit\ndef f(): pass\n").kernels.size() == 1);
   CHECK(read("@numba.jit\ndef f(): pass\n").kernels.empty());
   for (std::size_t length = 0; length <= product.size(); ++length)
     CHECK(read(product.substr(0, length)).kernels.size() <= 2);

@@ -10,11 +10,11 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// "torch.nn.functional.relu" of such members; "" of anything else.
-[[nodiscard]] inline std::string dotted_name(const SyntaxNode& node) {
+/// "torch.nn.functional.relu" of such members; "" of anything else, and of names of more than eight parts.
+[[nodiscard]] inline std::string dotted_name(const SyntaxNode& node, int parts = 8) {
   if (node.kind == NodeKind::name) return node.text;
-  if (node.kind != NodeKind::member) return {};
-  const std::string object = dotted_name(operand(node));
+  if (node.kind != NodeKind::member || parts <= 1) return {};
+  const std::string object = dotted_name(operand(node), parts - 1);
   return object.empty() ? object : object + node.text;
 }
 

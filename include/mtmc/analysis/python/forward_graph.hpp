@@ -1,54 +1,14 @@
 #pragma once
 /// What a PyTorch module's forward computes, as a graph of operators.
 
+#include <mtmc/analysis/python/operator_class.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
-#include <mtmc/core/enum_names.hpp>
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
-
-/// What kind of work an operator is, as far as it matters to what it could be fused with.
-enum class OperatorClass {
-  contraction,   ///< sums of products over a shared axis: matrix products, linear layers, einsum
-  convolution,   ///< sums of products over a window
-  pointwise,     ///< each element of the result needs one element of each operand (with broadcasting)
-  reduction,     ///< folds an axis: sum, max, argmax, a loss
-  normalization, ///< folds an axis and goes over it once more: softmax, layer norm
-  pooling,       ///< folds a window
-  scan,          ///< partial results along an axis: cumsum
-  gather,        ///< elements by index, or moved about: embedding, roll
-  view,          ///< the same elements in another shape or order; copies such as `cat` count as views
-  creation,      ///< needs no operand: zeros, arange
-  random,        ///< draws numbers: dropout
-  library,       ///< whole networks that no single kernel replaces: LSTM
-  unknown        ///< not in the table
-};
-
-namespace detail {
-inline constexpr EnumName<OperatorClass> operator_class_names[] = {
-    {OperatorClass::contraction, "contraction"},
-    {OperatorClass::convolution, "convolution"},
-    {OperatorClass::pointwise, "pointwise"},
-    {OperatorClass::reduction, "reduction"},
-    {OperatorClass::normalization, "normalization"},
-    {OperatorClass::pooling, "pooling"},
-    {OperatorClass::scan, "scan"},
-    {OperatorClass::gather, "gather"},
-    {OperatorClass::view, "view"},
-    {OperatorClass::creation, "creation"},
-    {OperatorClass::random, "random"},
-    {OperatorClass::library, "library"},
-    {OperatorClass::unknown, "unknown"},
-};
-}
-/// Values and names.
-[[nodiscard]] constexpr std::span<const EnumName<OperatorClass>> enum_names(OperatorClass) noexcept {
-  return detail::operator_class_names;
-}
 
 /// One operator of a forward.
 struct ForwardOperator {
@@ -91,8 +51,8 @@ struct ForwardGraph {
 [[nodiscard]] std::vector<ForwardGraph> forward_graphs(const SyntaxNode& tree);
 
 /// The classes of a graph in short: H for contractions and convolutions, P for pointwise work, R for what
-/// folds an axis or a window; runs of P and of R are one letter, views and what is created do not count:
-/// "HPR".
+/// folds an axis or a window, X for all the rest but views and what is created, which do not count; runs of
+/// one letter are one, but for H: "HPR".
 [[nodiscard]] std::string operator_chain(const ForwardGraph& graph);
 
 } // namespace mtmc

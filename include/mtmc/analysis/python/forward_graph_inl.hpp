@@ -19,19 +19,23 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// The functions of a class by name.
+/// A function of a class by its name, or null.
 [[nodiscard]] inline const SyntaxNode* method_of(const SyntaxNode& definition, std::string_view name) {
+  const SyntaxNode* last = nullptr; // which is the one that counts
   for (const SyntaxNode& statement : statements(definition.children.back())) {
     const SyntaxNode& inner = statement.kind == NodeKind::decorated ? statement.children.back() : statement;
-    if (inner.kind == NodeKind::function && inner.text == name) return &inner;
+    if (inner.kind == NodeKind::function && inner.text == name) last = &inner;
   }
-  return nullptr;
+  return last;
 }
 
 /// Attributes of a module that are modules: the names of what they apply, in order.
 class ModuleAttributes {
 public:
   explicit ModuleAttributes(const SyntaxNode& initializer) { visit(initializer); }
+
+  /// Whether `__init__` makes a tensor of it: a parameter, a buffer, or what a function of PyTorch gives.
+  [[nodiscard]] bool is_tensor(const std::string& attribute) const { return tensors_.contains(attribute); }
 
   /// Null: not a module, as far as `__init__` tells.
   [[nodiscard]] const std::vector<std::string>* find(const std::string& attribute) const {
@@ -44,10 +48,28 @@ private:
     if (node.kind == NodeKind::assignment && node.text == "=") {
       const std::string target = dotted_name(left_operand(node));
       if (target.starts_with("self.") && right_operand(node).kind == NodeKind::call)
-        if (auto names = names_of(right_operand(node)); !names.empty())
-          attributes_[target.substr(5)] = std::move(names);
+        add(target.substr(5), right_operand(node));
+    }
+    if (node.kind == NodeKind::call && node.children.size() > 1) {
+      const std::string called = dotted_name(callee(node));
+      const std::string& name = node.children[1].text; // with its quotes
+      if ((called == "self.register_buffer" || called == "self.register_parameter") && name.size() > 2)
+        tensors_.insert(name.substr(1, name.size() - 2));
     }
     for (const SyntaxNode& child : node.children) visit(child);
+  }
+  void add(const std::string& attribute, const SyntaxNode& call) {
+    auto names = names_of(call);
+    if (names.empty()) {
+      const std::string made = dotted_name(callee(call));
+      if (last_part(made) == "Parameter" || made.starts_with("torch.")) tensors_.insert(attribute);
+      return;
+    }
+    // Built in two ways: which one is not known.
+    if (const auto before = attributes_.find(attribute);
+        before != attributes_.end() && before->second != names)
+      names = {"one of several modules"};
+    attributes_[attribute] = std::move(names);
   }
   /// What a constructor's call makes: modules begin with a capital letter, tensors do not.
   [[nodiscard]] static std::vector<std::string> names_of(const SyntaxNode& call) {
@@ -59,12 +81,14 @@ private:
     for (const SyntaxNode& argument : arguments(call)) {
       if (argument.kind != NodeKind::call) return {"Sequential"};
       auto names = names_of(argument);
+      if (names.empty()) names.push_back(std::string(last_part(dotted_name(callee(argument)))));
       all.insert(all.end(), names.begin(), names.end());
     }
     return all.empty() ? std::vector<std::string>{"Sequential"} : all;
   }
 
   std::map<std::string, std::vector<std::string>> attributes_{};
+  std::set<std::string> tensors_{};
 };
 
 /// Reads a forward statement by statement.
@@ -78,7 +102,11 @@ public:
     for (const SyntaxNode& parameter : parameters(function)) {
       if (parameter.text == "self" || parameter.text == "*" || parameter.text == "/") continue;
       graph_.inputs.push_back(parameter.text);
-      values_[parameter.text] = Value{.tensor = true};
+      const SyntaxNode* const value = initial_value(parameter);
+      const bool number = parameter.type == "int" || parameter.type == "float" || parameter.type == "bool" ||
+                          parameter.type == "str" ||
+                          (value != nullptr && value->kind == NodeKind::literal && value->text != "None");
+      values_[parameter.text] = Value{.tensor = !number};
     }
     visit_all(statements(function_body(function)));
   }
@@ -158,9 +186,13 @@ private:
                                 .statement = statement_});
     return {.tensor = true, .makers = {graph_.operators.size() - 1}};
   }
-  static void take(Value& into, const Value& other) {
+  void take(Value& into, const Value& other) {
+    constexpr std::size_t most = 128;
     into.tensor |= other.tensor;
     into.makers.insert(other.makers.begin(), other.makers.end());
+    if (into.makers.size() <= most) return;
+    note("a value of more than " + std::to_string(most) + " operators, of which the last ones are told");
+    while (into.makers.size() > most) into.makers.erase(into.makers.begin());
   }
   [[nodiscard]] Value all_of(std::span<const SyntaxNode> nodes) {
     Value all;
@@ -194,7 +226,7 @@ private:
     }
     case NodeKind::subscript: {
       const Value base = value_of(subscript_base(node));
-      const Value index = value_of(subscript_index(node));
+      const Value index = index_of(subscript_index(node));
       if (!base.tensor) return base;
       Value both = base;
       take(both, index);
@@ -202,6 +234,18 @@ private:
     }
     case NodeKind::call:
       return call(node);
+    case NodeKind::conditional:
+    case NodeKind::comprehension:
+      note("a choice or a loop within line " + std::to_string(node.range.first_line));
+      if (node.kind == NodeKind::comprehension) // what it goes through comes before what it makes
+        for (const SyntaxNode& clause : std::span(node.children).subspan(1)) (void)value_of(clause);
+      return all_of(
+          std::span(node.children).first(node.kind == NodeKind::comprehension ? 1 : node.children.size()));
+    case NodeKind::clause: {
+      if (node.text == "if") return {};
+      bind(node.children[0], value_of(node.children[1]));
+      return {};
+    }
     case NodeKind::lambda:
     case NodeKind::literal:
     case NodeKind::empty:
@@ -212,6 +256,30 @@ private:
     default:
       return all_of(node.children);
     }
+  }
+  /// What an index is made of; bounds of slices are numbers.
+  Value index_of(const SyntaxNode& node) {
+    if (node.kind == NodeKind::slice) {
+      (void)all_of(node.children);
+      return {};
+    }
+    if (node.kind != NodeKind::initializer_list) return value_of(node);
+    Value all;
+    for (const SyntaxNode& child : node.children) take(all, index_of(child));
+    return all;
+  }
+  /// `x[i] = value`: what stands in x from then on.
+  void store(const SyntaxNode& target, const Value& value) {
+    const SyntaxNode* base = &target;
+    while (base->kind == NodeKind::subscript) base = &subscript_base(*base);
+    Value operands = value_of(*base);
+    const bool elements = operands.tensor;
+    take(operands, value);
+    if (elements) {
+      take(operands, index_of(subscript_index(target)));
+      operands = add("[]=", OperatorClass::gather, operands, target);
+    }
+    bind(*base, operands);
   }
   Value assignment(const SyntaxNode& node) {
     Value value = value_of(right_operand(node));
@@ -225,17 +293,21 @@ private:
             add(sign, sign == "@" ? OperatorClass::contraction : OperatorClass::pointwise, operands, node);
       }
     }
-    bind(target, value);
+    if (target.kind == NodeKind::subscript)
+      store(target, value);
+    else
+      bind(target, value);
     return value;
   }
   Value member(const SyntaxNode& node) {
     const std::string name = dotted_name(node);
     if (const auto known = values_.find(name); known != values_.end()) return known->second;
     if (name.starts_with("self.") && name.find('.', 5) == std::string::npos)
-      return {.tensor = modules_.find(name.substr(5)) == nullptr}; // a parameter, a buffer or a number
+      return {.tensor = modules_.is_tensor(name.substr(5))};
     const Value object = value_of(operand(node));
-    if (!object.tensor) return {};
     const std::string_view part = std::string_view(node.text).substr(1);
+    if (name.starts_with("self.") && (part == "weight" || part == "bias")) return {.tensor = true};
+    if (!object.tensor) return {};
     if (part == "T" || part == "mT" || part == "H") return add(part, OperatorClass::view, object, node);
     constexpr std::string_view facts[] = {"shape",   "dtype",         "device", "ndim",
                                           "is_cuda", "requires_grad", "layout"};
@@ -246,60 +318,82 @@ private:
   Value call(const SyntaxNode& node) {
     const SyntaxNode& called = callee(node);
     const std::string name = dotted_name(called);
-    Value operands = all_of(arguments(node));
+    std::vector<Value> given;
+    Value operands;
+    for (const SyntaxNode& argument : arguments(node)) {
+      given.push_back(value_of(argument));
+      take(operands, given.back());
+    }
     if (name.starts_with("self.") && values_.find(name) == values_.end()) {
       const std::string attribute = name.substr(5);
       if (const auto* const layers = modules_.find(attribute)) return applied(*layers, operands, node);
-      if (attribute.find('.') == std::string::npos) {
-        note("a call of self." + attribute);
-        return add(attribute, OperatorClass::unknown, operands, node);
-      }
+      if (attribute.find('.') == std::string::npos) return foreign("self." + attribute, operands, node);
     }
-    const bool method = called.kind == NodeKind::member && !is_library(name);
-    if (method) {
+    const std::string function(called.kind == NodeKind::member ? std::string_view(called.text).substr(1)
+                                                               : std::string_view(name));
+    if (is_library(name)) return function_of(function, operands, axis_is_tensor(node, given, 1), node);
+    if (called.kind == NodeKind::member) {
+      if (function == "append" || function == "extend") return grown(operand(called), operands);
       const Value object = value_of(operand(called));
-      if (called.text == ".append" || called.text == ".extend") return grown(operand(called), operands);
-      if (!object.tensor) return operands;
+      if (!object.tensor) return foreign(name.empty() ? function : name, operands, node);
       take(operands, object);
-    } else if (called.kind == NodeKind::name && !is_function_of_tensors(name)) {
-      return is_plain(name) ? Value{} : operands;
-    } else if (called.kind != NodeKind::member && called.kind != NodeKind::name) {
+      Value result = function_of(function, operands, axis_is_tensor(node, given, 0), node);
+      // x.add_(y) is x from then on.
+      if (function.size() > 1 && function.ends_with('_') && !function.ends_with("__"))
+        bind(operand(called), result);
+      return result;
+    }
+    if (called.kind != NodeKind::name) {
       const Value object = value_of(called);
       take(operands, object);
-      note("a call in line " + std::to_string(node.range.first_line) + " of what an expression gives");
-      return operands.tensor ? add("()", OperatorClass::unknown, operands, node) : operands;
+      return foreign("what an expression gives", operands, node);
     }
-    const std::string_view function =
-        called.kind == NodeKind::member ? std::string_view(called.text).substr(1) : std::string_view(name);
-    return function_of(function, operands, node);
+    if (values_.find(name) != values_.end() || classes_.contains(name)) return foreign(name, operands, node);
+    constexpr std::string_view plain[] = {"bool",  "float", "int",  "isinstance", "len", "print",
+                                          "range", "str",   "type", "hasattr",    "id",  "repr"};
+    if (std::find(std::begin(plain), std::end(plain), name) != std::end(plain)) return {};
+    constexpr std::string_view hands_on[] = {"list",   "tuple", "zip",  "enumerate", "reversed",
+                                             "sorted", "iter",  "next", "dict",      "set"};
+    if (std::find(std::begin(hands_on), std::end(hands_on), name) != std::end(hands_on)) return operands;
+    if (class_of_operator(name))
+      return function_of(name, operands, given.size() > 1 && given[1].tensor, node);
+    return foreign(name, operands, node);
+  }
+  /// A call that is not looked into.
+  Value foreign(const std::string& name, const Value& operands, const SyntaxNode& node) {
+    if (!operands.tensor) return {};
+    note("a call of " + name);
+    return add(last_part(name), OperatorClass::unknown, operands, node);
+  }
+  /// Whether the argument at that place is a tensor, not the number of an axis.
+  [[nodiscard]] static bool axis_is_tensor(const SyntaxNode& node, std::span<const Value> given,
+                                           std::size_t place) {
+    const auto all = arguments(node);
+    if (all.size() <= place) return false;
+    const bool named = all[place].kind == NodeKind::keyword_argument;
+    return given[place].tensor && (!named || all[place].text == "other");
+  }
+  Value function_of(std::string_view function, const Value& operands, bool of_two, const SyntaxNode& node) {
+    constexpr std::string_view facts[] = {"size",   "dim",           "numel",     "item",
+                                          "tolist", "is_contiguous", "get_device"};
+    if (std::find(std::begin(facts), std::end(facts), function) != std::end(facts)) return {};
+    auto kind = class_of_operator(function).value_or(OperatorClass::unknown);
+    // The largest of an axis, or the larger of two.
+    if ((function == "max" || function == "min") && of_two) kind = OperatorClass::pointwise;
+    const bool makes = kind == OperatorClass::creation || kind == OperatorClass::random;
+    if (!operands.tensor && !makes) return {};
+    if (kind == OperatorClass::unknown)
+      note("the function " + std::string(function) + " is not in the table");
+    Value result = add(function, kind, operands, node);
+    for (const SyntaxNode& argument : arguments(node))
+      if (argument.kind == NodeKind::keyword_argument && argument.text == "out")
+        bind(argument.children.front(), result);
+    return result;
   }
   /// A list that got more elements.
   Value grown(const SyntaxNode& list, const Value& elements) {
     if (const std::string name = dotted_name(list); !name.empty()) take(values_[name], elements);
     return {};
-  }
-  Value function_of(std::string_view function, const Value& operands, const SyntaxNode& node) {
-    constexpr std::string_view facts[] = {"size",   "dim",           "numel",     "item",
-                                          "tolist", "is_contiguous", "get_device"};
-    if (std::find(std::begin(facts), std::end(facts), function) != std::end(facts)) return {};
-    auto kind = class_of_operator(function).value_or(OperatorClass::unknown);
-    if ((function == "max" || function == "min") && takes_two(node)) kind = OperatorClass::pointwise;
-    const bool makes = kind == OperatorClass::creation || kind == OperatorClass::random;
-    if (!operands.tensor && !makes) return {};
-    if (kind == OperatorClass::unknown)
-      note("the function " + std::string(function) + " is not in the table");
-    return add(function, kind, operands, node);
-  }
-  /// `torch.max(a, b)` of two tensors, whose second argument is no number of an axis.
-  [[nodiscard]] bool takes_two(const SyntaxNode& node) {
-    const auto given = arguments(node);
-    const std::size_t second =
-        callee(node).kind == NodeKind::member && !is_library(dotted_name(callee(node))) ? 0 : 1;
-    if (given.size() <= second || given[second].kind == NodeKind::keyword_argument) return false;
-    const std::size_t operators = graph_.operators.size();
-    const bool tensor = value_of(given[second]).tensor;
-    graph_.operators.resize(operators); // they were counted with the operands
-    return tensor;
   }
   Value applied(const std::vector<std::string>& layers, Value operands, const SyntaxNode& node) {
     for (const std::string& layer : layers) {
@@ -319,16 +413,6 @@ private:
     for (const std::string_view root : {"torch.", "F.", "nn.", "functional."})
       if (name.starts_with(root)) return true;
     return false;
-  }
-  [[nodiscard]] static bool is_function_of_tensors(std::string_view name) {
-    return class_of_operator(name).has_value() && !is_plain(name);
-  }
-  /// Functions of Python that have a name of the table's, or give no tensor.
-  [[nodiscard]] static bool is_plain(std::string_view name) noexcept {
-    constexpr std::string_view all[] = {"abs",   "all",  "any",   "bool", "float", "int",      "isinstance",
-                                        "len",   "list", "max",   "min",  "pow",   "print",    "range",
-                                        "round", "sum",  "tuple", "type", "zip",   "enumerate"};
-    return std::find(std::begin(all), std::end(all), name) != std::end(all);
   }
 
   ForwardGraph& graph_;
@@ -387,6 +471,11 @@ MTMC_INLINE std::string operator_chain(const ForwardGraph& graph) {
     case OperatorClass::pooling:
     case OperatorClass::scan:
       letter = 'R';
+      break;
+    case OperatorClass::unknown:
+    case OperatorClass::library:
+    case OperatorClass::gather:
+      letter = 'X';
       break;
     default:
       continue;

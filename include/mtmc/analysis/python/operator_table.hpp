@@ -1,7 +1,7 @@
 #pragma once
 /// Names of PyTorch's modules and functions, and what kind of work they are.
 
-#include <mtmc/analysis/python/forward_graph.hpp>
+#include <mtmc/analysis/python/operator_class.hpp>
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>

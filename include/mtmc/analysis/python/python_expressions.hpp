@@ -93,7 +93,7 @@ public:
     SyntaxNode result;
     result.kind = kind;
     result.text = text;
-    result.children = std::move(children);
+    adopt(result, std::move(children));
     result.range = {.begin = begin.begin,
                     .end = last.end(),
                     .first_line = begin.line,
@@ -101,12 +101,27 @@ public:
                     .first_column = begin.column};
     return result;
   }
+  /// Gives a node its children. Throws where the tree would get so deep that those who walk it, or take it
+  /// apart, might run out of stack. The depth of a node without children is 0, and kept where no other front
+  /// end's nodes of this kind keep anything: Python is never printed from its tree.
+  static void adopt(SyntaxNode& node, std::vector<SyntaxNode> children) {
+    constexpr std::size_t max_depth = 1000;
+    std::size_t depth = 0;
+    for (const SyntaxNode& child : children) depth = std::max(depth, child.origin.header_end + 1);
+    if (depth > max_depth) throw NotPython{};
+    node.origin.header_end = depth;
+    node.children = std::move(children);
+  }
   /// Two children; an initializer list would copy them.
   [[nodiscard]] static std::vector<SyntaxNode> both(SyntaxNode left, SyntaxNode right) {
     std::vector<SyntaxNode> children;
     children.push_back(std::move(left));
     children.push_back(std::move(right));
     return children;
+  }
+  /// The source of a node.
+  [[nodiscard]] std::string_view text_of(const SyntaxNode& node) const noexcept {
+    return source_.substr(node.range.begin, node.range.end - node.range.begin);
   }
   /// The source from a token to the last one that was read.
   [[nodiscard]] std::string_view text_since(std::size_t first) const noexcept {
@@ -125,11 +140,11 @@ public:
   }
   /// `a`, `a if b else c`, a lambda, but no tuple.
   [[nodiscard]] SyntaxNode expression() {
-    const PythonNesting nesting(depth_, max_nesting);
     const std::size_t first = at_;
     if (is_word("lambda")) return lambda();
     SyntaxNode value = binary(logical_or);
     if (!take_word("if")) return value;
+    const PythonNesting nesting(depth_, max_nesting);
     SyntaxNode condition = binary(logical_or);
     need_word("else");
     SyntaxNode otherwise = expression();
@@ -159,9 +174,7 @@ public:
       if (name.empty()) throw NotPython{};
       std::string type;
       if (closing == ")" && take_symbol(":")) {
-        const std::size_t begin = at_;
-        (void)starred_or_named();
-        type = text_since(begin);
+        type = text_of(starred_or_named());
       }
       std::vector<SyntaxNode> initializer;
       if (const std::size_t equals = at_; take_symbol("=")) {
@@ -189,9 +202,6 @@ public:
 
 private:
   static constexpr int max_nesting = 100;
-  /// Operands of a chain, which make a tree as deep.
-  static constexpr int max_chain = 500;
-
   enum Level {
     logical_or,
     logical_and,
@@ -255,6 +265,7 @@ private:
     return node(NodeKind::unary, first, from ? "yield from" : "yield", std::move(value));
   }
   [[nodiscard]] SyntaxNode lambda() {
+    const PythonNesting nesting(depth_, max_nesting);
     const std::size_t first = at_;
     need_word("lambda");
     std::vector<SyntaxNode> parts = parameters(":");
@@ -306,9 +317,7 @@ private:
     const std::size_t first = at_;
     SyntaxNode left = binary(closer);
     if (level == comparison) return compared(std::move(left), first);
-    int length = 0;
     for (std::string_view sign = operator_of(level); !sign.empty(); sign = operator_of(level)) {
-      if (++length > max_chain) throw NotPython{};
       advance();
       SyntaxNode right = binary(closer);
       left = node(NodeKind::binary, first, sign, both(std::move(left), std::move(right)));
@@ -366,8 +375,7 @@ private:
   [[nodiscard]] SyntaxNode primary() {
     const std::size_t first = at_;
     SyntaxNode value = atom();
-    for (int length = 0; is(Kind::symbol); ++length) {
-      if (length > max_chain) throw NotPython{};
+    while (is(Kind::symbol)) {
       std::vector<SyntaxNode> parts;
       parts.push_back(std::move(value));
       if (take_symbol(".")) {
@@ -377,7 +385,7 @@ private:
         add_arguments(parts);
         value = node(NodeKind::call, first, {}, std::move(parts));
       } else if (take_symbol("[")) {
-        parts.push_back(listed([this] { return subscript(); }, true));
+        parts.push_back(index());
         need_symbol("]");
         value = node(NodeKind::subscript, first, {}, std::move(parts));
       } else {
@@ -424,6 +432,15 @@ private:
     std::vector<SyntaxNode> value;
     value.push_back(expression());
     return node(NodeKind::unary, first, "*", std::move(value));
+  }
+  /// What stands in the brackets of a subscript; a starred one is a tuple.
+  [[nodiscard]] SyntaxNode index() {
+    const std::size_t first = at_;
+    SyntaxNode value = listed([this] { return subscript(); }, true);
+    if (value.kind != NodeKind::unary || value.text != "*") return value;
+    std::vector<SyntaxNode> one;
+    one.push_back(std::move(value));
+    return node(NodeKind::initializer_list, first, {}, std::move(one));
   }
   /// An index, or a slice: children are its beginning, end and step, `empty` where they are left out.
   [[nodiscard]] SyntaxNode subscript() {

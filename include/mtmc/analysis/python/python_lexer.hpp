@@ -169,12 +169,23 @@ private:
     while (width < indents_.back()) close_block();
     // A line that fits no block around it: the nearest one is meant.
     if (width > indents_.back() && indents_.size() > 1) indents_.back() = width;
+    const bool goes_on = decorates_ || continues_statement();
+    decorates_ = source_[place_] == '@';
+    if (goes_on) markers_.clear();
     add_markers();
+  }
+  /// Whether the line is a part of the statement before; what stands between is a comment then, no marker.
+  [[nodiscard]] bool continues_statement() const noexcept {
+    const std::string_view rest = source_.substr(place_);
+    constexpr std::string_view words[] = {"else", "elif", "except", "finally"};
+    return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
+      return rest.starts_with(word) && (rest.size() == word.size() || !is_name_character(rest[word.size()]));
+    });
   }
   /// Whether a line inside of brackets can only be the beginning of a statement.
   [[nodiscard]] bool starts_statement() const noexcept {
     const std::string_view rest = source_.substr(place_);
-    if (rest.front() == '@') return line_begin_ == place_;
+    if (rest.front() == '@') return line_begin_ == place_ && rest.size() > 1 && is_name_start(rest[1]);
     constexpr std::string_view words[] = {"def ", "class ", "import ", "return ", "async def "};
     return std::any_of(std::begin(words), std::end(words),
                        [&](std::string_view word) { return rest.starts_with(word); });
@@ -204,19 +215,30 @@ private:
       return small == 'r' || small == 'b' || small == 'u' || small == 'f' || small == 't';
     });
   }
+  /// `1if` is a number and a word, so that it ends where no number can go on.
   void read_number(std::size_t begin) {
-    const auto digits = [this] {
-      while (is_name_character(at(place_))) {
-        const char c = lower_case(at(place_));
-        ++place_;
-        if (c == 'e' && (at(place_) == '+' || at(place_) == '-') && !hexadecimal_) ++place_;
-      }
+    const auto take = [this](auto belongs) {
+      while (belongs(at(place_)) || at(place_) == '_') ++place_;
     };
-    hexadecimal_ = at(begin) == '0' && lower_case(at(begin + 1)) == 'x';
-    digits();
-    if (at(place_) == '.' && !hexadecimal_) {
-      ++place_;
-      digits();
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    const char kind = at(begin) == '0' ? lower_case(at(begin + 1)) : '\0';
+    if (kind == 'x' || kind == 'o' || kind == 'b') {
+      place_ += 2;
+      take([&](char c) { return digit(c) || (kind == 'x' && lower_case(c) >= 'a' && lower_case(c) <= 'f'); });
+    } else {
+      take(digit);
+      if (at(place_) == '.') {
+        ++place_;
+        take(digit);
+      }
+      if (lower_case(at(place_)) == 'e') {
+        const bool sign = at(place_ + 1) == '+' || at(place_ + 1) == '-';
+        if (digit(at(place_ + (sign ? 2U : 1U)))) {
+          place_ += sign ? 2 : 1;
+          take(digit);
+        }
+      }
+      if (lower_case(at(place_)) == 'j') ++place_;
     }
     add(Kind::number, begin, place_);
   }
@@ -275,8 +297,8 @@ private:
   std::size_t place_ = 0;
   std::size_t line_begin_ = 0;
   int line_ = 1;
-  int depth_ = 0; ///< of open brackets
-  bool hexadecimal_ = false;
+  int depth_ = 0;          ///< of open brackets
+  bool decorates_ = false; ///< the last logical line was a decorator
 };
 
 } // namespace mtmc::detail

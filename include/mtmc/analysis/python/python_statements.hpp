@@ -60,13 +60,17 @@ private:
       to.push_back(skipped());
     }
   }
-  /// A statement that is not understood: its logical line, and the block below it.
+  /// A statement that is not understood: its logical line, and the block below it. Decorators go with what
+  /// they do not decorate.
   [[nodiscard]] SyntaxNode skipped() {
     const std::size_t first = read_.place();
-    while (!read_.is(Kind::newline) && !read_.is(Kind::end)) read_.advance();
-    const SyntaxNode line = read_.node(NodeKind::opaque, first);
-    SyntaxNode result = line;
-    std::size_t behind = read_.place();
+    const bool decorators = read_.is_symbol("@");
+    std::size_t behind = first;
+    do {
+      if (read_.is(Kind::newline)) read_.advance();
+      while (!read_.is(Kind::newline) && !read_.is(Kind::end)) read_.advance();
+      behind = read_.place();
+    } while (decorators && read_.next().kind == Kind::symbol && read_.next().text == "@");
     if (read_.is(Kind::newline)) read_.advance();
     if (read_.is(Kind::indent)) {
       int depth = 0;
@@ -76,15 +80,11 @@ private:
         if (!read_.here().text.empty()) behind = read_.place() + 1;
         read_.advance();
       } while (depth > 0 && !read_.is(Kind::end));
-      const std::size_t after = read_.place();
-      read_.go_back(behind);
-      result = read_.node(NodeKind::opaque, first);
-      read_.go_back(after);
     }
-    const std::size_t place = read_.place();
+    const std::size_t after = read_.place();
     read_.go_back(behind);
-    result.text = read_.text_since(first);
-    read_.go_back(place);
+    SyntaxNode result = read_.node(NodeKind::opaque, first, read_.text_since(first));
+    read_.go_back(after);
     return result;
   }
 
@@ -145,9 +145,7 @@ private:
     const std::size_t first = read_.place();
     SyntaxNode value = read_.expressions();
     if (read_.take_symbol(":")) {
-      const std::size_t annotation = read_.place();
-      (void)read_.expression();
-      std::string type(read_.text_since(annotation));
+      std::string type(read_.text_of(read_.expression()));
       SyntaxNode assigned;
       if (read_.take_symbol("=")) assigned = read_.expressions();
       value = read_.node(NodeKind::assignment, first, "=",
@@ -180,7 +178,7 @@ private:
       begin = read_.place();
       value = read_.expressions();
       if (read_.is_symbol("=")) targets.emplace_back(begin, std::move(value));
-      if (targets.size() > 50) throw NotPython{};
+      if (targets.size() > 500) throw NotPython{};
     }
     for (auto one = targets.rbegin(); one != targets.rend(); ++one)
       value = read_.node(NodeKind::assignment, one->first, "=",
@@ -238,6 +236,7 @@ private:
       if (read_.is(Kind::dedent)) read_.advance();
     }
     if (result.children.empty()) throw NotPython{};
+    PythonExpressions::adopt(result, std::move(result.children));
     const SyntaxNode& begin = result.children.front();
     const SyntaxNode& end = result.children.back();
     result.range = {.begin = begin.range.begin,
@@ -254,7 +253,7 @@ private:
     const SourceRange& last = parts.back().range;
     result.range.end = last.end;
     result.range.last_line = last.last_line;
-    result.children = std::move(parts);
+    PythonExpressions::adopt(result, std::move(parts));
     return result;
   }
 

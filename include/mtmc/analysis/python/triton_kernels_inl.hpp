@@ -5,15 +5,19 @@
 #include <mtmc/analysis/python/triton_kernels.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/compiled.hpp>
+#include <mtmc/support/text.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
@@ -52,32 +56,63 @@ private:
     return std::string(source_.substr(node.range.begin, node.range.end - node.range.begin));
   }
 
-  /// `import triton.language as tl`, `from triton import language as tl`, `from triton.language import load`:
-  /// the first two give `language_` a name.
+  /// `import triton.language as tl` and `from triton import jit, language as tl` give the language a name,
+  /// `from triton.language import load` its functions, `import triton as tr` all of it.
   void find_language(const SyntaxNode& node) {
     if (node.kind == NodeKind::import_statement) {
-      for (const std::string_view before : {"triton.language as ", "import language as "})
-        if (const auto at = node.text.find(before); at != std::string::npos) {
-          const std::string_view rest = std::string_view(node.text).substr(at + before.size());
-          language_.insert(std::string(rest.substr(0, rest.find_first_of(" ,;\n)"))) + '.');
-        }
+      const std::vector<std::string> words = words_of(node.text);
+      const auto named = [&words](std::size_t i) -> const std::string& {
+        return i + 2 < words.size() && words[i + 1] == "as" ? words[i + 2] : words[i];
+      };
+      const bool of_language = words.size() > 3 && words[0] == "from" && words[1] == "triton.language";
+      const bool of_triton = words.size() > 3 && words[0] == "from" && words[1] == "triton";
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] == "triton.language" && words[0] == "import") language_.insert(named(i) + '.');
+        if (words[i] == "triton" && words[0] == "import") triton_.insert(named(i));
+        if (words[i] == "language" && of_triton) language_.insert(named(i) + '.');
+        if (words[i] == "jit" && of_triton) jit_.insert(named(i));
+        if (of_language && i > 2) functions_.emplace(named(i), words[i]); // a new name is no function itself
+      }
     }
     for (const SyntaxNode& child : node.children) find_language(child);
+  }
+  [[nodiscard]] static std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    std::string word;
+    for (const char c : text) {
+      if (is_name_character(c) || c == '.' || c == '*') {
+        word += c;
+      } else if (!word.empty()) {
+        words.push_back(std::exchange(word, {}));
+      }
+    }
+    if (!word.empty()) words.push_back(word);
+    return words;
   }
   /// What of `triton.language` a called name is: "load"; "" where it is none.
   [[nodiscard]] std::string_view function_of_language(std::string_view dotted) const {
     for (const std::string& prefix : language_)
-      if (dotted.starts_with(prefix)) return last_part(dotted);
-    return {};
+      if (dotted.starts_with(prefix) && dotted.find('.', prefix.size()) == std::string_view::npos)
+        return last_part(dotted);
+    for (const std::string& name : triton_)
+      if (dotted.starts_with(name + ".language.")) return last_part(dotted);
+    if (const auto imported = functions_.find(std::string(dotted)); imported != functions_.end())
+      return imported->second;
+    return functions_.contains("*") && dotted.find('.') == std::string_view::npos ? dotted
+                                                                                  : std::string_view();
   }
 
   void find_kernels(const SyntaxNode& node) {
     if (node.kind == NodeKind::decorated && node.children.back().kind == NodeKind::function) {
-      const auto has = [&node](std::string_view name) {
-        return std::any_of(node.children.begin(), node.children.end() - 1, [name](const SyntaxNode& one) {
-          const std::string dotted = dotted_name(one.kind == NodeKind::call ? callee(one) : one);
-          return last_part(dotted) == name && (dotted == name || dotted.find("triton") != std::string::npos);
-        });
+      const auto has = [this, &node](std::string_view name) {
+        return std::any_of(
+            node.children.begin(), node.children.end() - 1, [this, name](const SyntaxNode& one) {
+              const std::string dotted = dotted_name(one.kind == NodeKind::call ? callee(one) : one);
+              if (name == "jit" && jit_.contains(dotted)) return true;
+              const std::string_view before = std::string_view(dotted).substr(
+                  0, dotted.size() - std::min(dotted.size(), name.size() + 1));
+              return last_part(dotted) == name && triton_.contains(std::string(before));
+            });
       };
       if (has("jit")) {
         const SyntaxNode& function = node.children.back();
@@ -100,12 +135,18 @@ private:
                                  .default_value = value == nullptr ? std::string() : text_of(*value)});
   }
   void visit(const SyntaxNode& node, TritonKernel& kernel, std::optional<std::size_t> loop) {
-    if (node.kind == NodeKind::for_each_loop || node.kind == NodeKind::while_loop) {
+    const bool counts = node.kind == NodeKind::for_each_loop;
+    if (counts || node.kind == NodeKind::while_loop) {
+      // What a loop goes through is found once, before it; an else comes behind it.
+      if (counts) visit(node.children[1], kernel, loop);
       add_loop(node, kernel, loop);
-      loop = kernel.loops.size() - 1;
-    } else if (node.kind == NodeKind::call) {
-      add_operation(node, kernel, loop);
+      const std::size_t own = kernel.loops.size() - 1;
+      const std::size_t body = counts ? 2 : 1;
+      for (std::size_t i = counts ? 2 : 0; i < node.children.size(); ++i)
+        visit(node.children[i], kernel, i <= body ? std::optional(own) : loop);
+      return;
     }
+    if (node.kind == NodeKind::call) add_operation(node, kernel, loop);
     for (const SyntaxNode& child : node.children) visit(child, kernel, loop);
   }
   void add_loop(const SyntaxNode& node, TritonKernel& kernel, std::optional<std::size_t> outer) const {
@@ -117,16 +158,19 @@ private:
           through.kind == NodeKind::call ? dotted_name(callee(through)) : std::string();
       const std::string_view name = last_part(dotted);
       loop.unrolled = name == "static_range";
-      if (name == "range" || name == "static_range")
-        for (const SyntaxNode& bound : arguments(through)) loop.bounds.push_back(text_of(bound));
-      else
+      if (name == "range" || name == "static_range") {
+        for (const SyntaxNode& bound : arguments(through))
+          if (bound.kind != NodeKind::keyword_argument) loop.bounds.push_back(text_of(bound));
+      } else {
         loop.bounds.push_back(text_of(through));
+      }
     }
     kernel.loops.push_back(std::move(loop));
   }
   void add_operation(const SyntaxNode& call, TritonKernel& kernel, std::optional<std::size_t> loop) {
     const std::string dotted = dotted_name(callee(call));
-    const auto kind = triton_operation(function_of_language(dotted));
+    const std::string name(function_of_language(dotted));
+    const auto kind = triton_operation(name);
     if (!kind) {
       if (callee(call).kind == NodeKind::name &&
           std::find(kernel.calls.begin(), kernel.calls.end(), dotted) == kernel.calls.end())
@@ -134,23 +178,30 @@ private:
       return;
     }
     const auto given = arguments(call);
-    TritonOperation operation{
-        .kind = *kind, .name = std::string(last_part(dotted)), .loop = loop, .range = call.range};
-    if (!given.empty()) {
-      const SyntaxNode& first = given.front();
-      operation.operand = text_of(first.kind == NodeKind::keyword_argument ? first.children.front() : first);
-    }
-    // load(pointer, mask), store(pointer, value, mask), atomic_add(pointer, value, mask)
+    TritonOperation operation{.kind = *kind, .name = name, .loop = loop, .range = call.range};
+    const auto named = [&given](std::string_view word) -> const SyntaxNode* {
+      for (const SyntaxNode& one : given)
+        if (one.kind == NodeKind::keyword_argument && one.text == word) return &one.children.front();
+      return nullptr;
+    };
+    const auto placed = [&given](std::size_t place) -> const SyntaxNode* {
+      return place < given.size() && given[place].kind != NodeKind::keyword_argument ? &given[place]
+                                                                                     : nullptr;
+    };
+    if (const SyntaxNode* const first = placed(0))
+      operation.operand = text_of(*first);
+    else if (const SyntaxNode* const pointer = named("pointer"))
+      operation.operand = text_of(*pointer);
+    else if (!given.empty() && given.front().kind == NodeKind::keyword_argument)
+      operation.operand = text_of(given.front().children.front());
+    // load(pointer, mask), store(pointer, value, mask), atomic_add(pointer, value, mask); cas has none.
+    const bool of_tensor_map = operation.name.find("descriptor") != std::string::npos;
     const bool accesses = *kind == TritonOperationKind::load || *kind == TritonOperationKind::store ||
-                          *kind == TritonOperationKind::atomic;
-    const std::size_t place = *kind == TritonOperationKind::load ? 1 : 2;
-    const auto without_name = std::count_if(given.begin(), given.end(), [](const SyntaxNode& one) {
-      return one.kind != NodeKind::keyword_argument;
-    });
-    operation.masked = accesses && (static_cast<std::size_t>(without_name) > place ||
-                                    std::any_of(given.begin(), given.end(), [](const SyntaxNode& one) {
-                                      return one.kind == NodeKind::keyword_argument && one.text == "mask";
-                                    }));
+                          (*kind == TritonOperationKind::atomic && operation.name != "atomic_cas");
+    const SyntaxNode* mask = named("mask");
+    if (mask == nullptr) mask = placed(*kind == TritonOperationKind::load ? 1 : 2);
+    operation.masked = accesses && !of_tensor_map && mask != nullptr && mask->text != "None" &&
+                       !(mask->kind == NodeKind::unary && mask->text == "**");
     kernel.operations.push_back(std::move(operation));
   }
 
@@ -179,7 +230,10 @@ private:
   }
 
   std::string_view source_;
-  std::set<std::string> language_{"tl.", "triton.language.", "language."};
+  std::set<std::string> language_{"tl."};          ///< names of `triton.language`, with a dot behind
+  std::set<std::string> triton_{"triton"};         ///< names of `triton`
+  std::set<std::string> jit_{};                    ///< names of `triton.jit`
+  std::map<std::string, std::string> functions_{}; ///< of the language, by what they are called here
   TritonText text_{};
 };
 
