@@ -9,6 +9,7 @@
 #include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/coder/transform/launch_edit.hpp>
 #include <mtmc/coder/transform/loop_edit.hpp>
+#include <mtmc/coder/transform/threads/launch.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -12,6 +12,7 @@
 #include <mtmc/coder/transform/loop_edit.hpp>
 #include <mtmc/coder/transform/threads/block_numbers.hpp>
 #include <mtmc/coder/transform/threads/contraction.hpp>
+#include <mtmc/coder/transform/threads/covering_guard.hpp>
 #include <mtmc/coder/transform/threads/earlier_launch.hpp>
 #include <mtmc/coder/transform/threads/launch.hpp>
 #include <mtmc/coder/transform/threads/launch_words.hpp>
