@@ -211,7 +211,7 @@ private:
     case NodeKind::assignment:
       return assignment(node);
     case NodeKind::binary: {
-      const Value operands = all_of(node.children);
+      Value operands = all_of(node.children);
       if (!operands.tensor || node.text == ":" || node.text == "as" || node.text == "and" ||
           node.text == "or" || node.text == "is" || node.text == "is not" || node.text == "in" ||
           node.text == "not in")
@@ -225,7 +225,7 @@ private:
       return operand.tensor && computes ? add(node.text, OperatorClass::pointwise, operand, node) : operand;
     }
     case NodeKind::subscript: {
-      const Value base = value_of(subscript_base(node));
+      Value base = value_of(subscript_base(node));
       const Value index = index_of(subscript_index(node));
       if (!base.tensor) return base;
       Value both = base;

@@ -65,7 +65,7 @@ private:
   [[nodiscard]] SyntaxNode skipped() {
     const std::size_t first = read_.place();
     const bool decorators = read_.is_symbol("@");
-    std::size_t behind = first;
+    std::size_t behind = 0;
     do {
       if (read_.is(Kind::newline)) read_.advance();
       while (!read_.is(Kind::newline) && !read_.is(Kind::end)) read_.advance();
@@ -172,12 +172,15 @@ private:
   [[nodiscard]] SyntaxNode assigned(SyntaxNode target, std::size_t first) {
     std::vector<std::pair<std::size_t, SyntaxNode>> targets;
     targets.emplace_back(first, std::move(target));
-    std::size_t begin = first;
     SyntaxNode value;
     while (read_.take_symbol("=")) {
-      begin = read_.place();
-      value = read_.expressions();
-      if (read_.is_symbol("=")) targets.emplace_back(begin, std::move(value));
+      const std::size_t begin = read_.place();
+      SyntaxNode one = read_.expressions();
+      if (!read_.is_symbol("=")) {
+        value = std::move(one);
+        break;
+      }
+      targets.emplace_back(begin, std::move(one));
       if (targets.size() > 500) throw NotPython{};
     }
     for (auto one = targets.rbegin(); one != targets.rend(); ++one)
