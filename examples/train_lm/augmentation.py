@@ -103,10 +103,8 @@ def _task(state: State, chance: random.Random, options: AugmentationOptions) -> 
 
 def _names(state: State, chance: random.Random) -> State:
     functions = sorted(set(FUNCTION.findall(state.prompt)))
-    if len(functions) > len(NAMES):
+    if not 0 < len(functions) <= len(NAMES):
         return state
     names = dict(zip(functions, chance.sample(NAMES, len(functions)), strict=True))
-    if not names:
-        return state
     pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, functions)) + r")\b")
     return _rewritten(state, lambda text: pattern.sub(lambda found: names[found[0]], text))

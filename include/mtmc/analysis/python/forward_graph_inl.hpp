@@ -4,6 +4,7 @@
 #include <mtmc/analysis/python/dotted_name.hpp>
 #include <mtmc/analysis/python/forward_graph.hpp>
 #include <mtmc/analysis/python/operator_table.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/compiled.hpp>
 
@@ -32,7 +33,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Attributes of a module that are modules: the names of what they apply, in order.
 class ModuleAttributes {
 public:
-  explicit ModuleAttributes(const SyntaxNode& initializer) { visit(initializer); }
+  explicit ModuleAttributes(const SyntaxNode& initializer) {
+    walk(initializer, [this](const SyntaxNode& node) { look_at(node); });
+  }
 
   /// Whether `__init__` makes a tensor of it: a parameter, a buffer, or what a function of PyTorch gives.
   [[nodiscard]] bool is_tensor(const std::string& attribute) const { return tensors_.contains(attribute); }
@@ -44,7 +47,7 @@ public:
   }
 
 private:
-  void visit(const SyntaxNode& node) {
+  void look_at(const SyntaxNode& node) {
     if (node.kind == NodeKind::assignment && node.text == "=") {
       const std::string target = dotted_name(left_operand(node));
       if (target.starts_with("self.") && right_operand(node).kind == NodeKind::call)
@@ -56,7 +59,6 @@ private:
       if ((called == "self.register_buffer" || called == "self.register_parameter") && name.size() > 2)
         tensors_.insert(name.substr(1, name.size() - 2));
     }
-    for (const SyntaxNode& child : node.children) visit(child);
   }
   void add(const std::string& attribute, const SyntaxNode& call) {
     auto names = names_of(call);
@@ -228,24 +230,20 @@ private:
       Value base = value_of(subscript_base(node));
       const Value index = index_of(subscript_index(node));
       if (!base.tensor) return base;
-      Value both = base;
-      take(both, index);
-      return add("[]", index.tensor ? OperatorClass::gather : OperatorClass::view, both, node);
+      take(base, index);
+      return add("[]", index.tensor ? OperatorClass::gather : OperatorClass::view, base, node);
     }
     case NodeKind::call:
       return call(node);
     case NodeKind::conditional:
+      note_choice(node);
+      return all_of(node.children);
     case NodeKind::comprehension:
-      note("a choice or a loop within line " + std::to_string(node.range.first_line));
-      if (node.kind == NodeKind::comprehension) // what it goes through comes before what it makes
-        for (const SyntaxNode& clause : std::span(node.children).subspan(1)) (void)value_of(clause);
-      return all_of(
-          std::span(node.children).first(node.kind == NodeKind::comprehension ? 1 : node.children.size()));
-    case NodeKind::clause: {
-      if (node.text == "if") return {};
-      bind(node.children[0], value_of(node.children[1]));
-      return {};
-    }
+      note_choice(node);
+      // What it goes through comes before what it makes.
+      for (const SyntaxNode& clause : std::span(node.children).subspan(1))
+        if (clause.text != "if") bind(clause.children[0], value_of(clause.children[1]));
+      return value_of(node.children.front());
     case NodeKind::lambda:
     case NodeKind::literal:
     case NodeKind::empty:
@@ -256,6 +254,9 @@ private:
     default:
       return all_of(node.children);
     }
+  }
+  void note_choice(const SyntaxNode& node) {
+    note("a choice or a loop within line " + std::to_string(node.range.first_line));
   }
   /// What an index is made of; bounds of slices are numbers.
   Value index_of(const SyntaxNode& node) {
@@ -422,34 +423,28 @@ private:
   SourceRange statement_{};
 };
 
-inline void add_classes(const SyntaxNode& node, std::set<std::string>& classes) {
-  if (node.kind == NodeKind::class_definition) classes.insert(node.text);
-  for (const SyntaxNode& child : node.children) add_classes(child, classes);
-}
-
-inline void add_graphs(const SyntaxNode& node, const std::set<std::string>& classes,
-                       std::vector<ForwardGraph>& graphs) {
-  if (node.kind == NodeKind::class_definition) {
-    if (const SyntaxNode* const forward = method_of(node, "forward")) {
-      const SyntaxNode* const initializer = method_of(node, "__init__");
-      const ModuleAttributes modules(initializer != nullptr ? *initializer : SyntaxNode{});
-      ForwardGraph graph{.module = node.text, .range = forward->range};
-      ForwardReader(graph, modules, classes).read(*forward);
-      graphs.push_back(std::move(graph));
-    }
-  }
-  for (const SyntaxNode& child : node.children) add_graphs(child, classes, graphs);
-}
-
 } // namespace mtmc::detail
 
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::vector<ForwardGraph> forward_graphs(const SyntaxNode& tree) {
+  std::vector<const SyntaxNode*> definitions;
   std::set<std::string> classes;
-  detail::add_classes(tree, classes);
+  walk(tree, [&](const SyntaxNode& node) {
+    if (node.kind != NodeKind::class_definition) return;
+    definitions.push_back(&node);
+    classes.insert(node.text);
+  });
   std::vector<ForwardGraph> graphs;
-  detail::add_graphs(tree, classes, graphs);
+  for (const SyntaxNode* const definition : definitions) {
+    const SyntaxNode* const forward = detail::method_of(*definition, "forward");
+    if (forward == nullptr) continue;
+    const SyntaxNode* const initializer = detail::method_of(*definition, "__init__");
+    const detail::ModuleAttributes modules(initializer != nullptr ? *initializer : SyntaxNode{});
+    ForwardGraph graph{.module = definition->text, .range = forward->range};
+    detail::ForwardReader(graph, modules, classes).read(*forward);
+    graphs.push_back(std::move(graph));
+  }
   return graphs;
 }
 

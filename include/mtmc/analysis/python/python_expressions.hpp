@@ -245,11 +245,13 @@ private:
       return false;
     }
   }
-  [[nodiscard]] SyntaxNode starred(std::string_view stars) {
+  /// Stars and what they spread: any expression in a call, elsewhere none that has a comparison or `or` in
+  /// it.
+  [[nodiscard]] SyntaxNode starred(std::string_view stars, bool in_call = false) {
     const std::size_t first = at_;
     need_symbol(stars);
     std::vector<SyntaxNode> value;
-    value.push_back(stars == "*" ? binary(bitwise_or) : expression());
+    value.push_back(in_call ? expression() : binary(bitwise_or));
     return node(NodeKind::unary, first, stars, std::move(value));
   }
   [[nodiscard]] SyntaxNode starred_or_named() { return is_symbol("*") ? starred("*") : named_expression(); }
@@ -407,9 +409,9 @@ private:
         value.push_back(expression());
         parts.push_back(node(NodeKind::keyword_argument, first, name, std::move(value)));
       } else if (is_symbol("**")) {
-        parts.push_back(starred("**"));
+        parts.push_back(starred("**", true));
       } else {
-        SyntaxNode value = is_symbol("*") ? starred_argument() : named_expression();
+        SyntaxNode value = is_symbol("*") ? starred("*", true) : named_expression();
         if (begins_clause()) {
           SyntaxNode generated = comprehended(std::move(value), "(", bracket);
           if (!is_symbol(")")) throw NotPython{};
@@ -424,14 +426,6 @@ private:
       if (!take_symbol(",")) break;
     }
     need_symbol(")");
-  }
-  /// In a call what follows a star may be any expression.
-  [[nodiscard]] SyntaxNode starred_argument() {
-    const std::size_t first = at_;
-    need_symbol("*");
-    std::vector<SyntaxNode> value;
-    value.push_back(expression());
-    return node(NodeKind::unary, first, "*", std::move(value));
   }
   /// What stands in the brackets of a subscript; a starred one is a tuple.
   [[nodiscard]] SyntaxNode index() {
@@ -516,7 +510,7 @@ private:
     std::vector<SyntaxNode> all;
     while (!is_symbol("}")) {
       const std::size_t begin = at_;
-      SyntaxNode one = is_symbol("**") ? starred_mapping() : starred_or_named();
+      SyntaxNode one = is_symbol("**") ? starred("**") : starred_or_named();
       if (take_symbol(":")) {
         SyntaxNode value = expression();
         one = node(NodeKind::binary, begin, ":", both(std::move(one), std::move(value)));
@@ -528,13 +522,6 @@ private:
     }
     need_symbol("}");
     return sequence("{", first, std::move(all));
-  }
-  [[nodiscard]] SyntaxNode starred_mapping() {
-    const std::size_t first = at_;
-    need_symbol("**");
-    std::vector<SyntaxNode> value;
-    value.push_back(binary(bitwise_or));
-    return node(NodeKind::unary, first, "**", std::move(value));
   }
   [[nodiscard]] SyntaxNode sequence(std::string_view bracket, std::size_t first,
                                     std::vector<SyntaxNode> all) const {

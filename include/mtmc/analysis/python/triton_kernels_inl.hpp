@@ -3,6 +3,7 @@
 
 #include <mtmc/analysis/python/dotted_name.hpp>
 #include <mtmc/analysis/python/triton_kernels.hpp>
+#include <mtmc/analysis/syntax/syntax_query.hpp>
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/support/text.hpp>
@@ -44,8 +45,11 @@ namespace mtmc::inline MTMC_ABI::detail {
 class TritonReader {
 public:
   TritonReader(const SyntaxNode& tree, std::string_view source) : source_(source) {
-    find_language(tree);
-    find_kernels(tree);
+    walk(tree, [this](const SyntaxNode& node) { look_for_language(node); });
+    walk(tree, [this](const SyntaxNode& node) { look_for_kernel(node); });
+    // Calls of what is no function of the text are Python's or the compiler's.
+    for (TritonKernel& kernel : text_.kernels)
+      std::erase_if(kernel.calls, [this](const std::string& name) { return !is_kernel(name); });
     find_launches(tree, {});
   }
 
@@ -58,7 +62,7 @@ private:
 
   /// `import triton.language as tl` and `from triton import jit, language as tl` give the language a name,
   /// `from triton.language import load` its functions, `import triton as tr` all of it.
-  void find_language(const SyntaxNode& node) {
+  void look_for_language(const SyntaxNode& node) {
     if (node.kind == NodeKind::import_statement) {
       const std::vector<std::string> words = words_of(node.text);
       const auto named = [&words](std::size_t i) -> const std::string& {
@@ -74,7 +78,6 @@ private:
         if (of_language && i > 2) functions_.emplace(named(i), words[i]); // a new name is no function itself
       }
     }
-    for (const SyntaxNode& child : node.children) find_language(child);
   }
   [[nodiscard]] static std::vector<std::string> words_of(std::string_view text) {
     std::vector<std::string> words;
@@ -102,7 +105,7 @@ private:
                                                                                   : std::string_view();
   }
 
-  void find_kernels(const SyntaxNode& node) {
+  void look_for_kernel(const SyntaxNode& node) {
     if (node.kind == NodeKind::decorated && node.children.back().kind == NodeKind::function) {
       const auto has = [this, &node](std::string_view name) {
         return std::any_of(
@@ -125,7 +128,6 @@ private:
         text_.kernels.push_back(std::move(kernel));
       }
     }
-    for (const SyntaxNode& child : node.children) find_kernels(child);
   }
   void add_parameter(TritonKernel& kernel, const SyntaxNode& node) const {
     if (node.text == "*" || node.text == "/") return;
@@ -242,14 +244,7 @@ private:
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE TritonText triton_text(const SyntaxNode& tree, std::string_view source) {
-  TritonText text = detail::TritonReader(tree, source).take();
-  // Calls of what is no function of the text are Python's or the compiler's.
-  for (TritonKernel& kernel : text.kernels)
-    std::erase_if(kernel.calls, [&text](const std::string& name) {
-      return std::none_of(text.kernels.begin(), text.kernels.end(),
-                          [&name](const TritonKernel& one) { return one.name == name; });
-    });
-  return text;
+  return detail::TritonReader(tree, source).take();
 }
 
 } // namespace mtmc
