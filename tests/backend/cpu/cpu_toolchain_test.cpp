@@ -1,6 +1,9 @@
+#include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/temporary_folder.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "kernels.hpp"
 
@@ -128,6 +131,7 @@ TEST_SUITE("compilation") {
     auto& backend = shared_backend();
     const auto begin = std::chrono::steady_clock::now();
     const auto result = backend.compile(task.kernel, {.plan = plan_of(task, 8), .deadline = in(300ms)}, {});
+    for (const auto& diagnostic : result.diagnostics) FAIL_CHECK(diagnostic.message);
     CHECK(result.timed_out);
     CHECK(result.program == nullptr);
     CHECK(std::chrono::steady_clock::now() - begin < 5s);
@@ -144,6 +148,33 @@ TEST_SUITE("compilation") {
     CHECK(result.program == nullptr);
     REQUIRE(result.diagnostics.size() == 1);
     CHECK(result.diagnostics[0].message == "the compiler needs more memory than the limit of 80 MiB");
+  }
+
+  TEST_CASE("a compiler that somebody kills is asked once more, and what it failed at is not kept") {
+    const TemporaryFolder folder;
+    const auto compiler = folder.path() + "/compiler";
+    const auto kills = folder.path() + "/kills";
+    const auto real = detail::find_uncached(detail::find_program("g++", CpuBackendOptions{}.search_path),
+                                            CpuBackendOptions{}.search_path);
+    write_file_atomic(compiler, "#!/bin/sh\nif [ -s " + kills + " ]; then\n  sed -i 1d " + kills +
+                                    "\n  kill -9 $$\nfi\nexec " + real + " \"$@\"\n");
+    std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+    CpuBackend backend({.compiler = compiler, .defences = {.compiler_fence = false}});
+    const auto task = vector_task("//@ launch f(y)\nvoid f(float* y) { y[0] = 1; }\n");
+    CHECK(compile(backend, task).program != nullptr);
+
+    const auto other = vector_task("//@ launch f(y)\nvoid f(float* y) { y[0] = 2; }\n");
+    write_file_atomic(kills, "1\n");
+    CHECK(compile(backend, other).program != nullptr);
+
+    const auto third = vector_task("//@ launch f(y)\nvoid f(float* y) { y[0] = 3; }\n");
+    write_file_atomic(kills, "1\n2\n");
+    const auto killed = compile(backend, third);
+    CHECK(killed.program == nullptr);
+    CHECK_FALSE(killed.timed_out);
+    REQUIRE(killed.diagnostics.size() == 1);
+    CHECK(has(killed.diagnostics[0].message, "lack of memory"));
+    CHECK(compile(backend, third).program != nullptr);
   }
 
   TEST_CASE("a compiler that is missing, is none, or cannot work is an error with the remedy") {

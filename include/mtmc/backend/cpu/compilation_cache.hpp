@@ -23,6 +23,8 @@ struct Compilation {
   std::shared_ptr<const CompiledObject> object{};
   /// A screen refused the text or the object.
   bool refused = false;
+  /// The compiler was kept from its work, twice: another time it may get through, so this is not kept.
+  bool disturbed = false;
   std::vector<Diagnostic> diagnostics{};
   std::map<std::string, double> resources{};
 };

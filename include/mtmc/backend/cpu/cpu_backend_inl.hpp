@@ -280,7 +280,10 @@ MTMC_INLINE void CpuBackend::compile_valid(const Kernel& kernel, const CompileOp
     }
     show_confinement();
     if (result.timed_out) return state_->cache.abandon(key);
-    state_->cache.finish(key, *compilation);
+    if (compilation->disturbed)
+      state_->cache.abandon(key);
+    else
+      state_->cache.finish(key, *compilation);
   }
   result.diagnostics = compilation->diagnostics;
   result.refused = compilation->refused;

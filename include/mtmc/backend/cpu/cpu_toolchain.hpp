@@ -89,6 +89,8 @@ private:
     std::vector<Diagnostic> refused{};
 
     [[nodiscard]] bool cut_short() const;
+    /// The compiler was not started, or was killed, by none of us: as a system does that lacks memory.
+    [[nodiscard]] bool disturbed() const;
     [[nodiscard]] bool failed() const { return !cut_short() && refused.empty() && !answer.succeeded(); }
   };
 

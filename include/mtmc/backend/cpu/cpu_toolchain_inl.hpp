@@ -102,6 +102,7 @@ MTMC_INLINE Compilation CpuToolchain::compile_text(const Kernel& kernel,
   const OwnFunctions own(text, signatures);
   const bool fenced = fenced_;
   auto built = build(folder.path(), limits, fenced, own, probes);
+  if (built.disturbed()) built = build(folder.path(), limits, fenced, own, probes);
   if (built.failed() && !exhausted(built.answer, limits)) {
     check_itself();
     if (fenced && !fenced_) built = build(folder.path(), limits, false, own, probes);
@@ -130,6 +131,7 @@ MTMC_INLINE Compilation CpuToolchain::compile_text(const Kernel& kernel,
     return result;
   }
   explain(answer, limits, folder.path(), result.diagnostics);
+  result.disturbed = built.disturbed();
   return result;
 }
 
@@ -172,6 +174,11 @@ MTMC_INLINE void CpuToolchain::write_source(const std::string& path, std::string
 
 MTMC_INLINE bool CpuToolchain::Built::cut_short() const {
   return answer.status == ProcessStatus::timed_out || answer.status == ProcessStatus::cancelled;
+}
+
+MTMC_INLINE bool CpuToolchain::Built::disturbed() const {
+  return answer.status == ProcessStatus::failed_to_start || answer.status == ProcessStatus::lost ||
+         answer.status == ProcessStatus::signalled || answer.error.find("Killed signal") != std::string::npos;
 }
 
 MTMC_INLINE CpuToolchain::Built CpuToolchain::build(const std::string& folder, CompilerLimits limits,
