@@ -3,25 +3,28 @@
 # password, it installs what is missing with apt-get; elsewhere it names what is missing and the command to type,
 # and fails. With nothing missing it says nothing and is done in a moment.
 #
-# Usage: cmake/bootstrap.sh [--bench] [--clang] [--fuzz] [--opencl] [--style] [--all]
+# Usage: cmake/bootstrap.sh [--bench] [--clang] [--fuzz] [--opencl] [--python] [--style] [--all]
 #   (nothing)  compiler, cmake, ninja and the header libraries of the SDK, the tests and the examples; libcurl,
 #              certificates of authorities and the openssl program, for endpoints and their tests
 #   --bench    also Google Benchmark
 #   --clang    also Clang and its OpenMP
 #   --fuzz     also Clang and its fuzzer
 #   --opencl   also OpenCL for the processor (PoCL), which examples/04_opencl_backend and its test run on
+#   --python   also PyTorch and Triton from PyPI, into build/python, for the tests that record modules (2.7 GB to fetch,
+#              5 GB on the disk; not part of --all)
 #   --style    also Doxygen, and clang-format and clang-tidy, version 19, which Debian 12 does not have: from PyPI,
 #              into build/style
-#   --all      all of that
+#   --all      all of that but --python
 set -eu
 
-bench= clang= fuzz= opencl= style=
+bench= clang= fuzz= opencl= python= style=
 for argument; do
   case $argument in
     --bench) bench=yes ;;
     --clang) clang=yes ;;
     --fuzz) clang=yes fuzz=yes ;;
     --opencl) opencl=yes ;;
+    --python) python=yes ;;
     --style) style=yes ;;
     --all) bench=yes clang=yes fuzz=yes opencl=yes style=yes ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
@@ -51,6 +54,10 @@ absent_headers() {
 }
 
 style_tools="$(dirname "$0")/../build/style"
+python_tools="$(dirname "$0")/../build/python"
+has_python_tools() { # where tests/backend/python looks for them
+  "$python_tools/bin/python" -c 'import torch, triton' 2>/dev/null
+}
 has_style_tools() { # where tests/style looks for them
   for tool in clang-format clang-tidy; do
     have $tool-19 || { "$style_tools/bin/$tool" --version 2>/dev/null | grep -q 'version 19\.'; } || return 1
@@ -100,6 +107,9 @@ missing_packages() {
     any_file /usr/lib/*/libOpenCL.so.1 /usr/lib*/libOpenCL.so.1 /usr/local/lib*/libOpenCL.so.1 \
       || echo ocl-icd-libopencl1
     any_file /etc/OpenCL/vendors/*.icd || echo pocl-opencl-icd
+  fi
+  if [ "$python" ]; then
+    has_python_tools || python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
   fi
   if [ "$style" ]; then
     have doxygen || echo doxygen
@@ -162,4 +172,10 @@ if [ "$style" ] && ! has_style_tools; then
   python3 -m venv "$style_tools"
   "$style_tools/bin/pip" --quiet --disable-pip-version-check install clang-format==19.1.7 clang-tidy==19.1.0.1 \
     || fail "pip could not install clang-format and clang-tidy (its words are above). Is there a network?"
+fi
+if [ "$python" ] && ! has_python_tools; then
+  say "installing PyTorch and Triton into build/python"
+  python3 -m venv "$python_tools"
+  "$python_tools/bin/pip" --quiet --disable-pip-version-check install torch==2.15.0 numpy einops \
+    || fail "pip could not install torch (its words are above). Is there a network, and are 10 GB free?"
 fi

@@ -45,6 +45,12 @@
 #include <mtmc/backend/cuda/cuda_compiler_inl.hpp>
 #include <mtmc/backend/cuda/profiler_inl.hpp>
 #include <mtmc/backend/double_precision_inl.hpp>
+#include <mtmc/backend/python/check_recorded_plan_inl.hpp>
+#include <mtmc/backend/python/python_process_inl.hpp>
+#include <mtmc/backend/python/recorded_plan_inl.hpp>
+#include <mtmc/backend/python/recorded_plan_json_inl.hpp>
+#include <mtmc/backend/python/triton_compiler_inl.hpp>
+#include <mtmc/backend/python/triton_recorder_inl.hpp>
 #include <mtmc/coder/answer_inl.hpp>
 #include <mtmc/coder/example_library_inl.hpp>
 #include <mtmc/coder/openai_inl.hpp>

@@ -6,3 +6,4 @@
 #include <mtmc/analysis/python/forward_graph.hpp>
 #include <mtmc/analysis/python/python_parser.hpp>
 #include <mtmc/analysis/python/triton_kernels.hpp>
+#include <mtmc/backend/python.hpp>

@@ -1,0 +1,9 @@
+#pragma once
+/// Everything that records PyTorch modules and lowers their Triton kernels.
+
+#include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/python_options.hpp>
+#include <mtmc/backend/python/recorded_plan.hpp>
+#include <mtmc/backend/python/recorded_plan_json.hpp>
+#include <mtmc/backend/python/triton_compiler.hpp>
+#include <mtmc/backend/python/triton_recorder.hpp>

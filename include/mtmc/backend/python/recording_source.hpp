@@ -1,0 +1,590 @@
+#pragma once
+/// What runs a module on tensors without content and writes down what it does, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// recording.py, which zygote.py imports or is.
+inline constexpr std::string_view recording_text = R"python("""Runs a module's host side on tensors without content, and writes down what it does."""
+import contextlib
+import itertools
+import json
+import linecache
+import math
+import sys
+import types
+
+import torch
+import triton
+import triton.compiler.compiler
+import triton.runtime.autotuner
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes as no_modes
+
+
+class Refused(Exception):
+    """What a candidate does that cannot be recorded, in words for whoever wrote it."""
+
+
+TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
+         torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2", torch.int64: "i64", torch.int32: "i32",
+         torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+NAMED = {name: type for type, name in TYPES.items()}
+DRAWS = {"uniform_", "normal_", "rand", "randn", "randint", "randperm", "bernoulli_", "bernoulli", "rand_like",
+         "randn_like", "randint_like", "random_", "exponential_", "normal", "log_normal_", "cauchy_", "geometric_",
+         "multinomial", "native_dropout"}
+EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+FILLS = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
+         "full": None, "full_like": None, "new_full": None, "fill_": None, "scalar_tensor": None}
+COMPUTED = {"linspace", "arange", "zeros", "ones", "full", "eye", "logspace", "scalar_tensor"}
+CARRIED = {"_to_copy", "clone", "lift_fresh", "lift_fresh_copy"}
+MAX_STEPS = 20000
+MAX_CONSTANTS = 4096
+CANDIDATE = "candidate"
+
+
+def type_name(type):
+    if type not in TYPES:
+        raise Refused(f"tensors of type {type} are not known here; known are {', '.join(NAMED)}")
+    return TYPES[type]
+
+
+def real(value):
+    """A number that JSON may have no form for."""
+    return {"kind": "real", "real": value} if math.isfinite(value) else {"kind": "real", "text": repr(value)}
+
+
+class Recording:
+    """Storages by number, kernels by their text, and the steps of three phases."""
+
+    def __init__(self, target):
+        self.target = target
+        self.storages = []
+        self.numbers = {}
+        self.alive = []
+        self.kernels = []
+        self.kernel_numbers = {}
+        self.phases = {"inputs": [], "setup": [], "forward": []}
+        self.phase = "setup"
+        self.choices = []
+
+    def storage(self, tensor):
+        storage = tensor.untyped_storage()
+        number = self.numbers.get(storage._cdata)
+        if number is None:
+            number = self.numbers[storage._cdata] = len(self.storages)
+            self.alive.append(storage)
+            self.storages.append({"bytes": storage.nbytes()})
+        elif self.storages[number]["bytes"] != storage.nbytes():
+            raise Refused("a tensor's storage is resized; make a new tensor instead")
+        return number
+
+    def view(self, tensor):
+        if tensor.layout != torch.strided:
+            raise Refused(f"tensors of layout {tensor.layout} cannot be recorded; use dense ones")
+        return {"storage": self.storage(tensor), "offset": tensor.storage_offset() * tensor.element_size(),
+                "sizes": list(tensor.shape), "strides": list(tensor.stride()), "type": type_name(tensor.dtype)}
+
+    def value(self, value):
+        """A tensor, number, text or list of such as JSON."""
+        if isinstance(value, torch.Tensor):
+            return {"kind": "tensor", "tensor": self.view(value)}
+        if value is None:
+            return {"kind": "none"}
+        if isinstance(value, bool):
+            return {"kind": "boolean", "integer": int(value)}
+        if isinstance(value, int):
+            return {"kind": "integer", "integer": int(value)}
+        if isinstance(value, float):
+            return real(value)
+        if isinstance(value, (list, tuple, torch.Size)):
+            return {"kind": "list", "list": [self.value(part) for part in value]}
+        if isinstance(value, torch.dtype):
+            return {"kind": "type", "text": type_name(value)}
+        if isinstance(value, (str, torch.device, torch.layout, torch.memory_format)):
+            return {"kind": "text", "text": str(value)}
+        raise Refused(f"a {type(value).__name__} is passed to an operator, which cannot be recorded")
+
+    def add(self, step):
+        steps = self.phases[self.phase]
+        if len(steps) >= MAX_STEPS:
+            raise Refused(f"more than {MAX_STEPS} launches and operators in one call")
+        step["line"] = line_of_candidate()
+        steps.append(step)
+
+
+def line_of_candidate():
+    """The line of the candidate's text that is executed at this moment, the innermost one; 0 if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == CANDIDATE:
+            return frame.f_lineno
+        frame = frame.f_back
+    return 0
+
+
+class Operators(TorchDispatchMode):
+    """Notes what PyTorch is asked to compute."""
+
+    def __init__(self, recording):
+        super().__init__()
+        self.recording = recording
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        named = dict(named or {})
+        before = [leaf for leaf in leaves((arguments, named)) if isinstance(leaf, torch.Tensor)]
+        result = function(*arguments, **named)
+        name = function._schema.name.split("::")[-1]
+        space = function._schema.name.split("::")[0]
+        outputs = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+        if not before and name in COMPUTED and outputs[0].numel() <= MAX_CONSTANTS:
+            outputs[0].constant = content_of_factory(function, arguments, named)
+        if name in CARRIED and known_content(before[0]) is not None:
+            self.note_content(outputs[0], known_content(before[0]))
+            return result
+        if not outputs or space == "prim" or function.is_view or name in EMPTY:
+            for tensor in outputs:
+                self.recording.storage(tensor)
+            return result
+        mutable = [argument.alias_info is not None and argument.alias_info.is_write
+                   for argument in function._schema.arguments]
+        known = {tensor.untyped_storage()._cdata for tensor in before}
+        if not any(mutable) and all(tensor.untyped_storage()._cdata in known for tensor in outputs):
+            return result  # a view: detach, alias, reshape that copies nothing
+        record = self.recording
+        if name in FILLS:
+            value = FILLS[name]
+            if value is None:
+                value = arguments[0] if name == "scalar_tensor" else named.get("fill_value", named.get("value", arguments[-1]))
+            if isinstance(value, (bool, int, float)):
+                record.add({"fill": {"view": record.view(outputs[0]), "value": record.value(value)}})
+                return result
+        record.add({"operation": {"name": str(function), "draws": name in DRAWS,
+                                  "arguments": [record.value(argument) for argument in arguments],
+                                  "named": {key: record.value(value) for key, value in named.items()},
+                                  "outputs": [record.view(tensor) for tensor in outputs]}})
+        return result
+
+    def note_content(self, tensor, content):
+        """A tensor made of numbers of the text: what it holds is written down instead of a step."""
+        if content.numel() > MAX_CONSTANTS:
+            raise Refused(f"a tensor of more than {MAX_CONSTANTS} numbers is written in the text; compute it from its "
+                          "indices, or make it a parameter")
+        with no_modes():
+            tensor.constant = content.detach().to(dtype=tensor.dtype)
+            held = bytes(tensor.constant.reshape(-1).view(torch.uint8).tolist())
+        self.recording.storages[self.recording.storage(tensor)]["content"] = held.hex()
+
+
+def known_content(tensor):
+    """What a tensor holds where that follows from the text alone; else None."""
+    return getattr(tensor, "constant", None) if isinstance(tensor, FakeTensor) else tensor
+
+
+def content_of_factory(function, arguments, named):
+    with no_modes():
+        return function(*arguments, **{**named, "device": torch.device("cpu")})
+
+
+def leaves(tree):
+    if isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from leaves(part)
+    elif isinstance(tree, dict):
+        for part in tree.values():
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+# What Triton asks of a device.
+
+class StandIn:
+    """A driver of a device that is not there: knows its architecture, runs nothing."""
+
+    def __init__(self, target):
+        from triton.backends.compiler import GPUTarget
+        self.target = GPUTarget("cuda", target["capability"], 32)
+        self.utils = types.SimpleNamespace(get_device_properties=lambda device: {
+            "max_shared_mem": target["shared_bytes"], "multiprocessor_count": target["multiprocessors"],
+            "warpSize": 32, "max_num_regs": 65536, "sm_clock_rate": 1, "mem_clock_rate": 1, "mem_bus_width": 1})
+
+    def get_current_target(self):
+        return self.target
+
+    def get_current_device(self):
+        return 0
+
+    def set_current_device(self, device):
+        pass
+
+    def get_current_stream(self, device=None):
+        return 0
+
+    def get_device_capability(self, device=None):
+        return divmod(self.target.arch, 10)
+
+    def get_active_torch_device(self):
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self):
+        return torch.cuda
+
+    def get_benchmarker(self):
+        raise Refused("a kernel is timed while it is recorded; leave that to triton.autotune")
+
+    get_empty_cache_for_benchmark = clear_cache = get_benchmarker
+
+    @staticmethod
+    def is_active():
+        return True
+
+
+class Kernel:
+    """What the launcher gets in the place of a compiled kernel."""
+
+    function = None
+    packed_metadata = ()
+    metadata = types.SimpleNamespace()
+
+    def __init__(self, recording, number):
+        self.recording = recording
+        self.number = number
+
+    def launch_metadata(self, grid, stream, *arguments):
+        return None
+
+    def _init_handles(self):
+        pass
+
+    def __getitem__(self, grid):
+        raise Refused("a compiled kernel is launched by itself; launch the function with its grid")
+
+    def run(self, grid_x, grid_y, grid_z, stream, function, packed, launch_metadata, enter, leave, *arguments):
+        record = self.recording
+        kernel = record.kernels[self.number]
+        grid = [whole(extent, "an extent of the grid") for extent in (grid_x, grid_y, grid_z)]
+        passed = []
+        for parameter, argument in zip(kernel["parameters"], arguments, strict=True):
+            if parameter["type"] != "constexpr":
+                passed.append(self.argument(parameter, argument))
+        record.add({"launch": {"kernel": self.number, "grid": grid, "arguments": passed}})
+
+    def argument(self, parameter, argument):
+        name, type = parameter["name"], parameter["type"]
+        if type.startswith("*"):
+            tensor = argument if isinstance(argument, torch.Tensor) else getattr(argument, "base", None)
+            if tensor is None and argument is None:
+                return {"kind": "integer", "integer": 0}
+            if not isinstance(tensor, torch.Tensor):
+                raise Refused(f"the argument `{name}` of a kernel is a pointer that belongs to no tensor")
+            return {"kind": "pointer", "storage": self.recording.storage(tensor),
+                    "offset": tensor.storage_offset() * tensor.element_size()}
+        if type.startswith(("i", "u")):
+            return {"kind": "integer", "integer": int(argument)}
+        if type.startswith(("fp", "bf")):
+            return real(float(argument))
+        raise Refused(f"the argument `{name}` of a kernel has the type {type}, which cannot be recorded yet; "
+                      "pass a tensor and its strides instead")
+
+
+def whole(value, what):
+    if isinstance(value, bool) or not isinstance(value, int):
+        try:
+            value = value.__index__()
+        except (AttributeError, TypeError):
+            raise Refused(f"{what} is a {type(value).__name__}; make it an integer") from None
+    return int(value)
+
+
+def flat(types):
+    """A signature without tuples: what each parameter is called, and its type."""
+    for name, type in types:
+        if isinstance(type, (tuple, list)):
+            raise Refused(f"the parameter `{name}` of a kernel is a tuple, which cannot be recorded yet")
+        yield {"name": name, "type": type}
+
+
+def compile_to_ir(recording):
+    """In the place of triton.compile: the kernel's IR, before any pass."""
+    from triton._C.libtriton import ir
+    from triton.compiler.compiler import make_backend
+
+    def compile(source, target=None, options=None, **ignored):
+        if not hasattr(source, "fn"):
+            raise Refused("IR is compiled from a file; write the kernel in Python")
+        backend = make_backend(target)
+        asked = dict(options or {})
+        options = backend.parse_options(dict(asked))
+        context = ir.context()
+        ir.load_dialects(context)
+        backend.load_dialects(context)
+        module = source.make_ir(target, options, backend.get_codegen_implementation(options),
+                                backend.get_module_map(), context)
+        text = module.str_nodebug() if hasattr(module, "str_nodebug") else str(module)
+        known = {key: int(asked[key]) for key in ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion",
+                                                  "launch_cooperative_grid", "launch_pdl") if asked.get(key)}
+        kernel = {"name": source.name, "ir": text, "options": known, "parameters": list(flat(source.signature.items())),
+                  "line": source.fn.fn.__code__.co_firstlineno}
+        key = json.dumps(kernel, sort_keys=True)
+        if key not in recording.kernel_numbers:
+            recording.kernel_numbers[key] = len(recording.kernels)
+            recording.kernels.append(kernel)
+        return Kernel(recording, recording.kernel_numbers[key])
+
+    return compile
+
+
+def choose_instead_of_timing(recording, wanted):
+    """In the place of Autotuner.run: the configuration that was asked for."""
+
+    def run(self, *arguments, **named):
+        self.nargs = dict(zip(self.arg_names, arguments))
+        configurations = self.prune_configs(named) if len(self.configs) > 1 else self.configs
+        name = self.base_fn.__name__
+        number = min(wanted.get(name, 0), len(configurations) - 1)
+        chosen = configurations[number]
+        note = {"kernel": name, "configurations": len(configurations), "chosen": number, "text": str(chosen)}
+        if note not in recording.choices:
+            recording.choices.append(note)
+        self.best_config = chosen
+        full = {**self.nargs, **named, **chosen.all_kwargs()}
+        for hook in (self.pre_hook, chosen.pre_hook):
+            if hook is self.pre_hook and hook is not None:
+                hook(full, reset_only=True)
+            elif hook is not None:
+                hook(full)
+        result = self.fn.run(*arguments, **named, **chosen.all_kwargs())
+        self.nargs = None
+        return result
+
+    return run
+
+
+def refuse(sentence):
+    def refused(*arguments, **named):
+        raise Refused(sentence)
+    return refused
+
+
+def is_asked_by_candidate():
+    return sys._getframe(2).f_globals.get("__name__") == CANDIDATE
+
+
+def stand_in_for_device(recording, request):
+    """Has PyTorch and Triton speak of a device that is not there."""
+    target = request["target"]
+    driver = StandIn(target)
+    triton.runtime.driver.set_active(driver)
+    compile = compile_to_ir(recording)
+    triton.compile = triton.compiler.compile = triton.compiler.compiler.compile = compile
+
+    triton.runtime.autotuner.Autotuner.run = choose_instead_of_timing(recording, request.get("choices", {}))
+    bases = itertools.count(1)
+    addresses = {}
+
+    def address(tensor):
+        storage = tensor.untyped_storage()
+        recording.storage(tensor)
+        base = addresses.setdefault(storage._cdata, next(bases) << 44)
+        return base + tensor.storage_offset() * tensor.element_size()
+
+    FakeTensor.data_ptr = address
+    properties = types.SimpleNamespace(
+        name=target.get("name", "a GPU"), major=target["capability"] // 10, minor=target["capability"] % 10,
+        multi_processor_count=target["multiprocessors"], total_memory=target["memory_bytes"], warp_size=32,
+        max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, L2_cache_size=target["cache_bytes"],
+        shared_memory_per_block=49152, shared_memory_per_block_optin=target["shared_bytes"],
+        shared_memory_per_multiprocessor=target["shared_bytes"] + 1024, is_integrated=0, is_multi_gpu_board=0)
+    cuda = torch.cuda
+    truly_available = cuda.is_available
+    cuda.is_available = lambda: True if is_asked_by_candidate() else truly_available()
+    cuda.current_device = lambda: 0
+    cuda.device_count = lambda: 1
+    cuda.set_device = lambda device: None
+    cuda.synchronize = lambda device=None: None
+    cuda.empty_cache = lambda: None
+    cuda.get_device_properties = lambda device=None: properties
+    cuda.get_device_capability = lambda device=None: (properties.major, properties.minor)
+    cuda.get_device_name = lambda device=None: properties.name
+    cuda.device = cuda.device_of = lambda device=None: contextlib.nullcontext()
+    cuda.current_stream = lambda device=None: types.SimpleNamespace(cuda_stream=0, device_index=0)
+    for name in ("Stream", "Event", "CUDAGraph", "graph", "stream"):
+        setattr(cuda, name, refuse(f"torch.cuda.{name} cannot be recorded; leave it out, all work of a call is done "
+                                   "in order"))
+    torch.Tensor.__deepcopy__ = torch.nn.Parameter.__deepcopy__ = deep_copy
+    torch.nn.Module._apply = convert
+    for name, states in (("lstm", 2), ("gru", 1), ("rnn_tanh", 1), ("rnn_relu", 1)):
+        setattr(torch._VF, name, recurrent(recording, name, states))
+    torch.nn.RNNBase.flatten_parameters = lambda self: None
+    torch.compile = lambda function=None, **options: function if function is not None else (lambda given: given)
+    try:
+        import torch.utils.cpp_extension as extension
+        extension.load_inline = extension.load = refuse(
+            "a module cannot build an extension; write Triton kernels, or a task's kernel in CUDA C++")
+    except ImportError:
+        pass
+
+
+def recurrent(recording, name, states):
+    """In the place of torch._VF.lstm and the like, which ask for cuDNN: one operator, noted as a whole."""
+
+    def run(input, state, weights, *more):
+        if isinstance(weights, torch.Tensor) or len(more) != 6:
+            raise Refused("a packed sequence cannot be recorded; pass a tensor of equal lengths")
+        given = list(state) if states > 1 else [state]
+        width = given[0].shape[-1] * (2 if more[4] else 1)
+        outputs = [torch.empty([*input.shape[:-1], width], dtype=input.dtype),
+                   *(torch.empty(part.shape, dtype=part.dtype) for part in given)]
+        recording.add({"operation": {
+            "name": f"aten.{name}.input", "draws": False,
+            "arguments": [recording.value(argument) for argument in (input, state, weights, *more)], "named": {},
+            "outputs": [recording.view(output) for output in outputs]}})
+        return tuple(outputs)
+
+    return run
+
+
+def deep_copy(self, memo):
+    """In the place of Tensor.__deepcopy__, which copies a content."""
+    if id(self) not in memo:
+        copied = self.detach().clone()
+        memo[id(self)] = torch.nn.Parameter(copied, self.requires_grad) if isinstance(self, torch.nn.Parameter) else copied
+    return memo[id(self)]
+
+
+def convert(self, function, recurse=True, seen=None):
+    """In the place of Module._apply, which exchanges tensors in a way that those without content do not allow."""
+    seen = {} if seen is None else seen
+    if recurse:
+        for child in self.children():
+            convert(child, function, True, seen)
+
+    def converted(tensor):
+        if id(tensor) not in seen:
+            result = function(tensor)
+            if result is not tensor and isinstance(tensor, torch.nn.Parameter):
+                result = torch.nn.Parameter(result, tensor.requires_grad)
+            seen[id(tensor)] = result, tensor
+        return seen[id(tensor)][0]
+
+    for held in (self._parameters, self._buffers):
+        for name, tensor in held.items():
+            if tensor is not None:
+                held[name] = converted(tensor)
+    return self
+
+
+def load_candidate(text, folder):
+    """The module, from a file of its own, since Triton reads a kernel's text back."""
+    path = folder + "/candidate.py"
+    with open(path, "w") as file:
+        file.write(text)
+    module = types.ModuleType(CANDIDATE)
+    module.__file__ = path
+    sys.modules[CANDIDATE] = module
+    linecache.checkcache(path)
+    exec(compile(text, path, "exec"), module.__dict__)
+    return module
+
+
+def member(module, name):
+    found = getattr(module, name, None)
+    if found is None:
+        raise Refused(f"the text defines no `{name}`")
+    return found
+
+
+def value_of(recorded):
+    """What `Recording.value` wrote; a tensor is a new one of that shape, without content."""
+    kind = recorded["kind"]
+    if kind == "tensor":
+        view = recorded["tensor"]
+        return torch.empty_strided(view["sizes"], view["strides"], dtype=NAMED[view["type"]])
+    if kind == "list":
+        return [value_of(part) for part in recorded["list"]]
+    if kind == "type":
+        return NAMED[recorded["text"]]
+    if kind == "boolean":
+        return recorded["integer"] != 0
+    if kind == "real":
+        return float(recorded["text"] if "text" in recorded else recorded.get("real", 0))
+    return {"none": None, "text": recorded.get("text", ""), "integer": recorded.get("integer", 0)}[kind]
+
+
+def record(request, folder):
+    """Everything a module does when it is made and called once."""
+    recording = Recording(request["target"])
+    stand_in_for_device(recording, request)
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.device("cuda"), torch.no_grad(), Operators(recording):
+        if request["role"] == "script":
+            recording.phase = "forward"
+        module = load_candidate(request["text"], folder)
+        if request["role"] == "script":
+            return {"kernels": recording.kernels, "phases": recording.phases, "choices": recording.choices}
+        if request["role"] == "problem":
+            recording.phase = "inputs"
+            constructor = [recording.value(value) for value in member(module, "get_init_inputs")()]
+            given = member(module, "get_inputs")()
+            inputs = [recording.value(value) for value in given]
+        else:
+            constructor, inputs = request["constructor"], request["inputs"]
+            given = [value_of(value) for value in inputs]
+            inputs = [recording.value(value) for value in given]
+        recording.phase = "setup"
+        model = member(module, request["class"])(*[value_of(value) for value in constructor])
+        weights = []
+        if isinstance(model, torch.nn.Module):
+            model = model.cuda()
+            weights = [{"name": name, "parameter": isinstance(tensor, torch.nn.Parameter), "view": recording.view(tensor)}
+                       for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers())]
+        recording.phase = "forward"
+        result = model(*given)
+        outputs = [recording.view(tensor) for tensor in leaves(result) if isinstance(tensor, torch.Tensor)]
+        if len(outputs) != len(list(leaves(result))) or not outputs:
+            raise Refused(f"the call gives a value of type {type(result).__name__}; give a tensor, or a tuple of tensors")
+    return {"torch": torch.__version__, "triton": triton.__version__, "target": request["target"],
+            "storages": recording.storages, "kernels": recording.kernels, "constructor": constructor, "inputs": inputs,
+            "weights": weights, "phases": recording.phases, "outputs": outputs, "choices": recording.choices}
+
+
+def programs():
+    return ()
+
+
+def versions():
+    return {"torch": torch.__version__, "triton": triton.__version__}
+
+
+def prepare():
+    """What takes seconds when it is first done, before anything is forked."""
+    import torch.utils.cpp_extension
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.device("cuda"), torch.no_grad():
+        torch.nn.Linear(2, 2)(torch.rand(2, 2)).sum() + 1
+
+
+answer = record
+
+
+def failure(error):
+    """What to say of an exception, and where in the candidate's text it comes from."""
+    line = 0
+    walked = error.__traceback__
+    while walked is not None:
+        if walked.tb_frame.f_globals.get("__name__") == CANDIDATE:
+            line = walked.tb_lineno
+        walked = walked.tb_next
+    if isinstance(error, SyntaxError) and str(error.filename).endswith("candidate.py"):
+        return {"kind": "syntax", "message": error.msg, "line": error.lineno or 0}
+    if isinstance(error, Refused):
+        return {"kind": "refused", "message": str(error), "line": line}
+    if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException",
+                                "GuardOnDataDependentSymNode", "UnsupportedOperatorException"):
+        return {"kind": "values", "message": str(error), "line": line}
+    return {"kind": type(error).__name__, "message": str(error)[:4000], "line": line}
+)python";
+
+} // namespace mtmc::detail

@@ -1,0 +1,136 @@
+#pragma once
+/// Definitions of backend/python/triton_compiler.hpp.
+
+#include <mtmc/backend/cuda/cubin_screen.hpp>
+#include <mtmc/backend/python/python_process.hpp>
+#include <mtmc/backend/python/triton_compiler.hpp>
+#include <mtmc/backend/python/triton_recorder.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/support/stopwatch.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace mtmc::inline MTMC_ABI {
+
+namespace detail {
+
+/// Bytes from hexadecimal digits; empty where they are none.
+[[nodiscard]] inline std::string from_hexadecimal(std::string_view digits) {
+  const auto value = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  std::string bytes;
+  bytes.reserve(digits.size() / 2);
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    if (value(digits[i]) < 0 || value(digits[i + 1]) < 0) return {};
+    bytes.push_back(static_cast<char>(16 * value(digits[i]) + value(digits[i + 1])));
+  }
+  return bytes;
+}
+
+inline void visit_fields(JsonFields& visit, LoweredKernel& noun) {
+  std::int64_t warps = noun.threads / 32;
+  visit.required("entry", noun.entry);
+  visit.required("ptx", noun.ptx);
+  visit.required("cubin", noun.cubin);
+  visit.required("warps", warps);
+  visit.required("cluster", noun.cluster);
+  visit.required("shared_bytes", noun.shared_bytes);
+  visit.required("global_scratch_bytes", noun.global_scratch_bytes);
+  visit.required("profile_scratch_bytes", noun.profile_scratch_bytes);
+  noun.threads = 32 * warps;
+}
+
+} // namespace detail
+
+struct TritonCompiler::State {
+  explicit State(const PythonOptions& given) : options(given), python(given, "lowering") {}
+
+  PythonOptions options;
+  detail::PythonProcess python;
+  std::mutex mutex;
+  std::map<std::string, Lowering> known;
+};
+
+MTMC_INLINE TritonCompiler::TritonCompiler(const PythonOptions& options)
+    : state_(std::make_unique<State>(options)) {
+  const auto found = versions().find("triton");
+  detail::demand_known_triton(found == versions().end() ? "of no version" : found->second);
+}
+MTMC_INLINE TritonCompiler::TritonCompiler(TritonCompiler&&) noexcept = default;
+MTMC_INLINE TritonCompiler& TritonCompiler::operator=(TritonCompiler&&) noexcept = default;
+MTMC_INLINE TritonCompiler::~TritonCompiler() = default;
+
+MTMC_INLINE const std::map<std::string, std::string>& TritonCompiler::versions() const noexcept {
+  return state_->python.versions();
+}
+
+MTMC_INLINE Lowering TritonCompiler::lower(const RecordedKernel& kernel, const RecordedTarget& target,
+                                           std::stop_token stop) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto key =
+      kernel.id() + ' ' + std::to_string(target.capability) + ' ' + std::to_string(target.shared_bytes);
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (const auto found = state_->known.find(key); found != state_->known.end()) {
+      auto known = found->second;
+      known.seconds = seconds_since(begin);
+      return known;
+    }
+  }
+  Lowering lowering;
+  const auto fail = [&](std::string message, std::string remedy) {
+    lowering.diagnostics = {{Severity::error, kernel.line, 0, std::move(message), std::move(remedy), {}}};
+  };
+  const detail::Json question{
+      {"ir", kernel.ir}, {"options", kernel.options}, {"capability", target.capability}};
+  const auto answer =
+      state_->python.ask(question.dump(-1, ' ', false, detail::Json::error_handler_t::replace),
+                         state_->options.lower_timeout, stop);
+  lowering.timed_out = answer.timed_out;
+  if (answer.timed_out && !stop.stop_requested())
+    fail("the kernel " + kernel.name + " takes longer than " +
+             detail::duration_text(state_->options.lower_timeout) + " to compile",
+         "Use smaller blocks and fewer stages");
+  if (answer.failure)
+    fail("the kernel " + kernel.name + " does not compile: " + answer.failure->message,
+         answer.failure->remedy);
+  if (!answer.result.empty()) {
+    auto lowered = std::make_shared<LoweredKernel>();
+    try {
+      detail::read_value(detail::parse_text(answer.result, true).at("result"), *lowered, "a lowered kernel");
+      lowered->cubin = detail::from_hexadecimal(lowered->cubin);
+    } catch (const std::exception& error) {
+      fail("the compiler's answer cannot be read: " + std::string(error.what()), "Report this");
+    }
+    if (lowering.diagnostics.empty())
+      lowering.diagnostics = detail::screen_cubin(lowered->cubin, lowered->ptx, {});
+    lowering.refused = !lowering.diagnostics.empty();
+    if (lowering.diagnostics.empty() && lowered->shared_bytes > target.shared_bytes)
+      fail("the kernel " + kernel.name + " needs " + std::to_string(lowered->shared_bytes) +
+               " bytes of shared memory, and a block of this device has " +
+               std::to_string(target.shared_bytes),
+           "Use smaller blocks or fewer stages (num_stages)");
+    if (lowering.diagnostics.empty() && lowered->global_scratch_bytes + lowered->profile_scratch_bytes > 0)
+      fail("the kernel " + kernel.name +
+               " needs memory of its own from the launcher, for a tensor descriptor made on the device",
+           "Use pointers or block pointers");
+    if (lowering.diagnostics.empty()) lowering.kernel = std::move(lowered);
+  }
+  lowering.seconds = seconds_since(begin);
+  if (!lowering.timed_out) {
+    const std::scoped_lock lock(state_->mutex);
+    state_->known.emplace(key, lowering);
+  }
+  return lowering;
+}
+
+} // namespace mtmc

@@ -1,0 +1,143 @@
+#pragma once
+/// Definitions of backend/python/triton_recorder.hpp.
+
+#include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/python_process.hpp>
+#include <mtmc/backend/python/recorded_plan_json.hpp>
+#include <mtmc/backend/python/triton_recorder.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/support/stopwatch.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mtmc::inline MTMC_ABI {
+
+MTMC_INLINE std::span<const std::pair<std::string_view, std::string_view>> known_triton_versions() noexcept {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> versions{
+      {{"3.5", "2.9"}, {"3.6", "2.11"}, {"3.9", "2.15"}}};
+  return versions;
+}
+
+namespace detail {
+
+/// Throws where Triton launches its kernels in a way that nobody here has read.
+inline void demand_known_triton(const std::string& version) {
+  std::string known;
+  for (const auto& [triton, torch] : known_triton_versions()) {
+    if (version == triton || version.starts_with(std::string(triton) + '.')) return;
+    known += (known.empty() ? "" : ", ") + std::string(triton) + " (torch " + std::string(torch) + ')';
+  }
+  throw Error(error_id::backend_compiler,
+              "Triton " + version + " launches kernels in a way that is not known here",
+              "Install one of these: " + known)
+      .about("PythonOptions::interpreter");
+}
+
+[[nodiscard]] inline std::string question_of(const RecordingRequest& request) {
+  const bool problem = request.role == RecordingRequest::Role::problem;
+  Json question{{"role", std::string(to_string(request.role))},
+                {"text", request.text},
+                {"class", !request.class_name.empty() ? request.class_name
+                          : problem                   ? "Model"
+                                                      : "ModelNew"},
+                {"choices", request.choices}};
+  write_value(question["constructor"], request.constructor);
+  write_value(question["inputs"], request.inputs);
+  write_value(question["target"], request.target);
+  return question.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace detail
+
+MTMC_INLINE TritonRecorder::TritonRecorder(const PythonOptions& options)
+    : options_(options), python_(std::make_unique<detail::PythonProcess>(options, "recording")) {
+  const auto found = python_->versions().find("triton");
+  detail::demand_known_triton(found == python_->versions().end() ? "of no version" : found->second);
+}
+MTMC_INLINE TritonRecorder::TritonRecorder(TritonRecorder&&) noexcept = default;
+MTMC_INLINE TritonRecorder& TritonRecorder::operator=(TritonRecorder&&) noexcept = default;
+MTMC_INLINE TritonRecorder::~TritonRecorder() = default;
+
+MTMC_INLINE const std::map<std::string, std::string>& TritonRecorder::versions() const noexcept {
+  return python_->versions();
+}
+
+MTMC_INLINE Recording TritonRecorder::record(const RecordingRequest& request, std::stop_token stop) const {
+  const auto begin = std::chrono::steady_clock::now();
+  Recording recording;
+  const auto question = detail::question_of(request);
+  const auto refuse = [&](Diagnostic diagnostic) { recording.diagnostics = {std::move(diagnostic)}; };
+  detail::PythonAnswer answers[2];
+  for (auto& answer : answers) {
+    answer = python_->ask(question, options_.record_timeout, stop);
+    recording.timed_out = answer.timed_out;
+    if (answer.failure) refuse(*answer.failure);
+    if (answer.timed_out || answer.failure) break;
+  }
+  if (!answers[1].result.empty()) {
+    if (answers[0].result != answers[1].result) {
+      refuse({Severity::error,
+              0,
+              0,
+              "two recordings of this module in fresh processes differ",
+              "Let nothing but shapes and numbers decide: no counters, clocks, random numbers of Python, "
+              "addresses or "
+              "orders of sets",
+              {}});
+    } else {
+      try {
+        auto plan = detail::parse_text(answers[0].result, true).at("result").get<RecordedPlan>();
+        if (auto wrong = check_recorded_plan(plan))
+          refuse(std::move(*wrong));
+        else
+          recording.plan = std::move(plan);
+      } catch (const Error& error) {
+        refuse({Severity::error,
+                0,
+                0,
+                std::string("the recording is unsound: ") + error.what(),
+                "A recording is made by the recorder alone",
+                {}});
+      } catch (const nlohmann::json::exception& error) {
+        refuse({Severity::error,
+                0,
+                0,
+                std::string("the recording is unsound: ") + error.what(),
+                "A recording is made by the recorder alone",
+                {}});
+      }
+    }
+  }
+  recording.seconds = seconds_since(begin);
+  return recording;
+}
+
+MTMC_INLINE RecordedTarget recorded_target(const Device& device) {
+  RecordedTarget target;
+  target.name = device.name;
+  target.multiprocessors = device.compute_units;
+  int capability = 0;
+  for (const char c : device.arch)
+    if (c >= '0' && c <= '9' && capability < 1000) capability = 10 * capability + (c - '0');
+  if (capability > 0) target.capability = capability;
+  for (const auto& level : device.caches)
+    if (level.level == 2) target.cache_bytes = level.bytes;
+  constexpr std::int64_t kept_for_a_block = 1024; // by the driver
+  if (device.shared_memory_bytes > kept_for_a_block)
+    target.shared_bytes = device.shared_memory_bytes - kept_for_a_block;
+  if (device.memory_bytes > 0) target.memory_bytes = device.memory_bytes;
+  return target;
+}
+
+} // namespace mtmc

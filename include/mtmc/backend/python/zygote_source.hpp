@@ -1,0 +1,168 @@
+#pragma once
+/// The process of Python that forks for every question, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// zygote.py, which zygote.py imports or is.
+inline constexpr std::string_view zygote_text = R"python("""Answers each question in a process forked for it, which is fenced in first and ended in time.
+
+Starts with its folder in sys.path; descriptor 3 is a socket of packets. A question is a packet with three
+descriptors: the question's JSON, a file for the answer, and a socket that says how it ended. Whoever closes
+that socket gives the question up.
+"""
+import array
+import gc
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import sandbox
+
+MAX_ANSWER = 64 << 20
+
+
+def greeting(work):
+    return {"python": sys.version.split()[0], "fenced": sandbox.has_landlock(), **work.versions()}
+
+
+def packet_of(connection):
+    data, ancillary, _, _ = connection.recvmsg(4096, socket.CMSG_LEN(4 * 4))
+    descriptors = array.array("i")
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            descriptors.frombytes(content[:len(content) // 4 * 4])
+    return data, list(descriptors)
+
+
+def content_of(descriptor):
+    with open(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def keep_only(descriptor):
+    """Of other questions, and of whoever asks, a candidate holds nothing."""
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 4096)
+
+
+class Question:
+    """A question under way: its process, its folder, and until when."""
+
+    def __init__(self, work, folder, data, descriptors):
+        limits = json.loads(data)
+        self.question, self.answer, status = descriptors
+        self.status = socket.socket(fileno=status)
+        self.deadline = time.monotonic() + limits["seconds"]
+        self.folder = folder
+        os.mkdir(folder, 0o700)
+        self.timed_out = False
+        self.process = os.fork()
+        if self.process == 0:
+            try:
+                self.run(work, limits)
+            finally:
+                os._exit(70)
+        self.ended = os.pidfd_open(self.process)
+        os.close(self.question)
+        os.close(self.answer)
+
+    def run(self, work, limits):
+        text = content_of(self.question)
+        keep_only(self.answer)
+        os.chdir(self.folder)
+        os.environ.update(HOME=self.folder, TMPDIR=self.folder, TRITON_CACHE_DIR=self.folder + "/cache")
+        sandbox.enter(self.folder, limits["memory_bytes"], int(2 * limits["seconds"]) + 10, MAX_ANSWER, work.programs())
+        try:
+            answer = {"result": work.answer(json.loads(text), self.folder)}
+        except MemoryError:
+            answer = {"failure": {"kind": "memory", "message": "it needs more memory than it may have", "line": 0}}
+        except BaseException as error:
+            answer = {"failure": work.failure(error)}
+        with open(self.answer, "wb") as file:
+            file.write(json.dumps(answer).encode())
+        os._exit(0)  # what else there is to destroy belongs to the parent
+
+    def over(self):
+        """Ends the process where it is time, and says how it ended once it has."""
+        ready = select.select([self.ended], [], [], 0)[0]
+        if not ready:
+            given_up = select.select([self.status], [], [], 0)[0]
+            self.timed_out = time.monotonic() > self.deadline
+            if not given_up and not self.timed_out:
+                return False
+            os.kill(self.process, signal.SIGKILL)
+            select.select([self.ended], [], [], 5)
+        try:
+            os.killpg(self.process, signal.SIGKILL)
+        except OSError:
+            pass
+        _, status = os.waitpid(self.process, 0)
+        self.say({"timed_out": self.timed_out, "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+                  "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0})
+        return True
+
+    def say(self, end):
+        try:
+            self.status.send(json.dumps(end).encode(), socket.MSG_NOSIGNAL)
+        except OSError:
+            pass
+        self.status.close()
+        os.close(self.ended)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def serve(connection, work, base):
+    questions = []
+    for number in range(1 << 62):
+        now = time.monotonic()
+        wait = min([question.deadline - now for question in questions], default=None)
+        watched = [connection, *(question.ended for question in questions), *(question.status for question in questions)]
+        select.select(watched, [], [], None if wait is None else max(wait, 0.001))
+        questions = [question for question in questions if not question.over()]
+        try:
+            data, descriptors = packet_of(connection)
+        except BlockingIOError:
+            continue
+        if not data:
+            break
+        questions.append(Question(work, f"{base}/{number}", data, descriptors))
+    for question in questions:
+        question.deadline = 0
+        question.over()
+
+
+def main():
+    connection = socket.socket(fileno=3)
+    base, name, *folders = sys.argv[1:]
+    sys.path[:0] = folders
+    try:
+        work = importlib.import_module(name)
+        work.prepare()
+        connection.send(json.dumps(greeting(work)).encode())
+    except BaseException as error:
+        reason = "".join(traceback.format_exception_only(type(error), error)).strip()
+        connection.send(json.dumps({"error": reason[-2000:], "missing": getattr(error, "name", None) or ""}).encode())
+        return 1
+    connection.setblocking(False)
+    gc.freeze()
+    serve(connection, work, base)
+    return 0
+
+
+sys.exit(main())
+)python";
+
+} // namespace mtmc::detail
