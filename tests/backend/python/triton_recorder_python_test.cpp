@@ -1,3 +1,5 @@
+#include <mtmc/core/error.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -201,6 +203,22 @@ TEST_SUITE("recording") {
     CHECK(last.choices[0].chosen == 2);
     CHECK(last.kernels[0].options.at("num_warps") == 8);
     CHECK(last.phases.forward[0].launch->grid[0] == 4);
+  }
+
+  TEST_CASE("a script is recorded as a whole") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    RecordingRequest request{.role = RecordingRequest::Role::script,
+                             .text = std::string(beginning) + "x = torch.rand(300, device='cuda')\n"
+                                                              "y = torch.empty_like(x)\n"
+                                                              "twice[(2,)](x, y, 300, BLOCK=256)\n"
+                                                              "assert torch.allclose(y, 2 * x)\n"
+                                                              "result_gold = {'first': y}\n"};
+    const auto plan = plan_of(shared_recorder(*options), request);
+    REQUIRE(plan.phases.forward.size() == 3);
+    CHECK(plan.phases.forward[0].operation->draws);
+    CHECK(plan.phases.forward[1].launch);
+    CHECK(plan.outputs.size() == 1);
   }
 
   TEST_CASE("numbers of the text are the content of a storage, and code may ask for them") {

@@ -22,7 +22,10 @@ namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
 class PythonProcess;
-}
+
+/// Throws `Error` (`mtmc.backend.001`) where that version of Triton is not one of `known_triton_versions`.
+void demand_known_triton(const std::string& version);
+} // namespace detail
 
 /// What a module is recorded for.
 struct RecordingRequest {
@@ -32,10 +35,14 @@ struct RecordingRequest {
     problem,
     /// Defines `ModelNew`; how it is made and called is `constructor` and `inputs`.
     candidate,
+    /// Does everything when it is run, and leaves what it gave in the variable that `class_name` names, as
+    /// the tests of TritonBench do. All of it is the plan's `forward`, random inputs included.
+    script,
   };
   Role role = Role::candidate; ///< which contract the text is in
   std::string text;            ///< the module
-  /// Class that is made and called; empty: `Model` or `ModelNew`.
+  /// Class that is made and called; empty: `Model` or `ModelNew`. Of a script the variable; empty:
+  /// `result_gold`.
   std::string class_name{};
   /// What a candidate is made with, as the problem's recording has it. No tensors.
   std::vector<RecordedValue> constructor{};
@@ -51,6 +58,7 @@ namespace detail {
 inline constexpr EnumName<RecordingRequest::Role> recording_role_names[] = {
     {RecordingRequest::Role::problem, "problem"},
     {RecordingRequest::Role::candidate, "candidate"},
+    {RecordingRequest::Role::script, "script"},
 };
 }
 /// Values and names.

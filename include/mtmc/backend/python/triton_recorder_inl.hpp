@@ -31,8 +31,7 @@ MTMC_INLINE std::span<const std::pair<std::string_view, std::string_view>> known
 
 namespace detail {
 
-/// Throws where Triton launches its kernels in a way that nobody here has read.
-inline void demand_known_triton(const std::string& version) {
+MTMC_INLINE void demand_known_triton(const std::string& version) {
   std::string known;
   for (const auto& [triton, torch] : known_triton_versions()) {
     if (version == triton || version.starts_with(std::string(triton) + '.')) return;
@@ -45,12 +44,13 @@ inline void demand_known_triton(const std::string& version) {
 }
 
 [[nodiscard]] inline std::string question_of(const RecordingRequest& request) {
-  const bool problem = request.role == RecordingRequest::Role::problem;
+  using enum RecordingRequest::Role;
+  const auto* const name = request.role == problem     ? "Model"
+                           : request.role == candidate ? "ModelNew"
+                                                       : "result_gold";
   Json question{{"role", std::string(to_string(request.role))},
                 {"text", request.text},
-                {"class", !request.class_name.empty() ? request.class_name
-                          : problem                   ? "Model"
-                                                      : "ModelNew"},
+                {"class", request.class_name.empty() ? name : request.class_name},
                 {"choices", request.choices}};
   write_value(question["constructor"], request.constructor);
   write_value(question["inputs"], request.inputs);
