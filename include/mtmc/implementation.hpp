@@ -46,6 +46,8 @@
 #include <mtmc/backend/cuda/profiler_inl.hpp>
 #include <mtmc/backend/double_precision_inl.hpp>
 #include <mtmc/backend/python/check_recorded_plan_inl.hpp>
+#include <mtmc/backend/python/paired_draws_inl.hpp>
+#include <mtmc/backend/python/plan_replayer_inl.hpp>
 #include <mtmc/backend/python/python_process_inl.hpp>
 #include <mtmc/backend/python/recorded_plan_inl.hpp>
 #include <mtmc/backend/python/recorded_plan_json_inl.hpp>

@@ -2,6 +2,8 @@
 /// Everything that records PyTorch modules and lowers their Triton kernels.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/paired_draws.hpp>
+#include <mtmc/backend/python/plan_replayer.hpp>
 #include <mtmc/backend/python/python_options.hpp>
 #include <mtmc/backend/python/recorded_plan.hpp>
 #include <mtmc/backend/python/recorded_plan_json.hpp>

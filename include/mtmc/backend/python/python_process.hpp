@@ -31,13 +31,14 @@ struct PythonAnswer {
   std::optional<Diagnostic> failure{};
 };
 
-/// Python with a program of this library (recording_source.hpp, lowering_source.hpp) loaded. Each question is
-/// answered in a process of its own, forked from one that never ran a candidate's text, behind the walls of
-/// sandbox_source.hpp, with a folder of its own that is removed afterwards. May be used from several threads.
+/// Python with a program of this library (recording_source.hpp, lowering_source.hpp, replaying_source.hpp)
+/// loaded. Each question is answered in a process of its own, forked from one that never ran a candidate's
+/// text, behind the walls of sandbox_source.hpp, with a folder of its own that is removed afterwards. May be
+/// used from several threads.
 class PythonProcess {
 public:
-  /// Starts it. `program`: "recording" or "lowering". Throws `Error` (`mtmc.backend.001`) where there is no
-  /// interpreter, a package is missing, or the system cannot fence it in.
+  /// Starts it. `program`: "recording", "lowering" or "replaying". Throws `Error` (`mtmc.backend.001`) where
+  /// there is no interpreter, a package is missing, or the system cannot fence it in.
   PythonProcess(const PythonOptions& options, std::string_view program);
 
   /// Of "python", and of the packages that the program needs.

@@ -5,6 +5,7 @@
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/recording_source.hpp>
+#include <mtmc/backend/python/replaying_source.hpp>
 #include <mtmc/backend/python/sandbox_source.hpp>
 #include <mtmc/backend/python/zygote_source.hpp>
 #include <mtmc/compiled.hpp>
@@ -67,7 +68,8 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
   constexpr std::pair<std::string_view, std::string_view> texts[] = {{"sandbox.py", sandbox_text},
                                                                      {"zygote.py", zygote_text},
                                                                      {"recording.py", recording_text},
-                                                                     {"lowering.py", lowering_text}};
+                                                                     {"lowering.py", lowering_text},
+                                                                     {"replaying.py", replaying_text}};
   for (const auto& [name, text] : texts) write_file_atomic(folder.path() + '/' + std::string(name), text);
   const auto questions = folder.path() + "/questions";
   if (::mkdir(questions.c_str(), S_IRWXU) != 0)

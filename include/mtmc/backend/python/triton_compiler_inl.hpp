@@ -2,6 +2,7 @@
 /// Definitions of backend/python/triton_compiler.hpp.
 
 #include <mtmc/backend/cuda/cubin_screen.hpp>
+#include <mtmc/backend/python/hexadecimal.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/triton_compiler.hpp>
 #include <mtmc/backend/python/triton_recorder.hpp>
@@ -21,20 +22,6 @@
 namespace mtmc::inline MTMC_ABI {
 
 namespace detail {
-
-/// Bytes from hexadecimal digits; empty where they are none.
-[[nodiscard]] inline std::string from_hexadecimal(std::string_view digits) {
-  const auto value = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  std::string bytes;
-  bytes.reserve(digits.size() / 2);
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    if (value(digits[i]) < 0 || value(digits[i + 1]) < 0) return {};
-    bytes.push_back(static_cast<char>(16 * value(digits[i]) + value(digits[i + 1])));
-  }
-  return bytes;
-}
 
 inline void visit_fields(JsonFields& visit, LoweredKernel& noun) {
   std::int64_t warps = noun.threads / 32;

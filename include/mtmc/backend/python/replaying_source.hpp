@@ -1,0 +1,277 @@
+#pragma once
+/// What does the steps of a recorded plan with PyTorch, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// replaying.py, which zygote.py imports.
+inline constexpr std::string_view replaying_text = R"python("""Does what a recorded plan says, with PyTorch. Never runs what a candidate wrote; a plan has been checked before."""
+import ctypes
+
+import torch
+
+TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+         "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32,
+         "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+FLOATING = {"f32", "f16", "bf16"}
+# Names of operators of a library that the processor does not have, and the ones that do the same.
+WITHOUT_DEVICE = {"aten.cudnn_batch_norm.default": "aten.native_batch_norm.default"}
+# What opens files, exchanges memory, or waits.
+FORBIDDEN = {"from_file", "set_", "resize_", "resize_as_", "_resize_output_", "record_stream", "_print", "pin_memory",
+             "_pin_memory", "to_mkldnn", "copy_sparse_to_sparse_", "_local_scalar_dense", "is_nonzero"}
+POISON = 0x7F
+MAX_CONTENT = 32 << 20
+
+
+class Refused(Exception):
+    """What a plan asks for that cannot be done, in words for whoever wrote it."""
+
+
+def operator_of(name):
+    """An operator of PyTorch's own library by its name and overload."""
+    parts = name.split(".")
+    if len(parts) != 3 or parts[0] != "aten":
+        raise Refused(f"the operator {name} is not one of PyTorch's own; use those, or write a kernel")
+    found = getattr(getattr(torch.ops.aten, parts[1], None), parts[2], None)
+    if parts[1] in FORBIDDEN:
+        raise Refused(f"the operator {name} reaches beyond its tensors; use another one")
+    if found is None:
+        raise Refused(f"this PyTorch has no operator {name}; use another one")
+    return found
+
+
+class Memory:
+    """The storages of a plan, made when they are first needed, with a content of no meaning."""
+
+    def __init__(self, plan, device, double):
+        self.plan = plan
+        self.device = device
+        self.double = double
+        self.held = {}
+        self.factors = self.widths() if double else {}
+
+    def widths(self):
+        """By how much a storage grows where all its numbers become doubles; those of integers stay."""
+        factors = {}
+        for view in views_of(self.plan):
+            factor = 8 // TYPES[view["type"]].itemsize if view["type"] in FLOATING else 1
+            if factors.setdefault(view["storage"], factor) != factor:
+                raise Refused("a tensor's memory is read with another type than it is written")
+        return factors
+
+    def type_of(self, name):
+        return torch.float64 if self.double and name in FLOATING else TYPES[name]
+
+    def factor(self, storage):
+        return self.factors.get(storage, 1)
+
+    def storage(self, number):
+        if number not in self.held:
+            facts = self.plan["storages"][number]
+            tensor = torch.full([facts["bytes"] * self.factor(number)], POISON, dtype=torch.uint8, device=self.device)
+            self.held[number] = tensor.untyped_storage()
+            if facts.get("content"):
+                self.fill(number, bytes.fromhex(facts["content"]))
+        return self.held[number]
+
+    def fill(self, number, content):
+        view = next(view for view in views_of(self.plan) if view["storage"] == number)
+        given = torch.frombuffer(bytearray(content), dtype=TYPES[view["type"]])
+        whole = {"storage": number, "offset": 0, "sizes": [given.numel()], "strides": [1], "type": view["type"]}
+        self.tensor(whole).copy_(given)
+
+    def tensor(self, view):
+        type = self.type_of(view["type"])
+        offset = view["offset"] * self.factor(view["storage"]) // type.itemsize
+        return torch.empty(0, dtype=type, device=self.device).set_(self.storage(view["storage"]), offset, view["sizes"],
+                                                                   view["strides"])
+
+    def keep(self, view, tensor, made):
+        """Has what an operator gave lie where the recording says."""
+        same = (tensor.storage_offset() * tensor.element_size() == view["offset"] * self.factor(view["storage"])
+                and list(tensor.stride()) == view["strides"] and list(tensor.shape) == view["sizes"]
+                and tensor.dtype == self.type_of(view["type"]))
+        if list(tensor.shape) != view["sizes"]:
+            raise Refused(f"an operator gives a tensor of {list(tensor.shape)} where {view['sizes']} was recorded")
+        if made and same:
+            self.held[view["storage"]] = tensor.untyped_storage()
+        elif not same or tensor.untyped_storage().data_ptr() != self.storage(view["storage"]).data_ptr():
+            self.tensor(view).copy_(tensor)
+
+
+def parts_of(value):
+    """A value and all that lies in it."""
+    yield value
+    for part in value.get("list", ()):
+        yield from parts_of(part)
+
+
+def values_of(step):
+    operation = step.get("operation")
+    if operation:
+        for value in [*operation["arguments"], *operation.get("named", {}).values()]:
+            yield from parts_of(value)
+
+
+def views_of(plan):
+    for steps in plan["phases"].values():
+        for step in steps:
+            for value in values_of(step):
+                if value["kind"] == "tensor":
+                    yield value["tensor"]
+            if "operation" in step:
+                yield from step["operation"]["outputs"]
+            if "fill" in step:
+                yield step["fill"]["view"]
+    for value in plan.get("inputs", ()):
+        for part in parts_of(value):
+            if part["kind"] == "tensor":
+                yield part["tensor"]
+    for weight in plan.get("weights", ()):
+        yield weight["view"]
+    yield from plan["outputs"]
+
+
+def storages_of(step):
+    """What a step touches."""
+    for value in values_of(step):
+        if value["kind"] == "tensor":
+            yield value["tensor"]["storage"]
+    if "operation" in step:
+        yield from (view["storage"] for view in step["operation"]["outputs"])
+    if "fill" in step:
+        yield step["fill"]["view"]["storage"]
+    for argument in step.get("launch", {}).get("arguments", ()):
+        if argument["kind"] == "pointer":
+            yield argument["storage"]
+
+
+class Replay:
+    """A plan's storages, and its phases to be done one after the other."""
+
+    def __init__(self, plan, device="cpu", double=False, key=0, launcher=None):
+        self.plan = plan
+        self.memory = Memory(plan, torch.device(device), double)
+        self.key = key
+        self.drawn = 0
+        self.launcher = launcher
+
+    def run(self, phase):
+        """Does the steps of a phase. What only this phase needs is given back when it has been used."""
+        steps = self.plan["phases"].get(phase, [])
+        kept = {view["storage"] for view in self.plan["outputs"]} if phase == "forward" else None
+        last, first = {}, {}
+        for number, step in enumerate(steps):
+            for storage in storages_of(step):
+                last[storage] = number
+                first.setdefault(storage, number)
+        before = set(self.memory.held)
+        with torch.no_grad():
+            for number, step in enumerate(steps):
+                self.do(step, {storage for storage in storages_of(step) if first[storage] == number})
+                if kept is not None:
+                    for storage in set(storages_of(step)):
+                        if last[storage] == number and storage not in kept and storage not in before:
+                            self.memory.held.pop(storage, None)
+
+    def do(self, step, new):
+        if "fill" in step:
+            value = self.value(step["fill"]["value"], None)
+            self.memory.tensor(step["fill"]["view"]).fill_(value)
+        elif "launch" in step:
+            if self.launcher is None:
+                raise Refused("a kernel is launched, which needs a device")
+            self.launcher.launch(self.plan, step["launch"], self.memory)
+        else:
+            self.operate(step["operation"], new)
+
+    def operate(self, operation, new):
+        name = operation["name"]
+        if self.memory.device.type == "cpu":
+            name = WITHOUT_DEVICE.get(name, name)
+        function = operator_of(name)
+        expected = {argument.name: str(argument.type) for argument in function._schema.arguments}
+        given = [self.value(value, kind) for value, kind in zip(operation["arguments"], expected.values())]
+        named = {name: self.value(value, expected.get(name)) for name, value in operation.get("named", {}).items()}
+        if operation.get("draws"):
+            torch.manual_seed((self.key * 1000003 + self.drawn) % (1 << 63))
+            self.drawn += 1
+        read = {part["tensor"]["storage"] for value in values_of({"operation": operation}) for part in parts_of(value)
+                if part["kind"] == "tensor"}
+        result = function(*given, **named)
+        results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+        for view, tensor in zip(operation["outputs"], results):
+            self.memory.keep(view, tensor, view["storage"] in new and view["storage"] not in read)
+
+    def value(self, value, expected):
+        kind = value["kind"]
+        if kind == "tensor":
+            return self.memory.tensor(value["tensor"])
+        if kind == "list":
+            return [self.value(part, expected) for part in value["list"]]
+        if kind == "type":
+            return self.memory.type_of(value["text"])
+        if kind == "real":
+            return float(value["text"] if "text" in value else value.get("real", 0))
+        if kind == "boolean":
+            return value["integer"] != 0
+        if kind == "integer":
+            return value["integer"]
+        if kind == "none":
+            return None
+        if expected is not None and "Device" in expected:
+            return self.memory.device
+        if value["text"].startswith("torch."):
+            return getattr(torch, value["text"][len("torch."):])
+        return value["text"]
+
+    def outputs(self):
+        return [self.memory.tensor(view) for view in self.plan["outputs"]]
+
+
+def leaves(tree):
+    if isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+def answer(request, folder):
+    """All phases of a plan, and what its outputs hold."""
+    replay = Replay(request["plan"], request["device"], request["double"], request["key"])
+    for phase in ("inputs", "setup", "forward"):
+        replay.run(phase)
+    outputs = replay.outputs()
+    if sum(tensor.numel() * tensor.element_size() for tensor in outputs) > MAX_CONTENT:
+        raise Refused(f"the outputs have more than {MAX_CONTENT >> 20} MiB; use smaller sizes")
+    return {"outputs": [{"type": next(name for name, type in TYPES.items() if type == tensor.dtype),
+                         "sizes": list(tensor.shape), "content": content_of(tensor)} for tensor in outputs]}
+
+
+def content_of(tensor):
+    whole = tensor.contiguous().cpu()
+    return ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size()).hex()
+
+
+def programs():
+    return ()
+
+
+def versions():
+    return {"torch": torch.__version__}
+
+
+def prepare():
+    torch.zeros(4).sum()
+
+
+def failure(error):
+    kind = "refused" if isinstance(error, Refused) else type(error).__name__
+    return {"kind": kind, "message": str(error)[:4000], "line": 0}
+)python";
+
+} // namespace mtmc::detail
