@@ -25,6 +25,7 @@
 #include <mtmc/analysis/legality/nest_legality_inl.hpp>
 #include <mtmc/analysis/python/forward_graph_inl.hpp>
 #include <mtmc/analysis/python/python_parser_inl.hpp>
+#include <mtmc/analysis/python/python_region_finder_inl.hpp>
 #include <mtmc/analysis/python/triton_kernels_inl.hpp>
 #include <mtmc/analysis/region_facts_inl.hpp>
 #include <mtmc/analysis/region_finder_inl.hpp>

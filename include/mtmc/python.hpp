@@ -5,5 +5,6 @@
 
 #include <mtmc/analysis/python/forward_graph.hpp>
 #include <mtmc/analysis/python/python_parser.hpp>
+#include <mtmc/analysis/python/python_region_finder.hpp>
 #include <mtmc/analysis/python/triton_kernels.hpp>
 #include <mtmc/backend/python.hpp>

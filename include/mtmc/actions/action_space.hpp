@@ -34,6 +34,8 @@ struct OptimizationType {
   /// Drafts of one step, where the loop's options name no number (`LoopOptions::samples`): more where much is
   /// to be gained and answers differ much.
   int samples = 1;
+  /// The same for regions of a PyTorch module and of Triton kernels; empty = no different.
+  std::string program_principle{};
 
   /// How it is done on this region.
   [[nodiscard]] const std::string& principle_on(const Region* region) const noexcept;

@@ -4,6 +4,8 @@
 #include <mtmc/actions/action_space.hpp>
 #include <mtmc/actions/grid_applicability.hpp>
 #include <mtmc/actions/loop_applicability.hpp>
+#include <mtmc/actions/program_applicability.hpp>
+#include <mtmc/actions/program_principles.hpp>
 #include <mtmc/actions/repeated_reads.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/device.hpp>
@@ -28,13 +30,16 @@ namespace mtmc::inline MTMC_ABI::detail {
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region) const noexcept {
+  const bool python = region != nullptr && detail::in_python(region->facts);
+  if (python && !program_principle.empty()) return program_principle;
   const bool grid = region != nullptr && detail::on_grid(region->facts);
   return grid && !grid_principle.empty() ? grid_principle : principle;
 }
 
 MTMC_INLINE const std::string& OptimizationType::principle_on(const Region* region,
                                                               const Structure& structure) const noexcept {
-  if (region == nullptr || region->kind != RegionKind::launch_sequence) return principle_on(region);
+  if (region == nullptr || region->kind != RegionKind::launch_sequence || detail::in_python(region->facts))
+    return principle_on(region);
   const auto member = std::find_if(structure.regions.begin(), structure.regions.end(),
                                    [&](const Region& one) { return detail::is_launch_of(*region, one); });
   return principle_on(member == structure.regions.end() ? region : &*member);
@@ -125,7 +130,8 @@ MTMC_INLINE bool has_strided_access(const RegionFacts& facts) {
          region.facts.loops.front().innermost;
 }
 
-MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
+/// The types as they are for loops and for grids.
+[[nodiscard]] inline std::vector<OptimizationType> types_of_loops_and_grids() {
   return {
       {"tiling", "tiling", "Partition the iterations so that the data of one tile stays in fast memory.",
        "Strip-mine the loops that carry reuse and move the tile loops outwards; choose tiles that fit the "
@@ -352,6 +358,20 @@ MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
        "scratch lines may be as many or as few as that takes.",
        3},
   };
+}
+
+MTMC_INLINE std::vector<OptimizationType> all_optimization_types() {
+  auto types = types_of_loops_and_grids();
+  for (auto& type : types) {
+    type.program_principle = program_principle_of(type.id);
+    if (type.id == "rewriting") continue; // is the same in all languages
+    type.applies = [id = type.id, applies = std::move(type.applies)](
+                       const Region& region, const Structure& structure, const Device& device) {
+      return in_python(region.facts) ? applies_in_python(id, region, structure)
+                                     : applies(region, structure, device);
+    };
+  }
+  return types;
 }
 
 } // namespace mtmc::detail
