@@ -54,6 +54,8 @@
 #include <mtmc/backend/python/recorded_plan_json_inl.hpp>
 #include <mtmc/backend/python/triton_compiler_inl.hpp>
 #include <mtmc/backend/python/triton_recorder_inl.hpp>
+#include <mtmc/bench/benchmark_metrics_inl.hpp>
+#include <mtmc/bench/benchmark_result_inl.hpp>
 #include <mtmc/coder/answer_inl.hpp>
 #include <mtmc/coder/example_library_inl.hpp>
 #include <mtmc/coder/openai_inl.hpp>

@@ -97,6 +97,8 @@ inline constexpr std::string_view train_diverged = "mtmc.train.002";
 inline constexpr std::string_view train_checkpoint = "mtmc.train.003";
 /// A file of a training cannot be read or written: disk full, no permission, not there.
 inline constexpr std::string_view train_files = "mtmc.train.004";
+/// Results of a benchmark, or its checkout, cannot be read or written.
+inline constexpr std::string_view bench_files = "mtmc.bench.001";
 } // namespace error_id
 
 /// Who can do something about an `Error`.
@@ -172,6 +174,7 @@ inline constexpr ErrorKind error_kinds[] = {
     {error_id::train_diverged, ErrorCategory::input},
     {error_id::train_checkpoint, ErrorCategory::input},
     {error_id::train_files, ErrorCategory::surroundings},
+    {error_id::bench_files, ErrorCategory::input},
 };
 
 /// The category of an id; `surroundings` for one that is not of this library.

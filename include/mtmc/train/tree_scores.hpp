@@ -2,16 +2,19 @@
 /// How good a policy is in trees: what it returns as a part of the best that can be done, with intervals.
 
 #include <mtmc/core/error.hpp>
+#include <mtmc/support/bootstrap.hpp>
 #include <mtmc/support/philox.hpp>
 #include <mtmc/train/exact_values.hpp>
 #include <mtmc/train/tree_policy.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,23 +96,18 @@ score_intervals(std::span<const TreeScore> scores, const IntervalOptions& option
   std::pair<ScoreInterval, ScoreInterval> intervals{{all.greedy, all.greedy, all.greedy},
                                                     {all.sampled, all.sampled, all.sampled}};
   if (scores.empty()) return intervals;
-  PhiloxEngine random{options.seed, 3};
-  std::vector<double> greedy, sampled;
-  std::vector<TreeScore> drawn(scores.size());
-  for (int i = 0; i < options.draws; ++i) {
-    for (TreeScore& one : drawn) one = scores[random.below(scores.size())];
-    const ScoreRatios ratios = ratios_of(drawn);
-    greedy.push_back(ratios.greedy);
-    sampled.push_back(ratios.sampled);
-  }
-  const auto cut = [&](std::vector<double>& values, ScoreInterval& interval) {
-    std::sort(values.begin(), values.end());
-    const double outside = (1 - options.confidence) / 2 * static_cast<double>(values.size() - 1);
-    interval.low = values[static_cast<std::size_t>(std::floor(outside))];
-    interval.high = values[values.size() - 1 - static_cast<std::size_t>(std::floor(outside))];
-  };
-  cut(greedy, intervals.first);
-  cut(sampled, intervals.second);
+  std::vector<TreeScore> chosen(scores.size());
+  const auto ends =
+      detail::bootstrap_intervals(scores.size(), options.draws, options.confidence,
+                                  PhiloxEngine{options.seed, 3}, [&](std::span<const std::size_t> drawn) {
+                                    for (std::size_t i = 0; i < drawn.size(); ++i)
+                                      chosen[i] = scores[drawn[i]];
+                                    const ScoreRatios ratios = ratios_of(chosen);
+                                    return std::array<double, 2>{ratios.greedy, ratios.sampled};
+                                  });
+  if (ends.empty()) return intervals;
+  std::tie(intervals.first.low, intervals.first.high) = ends[0];
+  std::tie(intervals.second.low, intervals.second.high) = ends[1];
   return intervals;
 }
 

@@ -1,0 +1,8 @@
+#pragma once
+/// Benchmarks of others: what came of their problems, and the figures that papers report. Nothing of it is in
+/// mtmc.hpp.
+
+#include <mtmc/requirements.hpp>
+
+#include <mtmc/bench/benchmark_metrics.hpp>
+#include <mtmc/bench/benchmark_result.hpp>
