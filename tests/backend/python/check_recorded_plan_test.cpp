@@ -86,6 +86,8 @@ TEST_SUITE("recorded plans as data") {
     RecordedValue value{.kind = RecordedValue::Kind::real, .real = -std::numeric_limits<double>::infinity()};
     const nlohmann::json document = value;
     CHECK(document["text"] == "-inf");
+    const RecordedValue minus_zero{.kind = RecordedValue::Kind::real, .real = -0.0};
+    CHECK(std::signbit(nlohmann::json(minus_zero).get<RecordedValue>().real));
     CHECK(document.get<RecordedValue>() == value);
     CHECK(std::isnan(nlohmann::json::parse(R"({"kind": "real", "text": "nan"})").get<RecordedValue>().real));
   }
@@ -147,7 +149,17 @@ TEST_SUITE("recorded plans as data") {
     CHECK(says(output({-1}, {1}), "that no tensor has"));
     CHECK(says(output({4}, {-1}), "that no tensor has"));
     CHECK(says(output({4, 4}, {1}), "that no tensor has"));
-    CHECK(output({0, huge}, {1, 0}) == "sound");
+    CHECK(output({0, 5}, {1, 0}) == "sound");
+    CHECK(says(output({0, huge}, {1, 0}), "that no tensor has"));
+    // Repeated elements take no memory, and whoever counts them must not overflow.
+    CHECK(output({1 << 20, 16}, {0, 1}) == "sound");
+    CHECK(says(output({std::int64_t{1} << 40, std::int64_t{1} << 40}, {0, 0}), "that no tensor has"));
+    CHECK(says(output({1}, {huge}), "that no tensor has"));
+    CHECK(says(output(std::vector<std::int64_t>(100000, 1), std::vector<std::int64_t>(100000, 1)),
+               "that no tensor has"));
+    CHECK(says(
+        verdict_of([](auto& plan) { plan.outputs[0] = view_of(2, {1}, {1}), plan.outputs[0].offset = 3; }),
+        "between two elements"));
     CHECK(output({}, {}) == "sound");
     CHECK(recorded_extent_bytes(view_of(0, {1000, 16}, {0, 1})) == 64);
     CHECK(says(verdict_of([](auto& plan) { plan.outputs[0].type = "f33"; }), "that no tensor has"));
@@ -189,6 +201,16 @@ TEST_SUITE("recorded plans as data") {
   TEST_CASE("names are names, and steps are one thing") {
     CHECK(says(verdict_of([](auto& plan) { plan.kernels[0].name = "a b"; }), "a kernel's name"));
     CHECK(says(verdict_of([](auto& plan) { plan.kernels[0].name = ""; }), "a kernel's name"));
+    CHECK(says(verdict_of([](auto& plan) { plan.kernels[0].name = "9k"; }), "a kernel's name"));
+    CHECK(says(verdict_of([](auto& plan) { plan.kernels[0].options["ir_override"] = 1; }),
+               "the option ir_override"));
+    CHECK(says(verdict_of([](auto& plan) { plan.kernels[0].options["num_warps"] = -4; }), "num_warps = -4"));
+    // What is said of hostile names is fit for a screen.
+    CHECK(verdict_of([](auto& plan) {
+            plan.kernels[0].parameters[0].name = "a\x1b[2J" + std::string(1 << 20, 'x');
+          }).size() < 600);
+    CHECK_FALSE(
+        says(verdict_of([](auto& plan) { plan.kernels[0].parameters[0].name = "a\x1b[2J"; }), "\x1b"));
     CHECK(says(verdict_of([](auto& plan) { plan.phases.setup[0].operation->name = "os.system('x')"; }),
                "an operator's name"));
     CHECK(says(verdict_of([](auto& plan) { plan.weights[0].name = "../x"; }), "a weight's name"));

@@ -32,5 +32,10 @@ TEST_SUITE("what Python says") {
   TEST_CASE("what a hostile process says is cut off and has no control characters") {
     CHECK(harmless("a\x1b[2Jb\nc") == "a [2Jb\nc");
     CHECK(harmless(std::string(5000, 'x')).size() == 2000);
+    CHECK(harmless("caf\xc3\xa9 \xe2\x80\xae \xc2\x9b \x7f") == "caf\xc3\xa9      ");
+    CHECK(harmless("\xff\xc3(\xed\xa0\x80\xf8\x88") == "?\?(?????");
+    std::string characters;
+    while (characters.size() < 4000) characters += "\xc3\xa9";
+    CHECK(harmless("a" + characters).size() % 2 == 1); // no half character at the end
   }
 }

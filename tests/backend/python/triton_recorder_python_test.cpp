@@ -233,6 +233,34 @@ TEST_SUITE("recording") {
                       [](const auto& storage) { return storage.content == "0100000000010000"; }));
   }
 
+  TEST_CASE("what a kernel has written is not known, whatever was there before") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    const auto plan =
+        plan_of(shared_recorder(*options), candidate("y = torch.zeros(1000, device='cuda')\n"
+                                                     "twice[(4,)](x, y, 1000, BLOCK=256)\n"
+                                                     "return y.clone(), (y / 7).to(torch.float16)"));
+    const auto& steps = plan.phases.forward;
+    CHECK(std::count_if(steps.begin(), steps.end(),
+                        [](const auto& step) { return step.operation.has_value(); }) == 3);
+    for (const auto& storage : plan.storages) CHECK(storage.content.empty());
+    const auto asked = shared_recorder(*options).record(candidate("y = torch.zeros(1, device='cuda')\n"
+                                                                  "twice[(1,)](x, y, 1000, BLOCK=256)\n"
+                                                                  "return x * y.item()"));
+    CHECK_FALSE(asked.plan);
+  }
+
+  TEST_CASE("numbers of the text lie as their tensor has them") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    const auto plan =
+        plan_of(shared_recorder(*options), candidate("return x, torch.tensor([[1, 2, 3], [4, 5, 6]], "
+                                                     "dtype=torch.uint8).t().clone()"));
+    CHECK(std::any_of(plan.storages.begin(), plan.storages.end(),
+                      [](const auto& storage) { return storage.content == "010203040506"; }));
+    CHECK(plan.outputs[1].strides == std::vector<std::int64_t>{1, 3});
+  }
+
   TEST_CASE("an argument of one is a constant of the kernel, as Triton has it") {
     const auto options = python_for_tests();
     if (!options) return;
@@ -339,6 +367,19 @@ TEST_SUITE("candidates that mean harm") {
         "import ctypes\nif ctypes.CDLL(None).ptrace(16, 1, 0, 0) < 0: raise PermissionError('ptrace')",
         "import subprocess; subprocess.run(['true'])",
         "import os; os.memfd_create('x')",
+        "import os; os.mkdir('x')",
+        "open('x', 'w')",
+        "import os; os.listdir('/proc/self/fd')",
+        // A pointer whose lower half is null, and another process: nobody's limits are set or read.
+        "import ctypes, mmap, os\nlibrary = ctypes.CDLL(None, use_errno=True)\n"
+        "library.syscall.restype = ctypes.c_long\n"
+        "for pid, new in ((os.getppid(), 0), (0, 0x1300000000), (os.getppid(), 0x1300000000)):\n"
+        "    if library.syscall(ctypes.c_long(302), ctypes.c_int(pid), ctypes.c_int(7), "
+        "ctypes.c_void_p(new), None) == 0 or \\\n"
+        "            ctypes.get_errno() != 1: raise RuntimeError('limits')\n"
+        "raise PermissionError('limits')",
+        "import threading\ntry:\n    threading.Thread(target=print).start()\n"
+        "except RuntimeError: raise PermissionError('threads')",
         "import os; os.setuid(0)",
         "open('/dev/nvidiactl')",
         "open('/proc/1/environ').read()",
@@ -408,6 +449,23 @@ TEST_SUITE("candidates that mean harm") {
     CHECK(has(recording.diagnostics.at(0).message, "kernel that is not there"));
   }
 
+  TEST_CASE("what is known is not taken from a recording") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    const std::string change = "import gc\nfor held in gc.get_objects():\n"
+                               "    if type(held).__name__ == 'Recording':\n        ";
+    const auto plan = plan_of(shared_recorder(*options),
+                              candidate(change + "held.target = dict(held.target, shared_bytes=1 << 60)\n"
+                                                 "return x"));
+    CHECK(plan.target == RecordedTarget{});
+    CHECK(plan.triton == shared_recorder(*options).versions().at("triton"));
+    const auto other = shared_recorder(*options).record(
+        candidate("import sys\nown = sys.modules['recording']\nsaid = own.plan_of\n"
+                  "own.plan_of = lambda recording, outputs, *more: said(recording, outputs)\nreturn x"));
+    CHECK_FALSE(other.plan);
+    CHECK(has(other.diagnostics.at(0).message, "other inputs"));
+  }
+
   TEST_CASE("IR that is forged does not get through the second process") {
     const auto options = python_for_tests();
     if (!options) return;
@@ -426,6 +484,10 @@ TEST_SUITE("candidates that mean harm") {
     kernel.ir.insert(
         line, "    %clock = tt.elementwise_inline_asm \"mov.u64 $0, %globaltimer;\" {constraints = \"=l\", "
               "packed_element = 1 : i32, pure = false} -> i64\n");
+    auto fewer = plan.kernels[0];
+    fewer.parameters.pop_back();
+    fewer.parameters.pop_back();
+    CHECK(has(compiler.lower(fewer, plan.target).diagnostics.at(0).message, "other parameters"));
     const auto timed = compiler.lower(kernel, plan.target);
     CHECK_FALSE(timed.kernel);
     CHECK_FALSE(timed.diagnostics.empty());

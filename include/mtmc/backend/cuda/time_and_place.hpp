@@ -18,7 +18,8 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Special registers by their beginnings: clocks, counters of performance, and what tells one multiprocessor,
 /// warp slot or launch from another.
 inline constexpr auto registers_of_time_and_place =
-    std::to_array<std::string_view>({"%clock", "%globaltimer", "%pm", "%smid", "%warpid", "%gridid"});
+    std::to_array<std::string_view>({"%clock", "%globaltimer", "%pm", "%smid", "%nsmid", "%warpid",
+                                     "%nwarpid", "%gridid", "%current_graph_exec"});
 
 /// Such registers and the instruction `nanosleep`, as the statements of a PTX text name them.
 [[nodiscard]] inline std::set<std::string, std::less<>> time_and_place_in(std::string_view ptx) {

@@ -28,7 +28,8 @@ struct RecordedPlanLimits {
                                                             const RecordedPlanLimits& limits = {});
 
 /// Bytes from a view's first element to the end of its last one; 0 if it has none. Nothing if an extent or
-/// stride is negative, the numbers of both differ, the type is unknown, or the bytes are more than 2^62.
+/// stride is negative, the numbers of both differ or are more than 64, the type is unknown, or there are more
+/// than 2^48 elements, repeated ones counted, or a stride is longer.
 [[nodiscard]] std::optional<std::int64_t> recorded_extent_bytes(const RecordedView& view) noexcept;
 
 } // namespace mtmc

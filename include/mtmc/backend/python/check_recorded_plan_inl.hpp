@@ -2,6 +2,7 @@
 /// Definitions of backend/python/check_recorded_plan.hpp.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/compiled.hpp>
 
 #include <algorithm>
@@ -40,28 +41,30 @@ public:
       for (const auto& value : *values) look_at(value, 0);
     for (const auto& view : plan_.outputs) look_at(view, "an output");
     for (const auto& choice : plan_.choices)
-      if (choice.configurations < 1 || choice.chosen < 0 || choice.chosen >= choice.configurations)
+      if (!is_name(choice.kernel, "_") || choice.configurations < 1 || choice.chosen < 0 ||
+          choice.chosen >= choice.configurations)
         wrong("a choice among configurations is none of them");
     return found_;
   }
 
 private:
-  void wrong(std::string what) {
+  void wrong(const std::string& what) {
     if (found_) return;
     found_ = Diagnostic{Severity::error,
                         line_,
                         0,
-                        "the recording is unsound: " + std::move(what),
+                        harmless("the recording is unsound: " + what, 500),
                         "Write a module that PyTorch can run; a recording is made by the recorder alone",
                         {}};
   }
 
   [[nodiscard]] static bool is_name(std::string_view name, std::string_view others) {
     constexpr std::size_t longest = 1000;
-    return !name.empty() && name.size() <= longest && std::all_of(name.begin(), name.end(), [&](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             others.find(c) != std::string_view::npos;
-    });
+    return !name.empty() && name.size() <= longest && (name[0] < '0' || name[0] > '9') &&
+           std::all_of(name.begin(), name.end(), [&](char c) {
+             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    others.find(c) != std::string_view::npos;
+           });
   }
 
   void storages() {
@@ -87,6 +90,13 @@ private:
     if (!is_name(kernel.name, "_")) wrong("a kernel's name is none");
     if (kernel.ir.empty() || kernel.ir.size() > limits_.max_ir_bytes)
       wrong("the kernel " + kernel.name + " has no IR, or too much of it");
+    constexpr std::array<std::string_view, 7> known{
+        "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid",
+        "launch_pdl"};
+    constexpr std::int64_t most = 65536;
+    for (const auto& [option, value] : kernel.options)
+      if (std::find(known.begin(), known.end(), option) == known.end() || value < 0 || value > most)
+        wrong("the kernel " + kernel.name + " has the option " + option + " = " + std::to_string(value));
     for (const auto& parameter : kernel.parameters)
       if (!is_name(parameter.name, "_") || !kind_of(parameter.type))
         wrong("the parameter `" + parameter.name + "` of " + kernel.name + " has the type " + parameter.type);
@@ -185,6 +195,7 @@ private:
   void look_at(const RecordedView& view, const std::string& what) {
     const auto bytes = recorded_extent_bytes(view);
     if (!bytes) return wrong(what + " has extents, strides or a type that no tensor has");
+    if (view.offset % *recorded_type_bytes(view.type) != 0) return wrong(what + " lies between two elements");
     inside(view.storage, view.offset, *bytes, what);
   }
 
@@ -208,18 +219,26 @@ private:
 namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE std::optional<std::int64_t> recorded_extent_bytes(const RecordedView& view) noexcept {
-  constexpr std::int64_t most = std::int64_t{1} << 62;
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  constexpr std::size_t most_axes = 64;
   const auto element = recorded_type_bytes(view.type);
-  if (!element || view.sizes.size() != view.strides.size()) return std::nullopt;
-  bool empty = false;
+  if (!element || view.sizes.size() != view.strides.size() || view.sizes.size() > most_axes)
+    return std::nullopt;
   std::int64_t last = 0;
+  std::int64_t elements = 1; // of the axes that are not empty: nobody's product passes it
+  bool empty = false;
   for (std::size_t axis = 0; axis < view.sizes.size(); ++axis) {
     const auto size = view.sizes[axis];
     const auto stride = view.strides[axis];
-    if (size < 0 || stride < 0) return std::nullopt;
-    empty = empty || size == 0;
-    if (size > 1 && stride > 0 && (size - 1) > (most / 8 - last) / stride) return std::nullopt;
-    if (size > 1) last += (size - 1) * stride;
+    if (size < 0 || stride < 0 || stride > most) return std::nullopt;
+    if (size == 0) {
+      empty = true;
+      continue;
+    }
+    if (size > most / elements) return std::nullopt;
+    elements *= size;
+    if (size > 1 && stride > 0 && size - 1 > (most - last) / stride) return std::nullopt;
+    last += (size - 1) * stride;
   }
   return empty ? 0 : (last + 1) * *element;
 }

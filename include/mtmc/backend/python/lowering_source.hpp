@@ -35,8 +35,6 @@ def lower(request, folder):
         asked[name] = bool(value) if name == "enable_fp_fusion" else value
     options = backend.parse_options(asked)
     path = folder + "/kernel.ttir"
-    with open(path, "w") as file:
-        file.write(request["ir"])
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
@@ -54,6 +52,14 @@ def lower(request, folder):
             "warps": metadata["num_warps"], "cluster": list(metadata.get("cluster_dims", (metadata["num_ctas"], 1, 1))),
             "shared_bytes": metadata["shared"], "global_scratch_bytes": metadata.get("global_scratch_size", 0),
             "profile_scratch_bytes": metadata.get("profile_scratch_size", 0)}
+
+
+def lay_out(request, folder):
+    with open(folder + "/kernel.ttir", "w") as file:
+        file.write(request["ir"])
+
+
+threads = True
 
 
 def programs():
@@ -74,7 +80,8 @@ answer = lower
 
 def failure(error):
     kind = "refused" if isinstance(error, Refused) else type(error).__name__
-    return {"kind": kind, "message": str(error)[:4000], "line": 0}
+    # What comes behind names folders of this process.
+    return {"kind": kind, "message": str(error).split("Repro command")[0].strip()[:4000], "line": 0}
 )python";
 
 } // namespace mtmc::detail

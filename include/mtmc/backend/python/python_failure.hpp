@@ -4,18 +4,43 @@
 #include <mtmc/requirements.hpp>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
-/// Text of a process that may have said anything, without control characters but line ends, cut off at
-/// `longest` bytes.
+/// Text of a process that may have said anything, for a screen: UTF-8 without control characters but line
+/// ends, without signs that change the direction of writing, cut off behind `longest` bytes.
 [[nodiscard]] inline std::string harmless(std::string_view text, std::size_t longest = 2000) {
-  std::string out(text.substr(0, longest));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
+  std::string out;
+  for (std::size_t at = 0; at < text.size() && out.size() < longest;) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const std::size_t length = first < 0x80 ? 1 : first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : 2;
+    std::uint32_t code = first < 0x80  ? first
+                         : length == 2 ? first & 0x1fU
+                         : length == 3 ? first & 0x0fU
+                                       : first & 0x07U;
+    bool whole = first < 0x80 || (first >= 0xc2 && first < 0xf5);
+    for (std::size_t i = 1; i < length && whole; ++i) {
+      whole = at + i < text.size() && (static_cast<unsigned char>(text[at + i]) & 0xc0U) == 0x80U;
+      if (whole) code = code << 6U | (static_cast<unsigned char>(text[at + i]) & 0x3fU);
+    }
+    constexpr std::uint32_t shortest[] = {0, 0, 0x80, 0x800, 0x10000};
+    whole = whole && code >= shortest[length] && code < 0x110000 && (code < 0xd800 || code > 0xdfff);
+    const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    const bool turns = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                       (code >= 0x2066 && code <= 0x2069);
+    if (!whole)
+      out += '?';
+    else if (code != '\n' && (control || turns))
+      out += ' ';
+    else
+      out += text.substr(at, length);
+    at += whole ? length : 1;
+  }
   return out;
 }
 

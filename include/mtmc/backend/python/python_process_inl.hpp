@@ -70,16 +70,17 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
                                                                      {"recording.py", recording_text},
                                                                      {"lowering.py", lowering_text},
                                                                      {"replaying.py", replaying_text}};
-  for (const auto& [name, text] : texts) write_file_atomic(folder.path() + '/' + std::string(name), text);
+  const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
-  if (::mkdir(questions.c_str(), S_IRWXU) != 0)
+  if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)
     no_python(std::generic_category().message(errno), "Free space in the folder for temporary files");
+  for (const auto& [name, text] : texts) write_file_atomic(programs + '/' + std::string(name), text);
   auto [ours, theirs] = packet_pair();
   if (!ours) no_python(std::generic_category().message(errno), "Raise the limit on open files");
   socket = std::move(ours);
   ChildOptions child_options;
-  child_options.arguments = {options.interpreter,          "-I",      "-B",
-                             folder.path() + "/zygote.py", questions, std::string(program)};
+  child_options.arguments = {options.interpreter,     "-I",      "-B",
+                             programs + "/zygote.py", questions, std::string(program)};
   child_options.arguments.insert(child_options.arguments.end(), options.package_folders.begin(),
                                  options.package_folders.end());
   child_options.working_folder = folder.path();

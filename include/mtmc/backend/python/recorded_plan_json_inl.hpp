@@ -14,11 +14,9 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline void visit_real(JsonFields& visit, double& value) {
   std::string text;
   if (!std::isfinite(value)) text = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-  double finite = text.empty() ? value : 0;
-  visit.optional("real", finite);
   visit.optional("text", text);
   if (text.empty())
-    value = finite;
+    visit.required("real", value); // also -0.0, which is equal to what would be left out
   else if (text == "nan")
     value = std::numeric_limits<double>::quiet_NaN();
   else

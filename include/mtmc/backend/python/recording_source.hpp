@@ -10,6 +10,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// recording.py, which zygote.py imports or is.
 inline constexpr std::string_view recording_text = R"python("""Runs a module's host side on tensors without content, and writes down what it does."""
 import contextlib
+import ctypes
 import itertools
 import json
 import linecache
@@ -71,6 +72,7 @@ class Recording:
         self.phases = {"inputs": [], "setup": [], "forward": []}
         self.phase = "setup"
         self.choices = []
+        self.contents = Contents()
 
     def storage(self, tensor):
         storage = tensor.untyped_storage()
@@ -170,7 +172,7 @@ class Operators(TorchDispatchMode):
     def __init__(self, recording):
         super().__init__()
         self.recording = recording
-        self.contents = Contents()
+        self.contents = recording.contents
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         named = dict(named or {})
@@ -189,6 +191,8 @@ class Operators(TorchDispatchMode):
             self.note_content(outputs[0])
         elif not self.is_fill(name, arguments, named, outputs):
             record = self.recording
+            if not str(function).startswith("aten."):
+                raise Refused(f"the operator {function} is not one of PyTorch's own; write a kernel, or use those")
             record.add({"operation": {"name": str(function), "draws": name in DRAWS,
                                       "arguments": [record.value(argument) for argument in arguments],
                                       "named": {key: record.value(value) for key, value in named.items()},
@@ -217,9 +221,12 @@ class Operators(TorchDispatchMode):
         return True
 
     def note_content(self, tensor):
-        """A tensor made of numbers of the text: what it holds is written down instead of a step."""
+        """A tensor made of numbers of the text: what it holds is written down instead of a step, as it lies there."""
         with no_modes():
-            content = bytes(self.contents.of(tensor).contiguous().reshape(-1).view(torch.uint8).tolist())
+            whole = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+            whole.copy_(self.contents.of(tensor))
+            storage = whole.untyped_storage()
+            content = ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
         self.recording.storages[self.recording.storage(tensor)]["content"] = content.hex()
 
 
@@ -319,6 +326,7 @@ class Kernel:
                 return {"kind": "integer", "integer": 0}
             if not isinstance(tensor, torch.Tensor):
                 raise Refused(f"the argument `{name}` of a kernel is a pointer that belongs to no tensor")
+            self.recording.contents.written.add(tensor.untyped_storage()._cdata)
             return {"kind": "pointer", "storage": self.recording.storage(tensor),
                     "offset": tensor.storage_offset() * tensor.element_size()}
         if type.startswith(("i", "u")):
@@ -390,11 +398,8 @@ def choose_instead_of_timing(recording, wanted):
             recording.choices.append(note)
         self.best_config = chosen
         full = {**self.nargs, **named, **chosen.all_kwargs()}
-        for hook in (self.pre_hook, chosen.pre_hook):
-            if hook is self.pre_hook and hook is not None:
-                hook(full, reset_only=True)
-            elif hook is not None:
-                hook(full)
+        if chosen.pre_hook is not None:
+            chosen.pre_hook(full)
         result = self.fn.run(*arguments, **named, **chosen.all_kwargs())
         self.nargs = None
         return result
@@ -458,6 +463,7 @@ def stand_in_for_device(recording, request):
     for name, states in (("lstm", 2), ("gru", 1), ("rnn_tanh", 1), ("rnn_relu", 1)):
         setattr(torch._VF, name, recurrent(recording, name, states))
     torch.nn.RNNBase.flatten_parameters = lambda self: None
+    torch.autocast = torch.cuda.amp.autocast = refuse("torch.autocast cannot be recorded; convert the tensors")
     torch.compile = lambda function=None, **options: function if function is not None else (lambda given: given)
     try:
         import torch.utils.cpp_extension as extension
@@ -516,11 +522,14 @@ def convert(self, function, recurse=True, seen=None):
     return self
 
 
+def lay_out(request, folder):
+    """The module in a file of its own, since Triton reads a kernel's text back."""
+    with open(folder + "/candidate.py", "w") as file:
+        file.write(request["text"])
+
+
 def load_candidate(text, folder):
-    """The module, from a file of its own, since Triton reads a kernel's text back."""
     path = folder + "/candidate.py"
-    with open(path, "w") as file:
-        file.write(text)
     module = types.ModuleType(CANDIDATE)
     module.__file__ = path
     sys.modules[CANDIDATE] = module
@@ -603,6 +612,9 @@ def whole_script(recording, request, folder):
     return plan_of(recording, [recording.view(tensor) for tensor in given if isinstance(tensor, torch.Tensor)])
 
 
+threads = False
+
+
 def programs():
     return ()
 
@@ -614,6 +626,7 @@ def versions():
 def prepare():
     """What takes seconds when it is first done, before anything is forked."""
     import torch.utils.cpp_extension
+    torch.set_num_threads(1)
     with FakeTensorMode(allow_non_fake_inputs=True), torch.device("cuda"), torch.no_grad():
         torch.nn.Linear(2, 2)(torch.rand(2, 2)).sum() + 1
 

@@ -26,24 +26,25 @@ CALLS = {
     "munmap": (11, 215), "brk": (12, 214), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139), "pread64": (17, 67), "pwrite64": (18, 68), "readv": (19, 65), "writev": (20, 66),
     "access": (21, None), "sched_yield": (24, 124), "mremap": (25, 216), "madvise": (28, 233), "dup": (32, 23),
-    "nanosleep": (35, 101), "getpid": (39, 172), "exit": (60, 93), "uname": (63, 160), "flock": (73, 32),
-    "ftruncate": (77, 46), "getcwd": (79, 17), "rename": (82, None), "mkdir": (83, None), "rmdir": (84, None),
-    "unlink": (87, None), "readlink": (89, None), "umask": (95, 166), "gettimeofday": (96, 169),
+    "nanosleep": (35, 101), "getpid": (39, 172), "exit": (60, 93), "uname": (63, 160),
+    "getcwd": (79, 17), "readlink": (89, None), "umask": (95, 166), "gettimeofday": (96, 169),
     "getrlimit": (97, 163), "getrusage": (98, 165), "sysinfo": (99, 179), "times": (100, 153), "getuid": (102, 174),
     "getgid": (104, 176), "geteuid": (107, 175), "getegid": (108, 177), "getppid": (110, 173),
     "sigaltstack": (131, 132), "statfs": (137, 43), "fstatfs": (138, 44), "gettid": (186, 178), "futex": (202, 98),
     "sched_getaffinity": (204, 123), "getdents64": (217, 61), "set_tid_address": (218, 96),
     "restart_syscall": (219, 128), "clock_gettime": (228, 113), "clock_getres": (229, 114),
-    "clock_nanosleep": (230, 115), "exit_group": (231, 94), "openat": (257, 56), "mkdirat": (258, 34),
-    "newfstatat": (262, 79), "unlinkat": (263, 35), "renameat": (264, 38), "readlinkat": (267, 78),
+    "clock_nanosleep": (230, 115), "exit_group": (231, 94), "openat": (257, 56),
+    "newfstatat": (262, 79), "readlinkat": (267, 78),
     "faccessat": (269, 48), "ppoll": (271, 73), "set_robust_list": (273, 99), "dup3": (292, 24),
-    "getcpu": (309, 168), "renameat2": (316, 276), "getrandom": (318, 278), "membarrier": (324, 283),
+    "getcpu": (309, 168), "getrandom": (318, 278), "membarrier": (324, 283),
     "statx": (332, 291), "rseq": (334, 293), "faccessat2": (439, 439)}
-# What a compiler does besides, which starts an assembler.
+# What a compiler does besides, which writes files and starts an assembler.
 STARTING = {
+    "ftruncate": (77, 46), "rename": (82, None), "mkdir": (83, None), "rmdir": (84, None), "unlink": (87, None),
+    "mkdirat": (258, 34), "unlinkat": (263, 35), "renameat": (264, 38), "renameat2": (316, 276), "flock": (73, 32),
     "pipe": (22, None), "dup2": (33, None), "fork": (57, None), "vfork": (58, None), "clone": (56, 220),
     "execve": (59, 221), "wait4": (61, 260), "waitid": (247, 95), "pipe2": (293, 59), "arch_prctl": (158, None),
-    "prlimit64": (302, 261), "getpgrp": (111, None), "chmod": (90, None), "fchmod": (91, 52), "close_range": (436, 436),
+    "getpgrp": (111, None), "chmod": (90, None), "fchmod": (91, 52), "close_range": (436, 436),
     "utimensat": (280, 88), "utime": (132, None), "getpgid": (121, 155), "mincore": (27, 232), "fadvise64": (221, 223)}
 CLONE, CLONE3, IOCTL, FCNTL, PRCTL, TGKILL, PRLIMIT = (56, 220), (435, 435), (16, 29), (72, 25), (157, 167), (234, 131), (302, 261)
 
@@ -89,9 +90,15 @@ class Filter:
         body = [(self.LOAD, 0, 0, 16 + 8 * argument), *tests, (self.RETURN, 0, 0, answer), (self.LOAD, 0, 0, 0)]
         self.rules += [(self.EQUAL, 0, len(body), number), *body]
 
-    def where_set(self, numbers, argument, bit):
+    def where_all(self, numbers, conditions):
+        """Allows it where all conditions hold: (argument, whether its upper half, test, value)."""
         number = numbers[self.column]
-        body = [(self.LOAD, 0, 0, 16 + 8 * argument), (self.SET, 0, 1, bit), (self.RETURN, 0, 0, ALLOW), (self.LOAD, 0, 0, 0)]
+        if number is None:
+            return
+        body = []
+        for left, (argument, upper, test, value) in zip(range(len(conditions) - 1, -1, -1), conditions):
+            body += [(self.LOAD, 0, 0, 16 + 8 * argument + (4 if upper else 0)), (test, 0, 2 * left + 1, value)]
+        body += [(self.RETURN, 0, 0, ALLOW), (self.LOAD, 0, 0, 0)]
         self.rules += [(self.EQUAL, 0, len(body), number), *body]
 
     def install(self):
@@ -103,7 +110,7 @@ class Filter:
             raise failed("seccomp")
 
 
-def filter_calls(starts_programs):
+def filter_calls(starts_programs, has_threads):
     filter = Filter(platform.machine())
     for numbers in CALLS.values():
         filter.answer(numbers, ALLOW)
@@ -111,12 +118,14 @@ def filter_calls(starts_programs):
         for numbers in STARTING.values():
             filter.answer(numbers, ALLOW)
     filter.answer(CLONE3, NOT_IMPLEMENTED)
-    filter.where_set(CLONE, 0, CLONE_THREAD)
+    if has_threads:
+        filter.where_all(CLONE, [(0, False, filter.SET, CLONE_THREAD)])
     filter.where(IOCTL, 1, [0x5401, 0x5450, 0x5451, 0x541B])  # questions to a terminal, close-on-exec, bytes that wait
     filter.where(FCNTL, 1, [0, 1, 2, 3, 4, 5, 1030])          # duplicates, flags, whether a file is locked
     filter.where(PRCTL, 0, [15, 16, 0x53564D41])              # names of threads and of memory
     filter.where(TGKILL, 0, [os.getpid()])
-    filter.where(PRLIMIT, 2, [0])                             # asks, and sets nothing
+    # Of this process alone, and nothing is set: a pointer is null in both halves.
+    filter.where_all(PRLIMIT, [(0, False, filter.EQUAL, 0), (2, False, filter.EQUAL, 0), (2, True, filter.EQUAL, 0)])
     filter.install()
 
 
@@ -163,12 +172,12 @@ def has_landlock():
 def readable_places():
     """The interpreter's own files and those of its packages."""
     places = {"/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom",
-              "/proc/self", "/proc/meminfo", "/proc/cpuinfo", "/sys/devices/system/cpu"}
+              "/proc/meminfo", "/proc/cpuinfo", "/sys/devices/system/cpu"}
     places |= {sys.prefix, sys.base_prefix, sys.exec_prefix} | {path for path in sys.path if path}
     return sorted(place for place in places if os.path.exists(place))
 
 
-def limit(memory, seconds, file_bytes, starts_programs):
+def limit(memory, seconds, file_bytes):
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     for kind, value in ((resource.RLIMIT_AS, used + memory), (resource.RLIMIT_CPU, seconds),
@@ -178,16 +187,18 @@ def limit(memory, seconds, file_bytes, starts_programs):
         resource.setrlimit(kind, (value, value))
 
 
-def enter(folder, memory, seconds, file_bytes, programs=()):
-    """Puts the walls up. `programs`: what may be started; nothing, for a candidate."""
+def enter(folder, memory, seconds, file_bytes, work):
+    """Puts the walls up. Of `work`: `programs()`, what may be started, with the folder to write to; nothing, for a
+    candidate, which only reads it; `threads`, whether it may have some."""
+    programs = work.programs()
     os.setsid()
     LIBRARY.prctl(1, 9, 0, 0, 0)   # ends with its parent
     LIBRARY.prctl(4, 0, 0, 0, 0)   # may not be looked into
     if LIBRARY.prctl(38, 1, 0, 0, 0) != 0:
         raise failed("no_new_privs")
-    limit(memory, seconds, file_bytes, bool(programs))
-    fence_files(readable_places(), programs, [folder])
-    filter_calls(bool(programs))
+    limit(memory, seconds, file_bytes)
+    fence_files([*readable_places(), folder], programs, [folder] if programs else [])
+    filter_calls(bool(programs), work.threads)
 )python";
 
 } // namespace mtmc::detail

@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/cuda/cubin_screen.hpp>
 #include <mtmc/backend/python/hexadecimal.hpp>
+#include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/triton_compiler.hpp>
 #include <mtmc/backend/python/triton_recorder.hpp>
@@ -15,9 +16,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mtmc::inline MTMC_ABI {
 
@@ -34,6 +38,44 @@ inline void visit_fields(JsonFields& visit, LoweredKernel& noun) {
   visit.required("global_scratch_bytes", noun.global_scratch_bytes);
   visit.required("profile_scratch_bytes", noun.profile_scratch_bytes);
   noun.threads = 32 * warps;
+}
+
+/// Bytes of the parameters of the one kernel of a PTX text, in order; nothing where it has none or several,
+/// or a parameter is no number.
+[[nodiscard]] inline std::optional<std::vector<int>> parameter_bytes_of(std::string_view ptx) {
+  constexpr std::string_view entry = ".entry ";
+  const auto at = ptx.find(entry);
+  if (at == std::string_view::npos || ptx.find(entry, at + 1) != std::string_view::npos) return std::nullopt;
+  const auto open = ptx.find('(', at);
+  const auto close = ptx.find(')', at);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
+  std::vector<int> bytes;
+  auto rest = ptx.substr(open, close - open);
+  constexpr std::string_view parameter = ".param .";
+  for (auto next = rest.find(parameter); next != std::string_view::npos; next = rest.find(parameter)) {
+    rest = rest.substr(next + parameter.size());
+    int bits = 0;
+    for (const char c : rest.substr(1, 2))
+      if (c >= '0' && c <= '9') bits = 10 * bits + (c - '0');
+    if (bits != 8 && bits != 16 && bits != 32 && bits != 64) return std::nullopt;
+    bytes.push_back(bits / 8);
+  }
+  return bytes;
+}
+
+/// The same of a recorded kernel, with the two pointers to scratch memory that its launcher passes behind
+/// them.
+[[nodiscard]] inline std::optional<std::vector<int>> parameter_bytes_of(const RecordedKernel& kernel) {
+  std::vector<int> bytes;
+  for (const auto& parameter : kernel.parameters) {
+    if (parameter.type == "constexpr") continue;
+    int bits = 0;
+    for (const char c : parameter.type)
+      if (c >= '0' && c <= '9') bits = 10 * bits + (c - '0');
+    bytes.push_back(parameter.type.starts_with('*') ? 8 : bits == 1 ? 1 : bits / 8);
+  }
+  bytes.insert(bytes.end(), {8, 8});
+  return bytes;
 }
 
 } // namespace detail
@@ -101,6 +143,10 @@ MTMC_INLINE Lowering TritonCompiler::lower(const RecordedKernel& kernel, const R
     if (lowering.diagnostics.empty())
       lowering.diagnostics = detail::screen_cubin(lowered->cubin, lowered->ptx, {});
     lowering.refused = !lowering.diagnostics.empty();
+    if (const auto found = detail::parameter_bytes_of(lowered->ptx);
+        lowering.diagnostics.empty() && found != detail::parameter_bytes_of(kernel))
+      fail("the IR of " + kernel.name + " takes other parameters than its launches pass",
+           "A recording is made by the recorder alone");
     if (lowering.diagnostics.empty() && lowered->shared_bytes > target.shared_bytes)
       fail("the kernel " + kernel.name + " needs " + std::to_string(lowered->shared_bytes) +
                " bytes of shared memory, and a block of this device has " +
@@ -109,9 +155,10 @@ MTMC_INLINE Lowering TritonCompiler::lower(const RecordedKernel& kernel, const R
     if (lowering.diagnostics.empty() && lowered->global_scratch_bytes + lowered->profile_scratch_bytes > 0)
       fail("the kernel " + kernel.name +
                " needs memory of its own from the launcher, for a tensor descriptor made on the device",
-           "Use pointers or block pointers");
+           "Use pointers");
     if (lowering.diagnostics.empty()) lowering.kernel = std::move(lowered);
   }
+  for (auto& diagnostic : lowering.diagnostics) diagnostic.message = detail::harmless(diagnostic.message);
   lowering.seconds = seconds_since(begin);
   if (!lowering.timed_out) {
     const std::scoped_lock lock(state_->mutex);

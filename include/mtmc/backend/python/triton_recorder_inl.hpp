@@ -2,6 +2,7 @@
 /// Definitions of backend/python/triton_recorder.hpp.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/recorded_plan_json.hpp>
 #include <mtmc/backend/python/triton_recorder.hpp>
@@ -10,11 +11,14 @@
 #include <mtmc/core/json.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -58,6 +62,43 @@ MTMC_INLINE void demand_known_triton(const std::string& version) {
   return question.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// What is known without the recording does not come from it, and texts for people are fit for a screen.
+inline void set_straight(RecordedPlan& plan, const RecordingRequest& request,
+                         const std::map<std::string, std::string>& versions) {
+  const auto version = [&](const char* name) {
+    const auto found = versions.find(name);
+    return found == versions.end() ? std::string() : found->second;
+  };
+  plan.torch = version("torch");
+  plan.triton = version("triton");
+  plan.target = request.target;
+  plan.unknown = {};
+  if (request.role == RecordingRequest::Role::candidate) plan.constructor = request.constructor;
+  constexpr std::size_t longest_choice = 200;
+  for (auto& choice : plan.choices) choice.text = harmless(choice.text, longest_choice);
+}
+
+/// Whether a candidate was called with something else than was asked for, or a call gave nothing.
+[[nodiscard]] inline std::optional<Diagnostic> other_call(const RecordedPlan& plan,
+                                                          const RecordingRequest& request) {
+  const auto wrong = [](std::string message) {
+    return Diagnostic{
+        Severity::error, 0, 0, std::move(message), "A recording is made by the recorder alone", {}};
+  };
+  if (request.role == RecordingRequest::Role::script) return std::nullopt;
+  if (plan.outputs.empty()) return wrong("the recording has no outputs");
+  if (request.role == RecordingRequest::Role::problem) return std::nullopt;
+  const auto same = [](const RecordedValue& a, const RecordedValue& b) {
+    if (a.kind != b.kind) return false;
+    if (a.kind != RecordedValue::Kind::tensor) return a == b;
+    return a.tensor.sizes == b.tensor.sizes && a.tensor.strides == b.tensor.strides &&
+           a.tensor.type == b.tensor.type;
+  };
+  if (!std::equal(plan.inputs.begin(), plan.inputs.end(), request.inputs.begin(), request.inputs.end(), same))
+    return wrong("the recording is of a call with other inputs");
+  return std::nullopt;
+}
+
 } // namespace detail
 
 MTMC_INLINE TritonRecorder::TritonRecorder(const PythonOptions& options)
@@ -98,22 +139,25 @@ MTMC_INLINE Recording TritonRecorder::record(const RecordingRequest& request, st
     } else {
       try {
         auto plan = detail::parse_text(answers[0].result, true).at("result").get<RecordedPlan>();
+        detail::set_straight(plan, request, versions());
         if (auto wrong = check_recorded_plan(plan))
           refuse(std::move(*wrong));
+        else if (auto differs = detail::other_call(plan, request))
+          refuse(std::move(*differs));
         else
           recording.plan = std::move(plan);
       } catch (const Error& error) {
         refuse({Severity::error,
                 0,
                 0,
-                std::string("the recording is unsound: ") + error.what(),
+                detail::harmless(std::string("the recording is unsound: ") + error.what(), 500),
                 "A recording is made by the recorder alone",
                 {}});
       } catch (const nlohmann::json::exception& error) {
         refuse({Severity::error,
                 0,
                 0,
-                std::string("the recording is unsound: ") + error.what(),
+                detail::harmless(std::string("the recording is unsound: ") + error.what(), 500),
                 "A recording is made by the recorder alone",
                 {}});
       }
