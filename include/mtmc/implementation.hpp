@@ -50,6 +50,7 @@
 #include <mtmc/backend/python/paired_draws_inl.hpp>
 #include <mtmc/backend/python/plan_replayer_inl.hpp>
 #include <mtmc/backend/python/python_process_inl.hpp>
+#include <mtmc/backend/python/recorded_launches_inl.hpp>
 #include <mtmc/backend/python/recorded_plan_inl.hpp>
 #include <mtmc/backend/python/recorded_plan_json_inl.hpp>
 #include <mtmc/backend/python/triton_compiler_inl.hpp>

@@ -145,6 +145,7 @@ MTMC_INLINE void visit_fields(JsonFields& visit, LaunchArgument& noun) {
   visit.optional("real", noun.real);
   visit.optional("extents", noun.extents);
   visit.optional("operands", noun.operands);
+  visit.optional("byte_offset", noun.byte_offset);
   visit.optional("bound", noun.bound);
   visit.optional("zeroed", noun.zeroed);
   visit.optional("options", noun.options);

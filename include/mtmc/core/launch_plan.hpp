@@ -73,6 +73,9 @@ struct LaunchArgument {
   std::vector<std::int64_t> extents{};
   /// Extents of a tensor map's box, evaluated: as many as the buffer has, outermost first.
   std::vector<std::int64_t> operands{};
+  /// Bytes from the buffer's first element to what is passed. Launch lines pass whole buffers; recorded plans
+  /// also pass parts.
+  std::int64_t byte_offset = 0;
   /// The memory of a buffer, once it has been allocated.
   BoundBuffer bound{};
   /// Whether the backend fills the buffer with zero bytes before this launch, in every call, as a part of

@@ -1,8 +1,10 @@
+#include <mtmc/backend/python/recorded_launches.hpp>
 #include <mtmc/core/error.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -203,6 +205,33 @@ TEST_SUITE("recording") {
     CHECK(last.choices[0].chosen == 2);
     CHECK(last.kernels[0].options.at("num_warps") == 8);
     CHECK(last.phases.forward[0].launch->grid[0] == 4);
+  }
+
+  TEST_CASE(
+      "a function of a task's arguments is called by their names, and its launches are what a judge runs") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    RecordingRequest request{.role = RecordingRequest::Role::function,
+                             .text = std::string(beginning) + "def run(Y, X, n):\n"
+                                                              "    middle = torch.zeros_like(X)\n"
+                                                              "    twice[(4,)](X, middle, n, BLOCK=256)\n"
+                                                              "    twice[(4,)](middle, Y, n, BLOCK=256)\n"};
+    request.names = {"X", "n", "Y"};
+    request.inputs = {
+        tensor_input({1000}), {.kind = RecordedValue::Kind::integer, .integer = 1000}, tensor_input({1000})};
+    const auto plan = plan_of(shared_recorder(*options), request);
+    const auto lowering = shared_compiler(*options).lower(plan.kernels.at(0), plan.target);
+    const std::vector<RecordedBuffer> buffers{{"X", false}, {"n", false}, {"Y", true}};
+    const std::vector<std::shared_ptr<const LoweredKernel>> lowered{lowering.kernel};
+    const auto launches = recorded_launches(plan, lowered, buffers);
+    CHECK_FALSE(launches.refused);
+    REQUIRE(launches.plan.launches.size() == 2);
+    CHECK(launches.plan.launches[0].arguments[0].name == "X");
+    CHECK(launches.plan.launches[0].arguments[1].zeroed);
+    CHECK(launches.plan.launches[1].arguments[1].name == "Y");
+    request.text += "    return Y\n";
+    const auto gives = shared_recorder(*options).record(request);
+    CHECK(has(gives.diagnostics.at(0).message, "gives a tensor"));
   }
 
   TEST_CASE("a script is recorded as a whole") {

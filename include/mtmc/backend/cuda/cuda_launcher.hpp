@@ -164,7 +164,11 @@ private:
     if (argument.bound.handle == 0)
       throw Error(error_id::backend_memory, "argument `" + argument.name + "` is bound to no buffer",
                   "Bind every buffer of a plan to memory that this backend allocated");
-    value.words[0] = argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset);
+    if (argument.byte_offset < 0 || argument.byte_offset > argument.bound.bytes)
+      return "begins " + std::to_string(argument.byte_offset) + " bytes behind the start of a buffer of " +
+             std::to_string(argument.bound.bytes);
+    value.words[0] =
+        argument.bound.handle + static_cast<std::uint64_t>(argument.bound.offset + argument.byte_offset);
     if (argument.kind == LaunchArgument::Kind::tensor_map) return make_tensor_map(turn, argument, value);
     return std::nullopt;
   }

@@ -570,6 +570,8 @@ def record(request, folder):
         if request["role"] == "script":
             return whole_script(recording, request, folder)
         module = load_candidate(request["text"], folder)
+        if request["role"] == "function":
+            return one_function(recording, request, module)
         if request["role"] == "problem":
             recording.phase = "inputs"
             constructor = [recording.value(value) for value in member(module, "get_init_inputs")()]
@@ -599,6 +601,19 @@ def plan_of(recording, outputs, constructor=(), inputs=(), weights=()):
             "storages": recording.storages, "kernels": recording.kernels, "constructor": list(constructor),
             "inputs": list(inputs), "weights": list(weights), "phases": recording.phases, "outputs": outputs,
             "choices": recording.choices}
+
+
+def one_function(recording, request, module):
+    """A function that is given all tensors by name, those for its results among them, and gives nothing."""
+    recording.phase = "forward"
+    given = {name: value_of(value) for name, value in zip(request["names"], request["inputs"], strict=True)}
+    inputs = [recording.value(value) for value in given.values()]
+    result = member(module, request["class"])(**given)
+    if result is not None:
+        kind = "tensor" if isinstance(result, torch.Tensor) else type(result).__name__
+        raise Refused(f"`{request['class']}` gives a {kind}; write results into the tensors it "
+                      "is given, and give nothing")
+    return plan_of(recording, [], inputs=inputs)
 
 
 def whole_script(recording, request, folder):

@@ -38,16 +38,22 @@ struct RecordingRequest {
     /// Does everything when it is run, and leaves what it gave in the variable that `class_name` names, as
     /// the tests of TritonBench do. All of it is the plan's `forward`, random inputs included.
     script,
+    /// Defines `run`, which is called with `inputs` by the names `names`, tensors for its results among them,
+    /// and
+    /// gives nothing: a kernel of a task whose arguments these are.
+    function,
   };
   Role role = Role::candidate; ///< which contract the text is in
   std::string text;            ///< the module
   /// Class that is made and called; empty: `Model` or `ModelNew`. Of a script the variable; empty:
-  /// `result_gold`.
+  /// `result_gold`. Of a function its name; empty: `run`.
   std::string class_name{};
   /// What a candidate is made with, as the problem's recording has it. No tensors.
   std::vector<RecordedValue> constructor{};
   /// What a candidate is called with: of tensors, sizes, strides and type count.
   std::vector<RecordedValue> inputs{};
+  /// Of a function: what its parameters are called, as many as `inputs`.
+  std::vector<std::string> names{};
   /// What the module is told of the device.
   RecordedTarget target{};
   /// Which configuration of an autotuned kernel is taken, by the function's name; 0 where there is none.
@@ -59,6 +65,7 @@ inline constexpr EnumName<RecordingRequest::Role> recording_role_names[] = {
     {RecordingRequest::Role::problem, "problem"},
     {RecordingRequest::Role::candidate, "candidate"},
     {RecordingRequest::Role::script, "script"},
+    {RecordingRequest::Role::function, "function"},
 };
 }
 /// Values and names.

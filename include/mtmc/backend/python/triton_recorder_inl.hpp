@@ -51,10 +51,12 @@ MTMC_INLINE void demand_known_triton(const std::string& version) {
   using enum RecordingRequest::Role;
   const auto* const name = request.role == problem     ? "Model"
                            : request.role == candidate ? "ModelNew"
-                                                       : "result_gold";
+                           : request.role == script    ? "result_gold"
+                                                       : "run";
   Json question{{"role", std::string(to_string(request.role))},
                 {"text", request.text},
                 {"class", request.class_name.empty() ? name : request.class_name},
+                {"names", request.names},
                 {"choices", request.choices}};
   write_value(question["constructor"], request.constructor);
   write_value(question["inputs"], request.inputs);
@@ -86,7 +88,8 @@ inline void set_straight(RecordedPlan& plan, const RecordingRequest& request,
         Severity::error, 0, 0, std::move(message), "A recording is made by the recorder alone", {}};
   };
   if (request.role == RecordingRequest::Role::script) return std::nullopt;
-  if (plan.outputs.empty()) return wrong("the recording has no outputs");
+  if (plan.outputs.empty() && request.role != RecordingRequest::Role::function)
+    return wrong("the recording has no outputs");
   if (request.role == RecordingRequest::Role::problem) return std::nullopt;
   const auto same = [](const RecordedValue& a, const RecordedValue& b) {
     if (a.kind != b.kind) return false;
