@@ -49,6 +49,7 @@
 #include <mtmc/backend/python/check_recorded_plan_inl.hpp>
 #include <mtmc/backend/python/paired_draws_inl.hpp>
 #include <mtmc/backend/python/plan_replayer_inl.hpp>
+#include <mtmc/backend/python/problem_task_inl.hpp>
 #include <mtmc/backend/python/python_process_inl.hpp>
 #include <mtmc/backend/python/recorded_launches_inl.hpp>
 #include <mtmc/backend/python/recorded_plan_inl.hpp>

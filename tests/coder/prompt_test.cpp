@@ -173,8 +173,12 @@ TEST_CASE("each language gets its own rules, marker and fence") {
   CHECK(text_for(languages::cpp).find("OpenMP") != std::string::npos);
   CHECK(text_for(languages::cpp).find("```cpp") != std::string::npos);
   CHECK(text_for(languages::cuda).find("extern __shared__") != std::string::npos);
-  CHECK(text_for(languages::triton).find("\"#@\"") != std::string::npos);
-  CHECK(text_for(languages::triton).find("```python") != std::string::npos);
+  CHECK(text_for({"a language of a host", Syntax::python}).find("\"#@\"") != std::string::npos);
+  for (const auto& language : {languages::triton, languages::pytorch}) { // modules are recorded
+    CHECK(text_for(language).find("class ModelNew(nn.Module)") != std::string::npos);
+    CHECK(text_for(language).find("launch line") == std::string::npos);
+    CHECK(text_for(language).find("```python") != std::string::npos);
+  }
 }
 
 TEST_CASE("free text is asked for as it is") {

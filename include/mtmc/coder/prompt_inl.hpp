@@ -2,6 +2,7 @@
 /// Definitions of coder/prompt.hpp.
 
 #include <mtmc/coder/example_library.hpp>
+#include <mtmc/coder/module_rules.hpp>
 #include <mtmc/coder/prompt.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/observation/describe.hpp>
@@ -41,6 +42,7 @@ namespace detail {
   if (language == languages::cpp) return "C++";
   if (language == languages::cuda) return "CUDA C++";
   if (language == languages::opencl) return "OpenCL C";
+  if (is_module_language(language)) return "PyTorch and Triton";
   return language.name;
 }
 
@@ -60,6 +62,7 @@ namespace detail {
 }
 
 [[nodiscard]] inline std::string rules_text(const Language& language, const Task& task) {
+  if (is_module_language(language)) return module_rules_text();
   const std::string marker(marker_of(language));
   std::string text =
       "Rules:\n"
@@ -100,9 +103,11 @@ namespace detail {
     return "Answer with one or two sentences on what you change, then with edits of this form, each of which "
            "must match the kernel's text exactly and once:\n"
            "<<<<<<< SEARCH\nlines as they are\n=======\nlines as they shall be\n>>>>>>> REPLACE\n";
-  return "Answer with one or two sentences on what you change, then with the whole new kernel, launch lines "
-         "included, in one block that begins with ```" +
-         tag + " and ends with ```. Leave nothing out, and give no second version.\n";
+  const std::string whole = is_module_language(language) ? "the whole new module, "
+                                                         : "the whole new kernel, launch lines included, ";
+  return "Answer with one or two sentences on what you change, then with " + whole +
+         "in one block that begins with ```" + tag +
+         " and ends with ```. Leave nothing out, and give no second version.\n";
 }
 
 [[nodiscard]] inline std::string example_text(const Example& example) {

@@ -73,9 +73,6 @@ struct LaunchArgument {
   std::vector<std::int64_t> extents{};
   /// Extents of a tensor map's box, evaluated: as many as the buffer has, outermost first.
   std::vector<std::int64_t> operands{};
-  /// Bytes from the buffer's first element to what is passed. Launch lines pass whole buffers; recorded plans
-  /// also pass parts.
-  std::int64_t byte_offset = 0;
   /// The memory of a buffer, once it has been allocated.
   BoundBuffer bound{};
   /// Whether the backend fills the buffer with zero bytes before this launch, in every call, as a part of
@@ -83,6 +80,9 @@ struct LaunchArgument {
   bool zeroed = false;
   /// Named options of a tensor map, evaluated; see task/launch_lines.hpp.
   std::map<std::string, std::int64_t> options{};
+  /// Bytes from the buffer's first element to what is passed. Launch lines pass whole buffers; recorded plans
+  /// also pass parts.
+  std::int64_t byte_offset = 0;
   UnknownFields unknown{}; ///< fields of a newer form
 
   friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default; ///< member by member

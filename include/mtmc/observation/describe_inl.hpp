@@ -248,7 +248,8 @@ MTMC_INLINE std::string describe(const Task& task) {
     text += '\n';
   }
   for (const auto& size : task.sizes)
-    text += "  size " + to_string(size) + (size.weight > 0 ? "" : " (checked, not timed)") + '\n';
+    if (!size.symbols.empty() || size.weight <= 0)
+      text += "  size " + to_string(size) + (size.weight > 0 ? "" : " (checked, not timed)") + '\n';
   return text;
 }
 
