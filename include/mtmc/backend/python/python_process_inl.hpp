@@ -26,6 +26,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -79,10 +80,21 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
   if (!ours) no_python(std::generic_category().message(errno), "Raise the limit on open files");
   socket = std::move(ours);
   ChildOptions child_options;
-  child_options.arguments = {options.interpreter,     "-I",      "-B",
-                             programs + "/zygote.py", questions, std::string(program)};
-  child_options.arguments.insert(child_options.arguments.end(), options.package_folders.begin(),
-                                 options.package_folders.end());
+  // It runs in another folder, so what is relative to this one is made absolute; a name alone is looked up in
+  // PATH.
+  const auto absolute = [](const std::string& path) {
+    std::error_code ignored;
+    const auto whole = std::filesystem::absolute(path, ignored).string();
+    return whole.empty() ? path : whole;
+  };
+  const bool is_path = options.interpreter.find('/') != std::string::npos;
+  child_options.arguments = {is_path ? absolute(options.interpreter) : options.interpreter,
+                             "-I",
+                             "-B",
+                             programs + "/zygote.py",
+                             questions,
+                             std::string(program)};
+  for (const auto& package : options.package_folders) child_options.arguments.push_back(absolute(package));
   child_options.working_folder = folder.path();
   // No device; and warnings about defaults of the day are nobody's.
   child_options.environment = {"LC_ALL=C.UTF-8",
