@@ -29,7 +29,8 @@ struct Example {
   std::string after{};
   /// What changed, why it is faster, and why it is still right, in two or three sentences.
   std::string why{};
-  /// What it takes to judge the pair: the members `arguments`, `sizes`, ... of a task file, as a JSON object.
+  /// What it takes to judge the pair: the members `arguments`, `sizes`, ... of a task file, as a JSON object;
+  /// of modules in Triton `constructor`, what they are made with, and `calls`, lists of the shapes of inputs.
   /// Empty = it cannot be judged.
   std::string task{};
 

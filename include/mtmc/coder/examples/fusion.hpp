@@ -91,59 +91,59 @@ __global__ void spectrum_level(const float* re, const float* im, float* level, i
 </example>
 
 <example optimization="fusion" language="triton">
-<title>Level of a spectrum in decibels</title>
-<action>fusing the launches of spectrum_power and to_decibel in line 6 to 7</action>
-<why>A program of the second kernel needs only the elements that the program of the same number makes in the first, so
-one kernel does both and keeps them in registers. The scratch buffer and one launch are gone, and with them a write and a
-read of N numbers through memory. Offsets and mask stay as they were, so the last, incomplete block is still right.</why>
+<title>Gate of a linear layer</title>
+<action>fusing the Linear, sigmoid and multiplication in line 13 to 15</action>
+<why>The product stays with the library, which is hard to beat there; what follows it (bias, sigmoid, product with the
+input) is one kernel that reads the product once and writes the result once, instead of three passes over memory. The
+layer keeps its initialisers and order, so the weights are the same; the mask keeps the last block correct.</why>
 <task><![CDATA[
-{"arguments": [{"name": "re", "role": "input", "dtype": "f32", "shape": ["N"]},
-               {"name": "im", "role": "input", "dtype": "f32", "shape": ["N"]},
-               {"name": "level", "role": "output", "dtype": "f32", "shape": ["N"]},
-               {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"}],
- "sizes": [{"N": 1000000}, {"N": 1025, "weight": 0}, {"N": 1, "weight": 0}]}
+{"constructor": [33], "calls": [[[5, 33]], [[1, 33]]]}
 ]]></task>
 <before><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ scratch power: f32[N]
-#@ launch spectrum_power<<<ceil_div(N, 1024), 128>>>(re, im, power, N)
-#@ launch to_decibel<<<ceil_div(N, 1024), 128>>>(power, level, N)
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
 
-
-@triton.jit
-def spectrum_power(re, im, power, N):
-    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
-    real = tl.load(re + i, mask=i < N, other=0.0)
-    imaginary = tl.load(im + i, mask=i < N, other=0.0)
-    tl.store(power + i, real * real + imaginary * imaginary, mask=i < N)
-
-
-@triton.jit
-def to_decibel(power, level, N):
-    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
-    p = tl.load(power + i, mask=i < N, other=1.0)
-    # 4.3429448 = 10 / ln(10)
-    tl.store(level + i, 4.3429448 * tl.log(p + 0.001), mask=i < N)
+    def forward(self, x):
+        g = self.gate(x)
+        g = torch.sigmoid(g)
+        return g * x
 ]]></before>
 <after><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch spectrum_level<<<ceil_div(N, 1024), 128>>>(re, im, level, N)
-
-
 @triton.jit
-def spectrum_level(re, im, level, N):
-    i = tl.program_id(0) * 1024 + tl.arange(0, 1024)
-    real = tl.load(re + i, mask=i < N, other=0.0)
-    imaginary = tl.load(im + i, mask=i < N, other=0.0)
-    p = real * real + imaginary * imaginary
-    # 4.3429448 = 10 / ln(10)
-    tl.store(level + i, 4.3429448 * tl.log(p + 0.001), mask=i < N)
+def gate_kernel(g, bias, x, out, total, width, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    value = tl.load(g + at, mask=inside) + tl.load(bias + at % width, mask=inside)
+    value = tl.load(x + at, mask=inside) / (1.0 + tl.exp(-value))
+    tl.store(out + at, value, mask=inside)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+
+    def forward(self, x):
+        x = x.contiguous()
+        g = torch.matmul(x, self.gate.weight.t())
+        out = torch.empty_like(x)
+        grid = (triton.cdiv(x.numel(), 1024),)
+        gate_kernel[grid](g, self.gate.bias, x, out, x.numel(), x.shape[-1], BLOCK=1024)
+        return out
 ]]></after>
 </example>
 

@@ -124,58 +124,61 @@ __global__ void density(const float* x, const float* site, const float* weight, 
 </example>
 
 <example optimization="pipeline" language="triton">
-<title>Density of weighted sites around each point, by Gaussian bells</title>
-<action>pipelining the m0 loop of density in line 11 to 16</action>
-<why>`tl.range` with three stages lets the loads of the next two blocks of sites be on their way while the program
-computes on the present one; the compiler makes the buffers and the waiting. The loads already depend on nothing that
-the loop computes, so iterations, masks and the order of the sum are the same as before.</why>
+<title>Dot products of the rows of two matrices</title>
+<action>pipelining the start loop of row_dots in line 11 to 14</action>
+<why>`num_stages=4` in the loop's range has the compiler bring the blocks of the next iterations into shared memory while
+the program adds up the present one; before, each iteration waited for its own loads. The loads depend on nothing but
+the loop's index, and the order of the sum is the same, so the bits are the same.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "role": "input", "dtype": "f32", "shape": ["N"], "domain": ["-2", "2"]},
-               {"name": "site", "role": "input", "dtype": "f32", "shape": ["M"], "domain": ["-2", "2"]},
-               {"name": "weight", "role": "input", "dtype": "f32", "shape": ["M"]},
-               {"name": "out", "role": "output", "dtype": "f32", "shape": ["N"]},
-               {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"},
-               {"name": "M", "role": "scalar", "dtype": "i32", "value": "M"}],
- "sizes": [{"N": 4096, "M": 4096}, {"N": 65, "M": 67, "weight": 0}, {"N": 1, "M": 1, "weight": 0}],
- "flops": "4*N*M"}
+{"constructor": [], "calls": [[[3, 2500], [3, 2500]]]}
 ]]></task>
 <before><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch density<<<ceil_div(N, 64), 128>>>(x, site, weight, out, N, M)
 @triton.jit
-def density(x, site, weight, out, N, M):
-    i = tl.program_id(0) * 64 + tl.arange(0, 64)
-    at = tl.load(x + i, mask=i < N, other=0.0)
-    total = tl.zeros((64,), tl.float32)
-    for m0 in range(0, M, 64):
-        m = m0 + tl.arange(0, 64)
-        s = tl.load(site + m, mask=m < M, other=0.0)
-        w = tl.load(weight + m, mask=m < M, other=0.0)
-        d = at[:, None] - s[None, :]
-        total += tl.sum(w[None, :] * tl.exp(-d * d), axis=1)
-    tl.store(out + i, total, mask=i < N)
+def row_dots(a, b, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(a + row + at, mask=at < columns, other=0.0)
+        total += x * tl.load(b + row + at, mask=at < columns, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(total, 0))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        out = torch.empty(a.shape[0], device=a.device)
+        row_dots[(a.shape[0],)](a, b, out, a.shape[1], BLOCK=1024)
+        return out
 ]]></before>
 <after><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch density<<<ceil_div(N, 64), 128>>>(x, site, weight, out, N, M)
 @triton.jit
-def density(x, site, weight, out, N, M):
-    i = tl.program_id(0) * 64 + tl.arange(0, 64)
-    at = tl.load(x + i, mask=i < N, other=0.0)
-    total = tl.zeros((64,), tl.float32)
-    for m0 in tl.range(0, M, 64, num_stages=3):
-        m = m0 + tl.arange(0, 64)
-        s = tl.load(site + m, mask=m < M, other=0.0)
-        w = tl.load(weight + m, mask=m < M, other=0.0)
-        d = at[:, None] - s[None, :]
-        total += tl.sum(w[None, :] * tl.exp(-d * d), axis=1)
-    tl.store(out + i, total, mask=i < N)
+def row_dots(a, b, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, columns, BLOCK, num_stages=4):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(a + row + at, mask=at < columns, other=0.0)
+        total += x * tl.load(b + row + at, mask=at < columns, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(total, 0))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        out = torch.empty(a.shape[0], device=a.device)
+        row_dots[(a.shape[0],)](a, b, out, a.shape[1], BLOCK=1024)
+        return out
 ]]></after>
 </example>
 

@@ -84,47 +84,80 @@ __global__ void calibrate(const float* in, const float* gain, const float* offse
 </example>
 
 <example optimization="reordering" language="triton">
-<title>Sensor readings with a gain and an offset for each channel</title>
-<action>reordering the function calibrate in line 6 to 12</action>
-<why>The elements of a block now lie along the samples of one channel, which stand next to each other in memory, so
-each load and store moves whole lines; before, a block ran through the channels, N elements apart. The two
-axes of the grid change places in the launch line, and the mask goes with the axis that a block runs along.</why>
+<title>Product of two matrices</title>
+<action>reordering the kernel product in line 8 to 19</action>
+<why>Programs that run together now work on a group of eight rows of blocks, one column of blocks after the other, so that
+the blocks of `b` that they load are still in the second-level cache for the next seven; before, a whole row of blocks
+of `c` went through all of `b`. Each block of `c` is computed by exactly one program as before, in the same order of
+its sum; the last group may have fewer rows.</why>
 <task><![CDATA[
-{"arguments": [{"name": "x", "role": "input", "dtype": "f32", "shape": ["C", "N"]},
-               {"name": "gain", "role": "input", "dtype": "f32", "shape": ["C"]},
-               {"name": "offset", "role": "input", "dtype": "f32", "shape": ["C"]},
-               {"name": "out", "role": "output", "dtype": "f32", "shape": ["C", "N"]},
-               {"name": "C", "role": "scalar", "dtype": "i32", "value": "C"},
-               {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"}],
- "sizes": [{"C": 1024, "N": 4096}, {"C": 129, "N": 131, "weight": 0}, {"C": 1, "N": 1, "weight": 0}]}
+{"constructor": [], "calls": [[[70, 50], [50, 90]], [[600, 40], [40, 70]]]}
 ]]></task>
 <before><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch calibrate<<<(ceil_div(C, 128), N), 128>>>(x, gain, offset, out, C, N)
 @triton.jit
-def calibrate(x, gain, offset, out, C, N):
-    c = tl.program_id(0) * 128 + tl.arange(0, 128)
-    s = tl.program_id(1)
-    value = tl.load(x + c * N + s, mask=c < C, other=0.0)
-    value = tl.load(gain + c, mask=c < C, other=0.0) * (value - tl.load(offset + c, mask=c < C, other=0.0))
-    tl.store(out + c * N + s, value, mask=c < C)
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pm = tl.program_id(0)
+    pn = tl.program_id(1)
+    m = (pm * BM + tl.arange(0, BM))[:, None]
+    n = (pn * BN + tl.arange(0, BN))[None, :]
+    k = tl.arange(0, BK)
+    total = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, K, BK):
+        x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
+        y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+    tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        M, K = a.shape
+        N = b.shape[1]
+        c = torch.empty(M, N, device=a.device)
+        grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
+        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        return c
 ]]></before>
 <after><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch calibrate<<<(ceil_div(N, 128), C), 128>>>(x, gain, offset, out, C, N)
 @triton.jit
-def calibrate(x, gain, offset, out, C, N):
-    s = tl.program_id(0) * 128 + tl.arange(0, 128)
-    c = tl.program_id(1)
-    value = tl.load(x + c * N + s, mask=s < N, other=0.0)
-    value = tl.load(gain + c) * (value - tl.load(offset + c))
-    tl.store(out + c * N + s, value, mask=s < N)
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.cdiv(M, BM)
+    group = tl.program_id(0) // (8 * tl.cdiv(N, BN))
+    height = tl.minimum(rows - group * 8, 8)
+    within = tl.program_id(0) % (8 * tl.cdiv(N, BN))
+    pm = group * 8 + within % height
+    pn = within // height
+    m = (pm * BM + tl.arange(0, BM))[:, None]
+    n = (pn * BN + tl.arange(0, BN))[None, :]
+    k = tl.arange(0, BK)
+    total = tl.zeros([BM, BN], tl.float32)
+    for k0 in range(0, K, BK):
+        x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
+        y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+    tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        M, K = a.shape
+        N = b.shape[1]
+        c = torch.empty(M, N, device=a.device)
+        grid = (triton.cdiv(M, 64) * triton.cdiv(N, 64),)
+        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        return c
 ]]></after>
 </example>
 

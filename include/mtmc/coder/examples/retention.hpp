@@ -84,6 +84,71 @@ __global__ void rescale(const float* x, float* out, int N) {
 ]]></after>
 </example>
 
+<example optimization="retention" language="triton">
+<title>Logarithm of the softmax of each row, where rows are short</title>
+<action>keeping the values of the neighbouring start, start and start loops of log_softmax in line 12 to 22</action>
+<why>A whole row fits one block, so the program loads it once and keeps it in registers for the maximum, the sum and the
+result: one read and one write of each element instead of three reads. The block is the next power of two; lanes
+beyond the row hold minus infinity, which adds nothing to the sum, and are not stored.</why>
+<task><![CDATA[
+{"constructor": [], "calls": [[[4, 700]], [[1, 1]]]}
+]]></task>
+<before><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    lane = tl.arange(0, BLOCK)
+    top = tl.full([BLOCK], float("-inf"), tl.float32)
+    for start in range(0, columns, BLOCK):
+        top = tl.maximum(top, tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf")))
+    largest = tl.max(top, 0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf"))
+        total += tl.exp(v - largest)
+    shift = largest + tl.log(tl.sum(total, 0))
+    for start in range(0, columns, BLOCK):
+        v = tl.load(x + row + start + lane, mask=start + lane < columns)
+        tl.store(out + row + start + lane, v - shift, mask=start + lane < columns)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        return out
+]]></before>
+<after><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    lane = tl.arange(0, BLOCK)
+    v = tl.load(x + row + lane, mask=lane < columns, other=float("-inf"))
+    largest = tl.max(v, 0)
+    shift = largest + tl.log(tl.sum(tl.exp(v - largest), 0))
+    tl.store(out + row + lane, v - shift, mask=lane < columns)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return out
+]]></after>
+</example>
+
 </examples>)xml";
 
 } // namespace mtmc::detail

@@ -145,6 +145,64 @@ __global__ void crest(const float* x, float* out, int T) {
 ]]></after>
 </example>
 
+<example optimization="rewriting" language="triton">
+<title>Layer norm of each row, scaled</title>
+<action>rewriting the mean and the subtraction, multiplication and the mean and addition, the rsqrt and the multiplication in line 13 to 15</action>
+<why>Four operators went over memory one after the other. One kernel holds a row in registers: it is read once and written
+once, mean and variance come of the same values, and the variance is the mean of squared deviations, which does not
+cancel as a difference of squares would. Lanes beyond the row count as no deviation.</why>
+<task><![CDATA[
+{"constructor": [77], "calls": [[[5, 77]]]}
+]]></task>
+<before><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        centred = x - x.mean(dim=1, keepdim=True)
+        variance = (centred * centred).mean(dim=1, keepdim=True)
+        return centred * torch.rsqrt(variance + 1e-5) * self.scale
+]]></before>
+<after><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def norm(x, scale, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    lane = tl.arange(0, BLOCK)
+    inside = lane < columns
+    v = tl.load(x + row + lane, mask=inside, other=0.0)
+    centred = tl.where(inside, v - tl.sum(v, 0) / columns, 0.0)
+    variance = tl.sum(centred * centred, 0) / columns
+    value = centred * tl.rsqrt(variance + 1e-5) * tl.load(scale + lane, mask=inside)
+    tl.store(out + row + lane, value, mask=inside)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        norm[(x.shape[0],)](x, self.scale, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        return out
+]]></after>
+</example>
+
 </examples>)xml";
 
 } // namespace mtmc::detail

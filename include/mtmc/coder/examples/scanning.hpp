@@ -111,6 +111,53 @@ __global__ void high_water(const float* x, float* out, int T) {
 ]]></after>
 </example>
 
+<example optimization="scanning" language="triton">
+<title>Running totals along each row</title>
+<action>scanning the cumsum in line 9</action>
+<why>A program scans a block of 1024 elements at once with `tl.cumsum` and carries its total to the next block, where the
+library's operator made one pass for each row with few threads. Rows are independent, each one is read and written
+once, and the carry is the sum of the block itself, so no second pass is needed.</why>
+<task><![CDATA[
+{"constructor": [], "calls": [[[3, 2300]], [[1, 1]]]}
+]]></task>
+<before><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.cumsum(x, dim=1)
+]]></before>
+<after><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def totals(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    before = 0.0
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row + at, mask=at < columns, other=0.0)
+        tl.store(out + row + at, before + tl.cumsum(v, 0), mask=at < columns)
+        before += tl.sum(v, 0)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        totals[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        return out
+]]></after>
+</example>
+
 </examples>)xml";
 
 } // namespace mtmc::detail

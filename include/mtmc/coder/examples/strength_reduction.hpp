@@ -78,6 +78,66 @@ __global__ void decay(const float* x, const float* age, float* out, int N) {
 ]]></after>
 </example>
 
+<example optimization="strength_reduction" language="triton">
+<title>Bells around zero</title>
+<action>reducing the strength of the kernel bells in line 8 to 11</action>
+<why>`exp(-x * x / (2 * s * s))` becomes a power of two of `x * x * c`, where `c` is computed once outside of the kernel:
+the quotient is gone, and `exp2` is the instruction that `exp` is made of, without the product in front. What is
+rounded otherwise is as exact as before, a few units in the last place.</why>
+<task><![CDATA[
+{"constructor": [0.7], "calls": [[[50, 60]]]}
+]]></task>
+<before><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def bells(x, out, total, s, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < total)
+    tl.store(out + at, tl.exp(-v * v / (2.0 * s * s)), mask=at < total)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, spread):
+        super().__init__()
+        self.spread = float(spread)
+
+    def forward(self, x):
+        out = torch.empty_like(x)
+        bells[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), self.spread, BLOCK=1024)
+        return out
+]]></before>
+<after><![CDATA[
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def bells(x, out, total, c, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < total)
+    tl.store(out + at, tl.math.exp2(v * v * c), mask=at < total)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, spread):
+        super().__init__()
+        self.spread = float(spread)
+
+    def forward(self, x):
+        out = torch.empty_like(x)
+        c = -1.4426950408889634 / (2.0 * self.spread * self.spread)  # log2(e)
+        bells[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), c, BLOCK=1024)
+        return out
+]]></after>
+</example>
+
 </examples>)xml";
 
 } // namespace mtmc::detail

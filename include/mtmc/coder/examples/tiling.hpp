@@ -193,56 +193,71 @@ __kernel void nearest(__global const float* px, __global const float* py, __glob
 </example>
 
 <example optimization="tiling" language="triton">
-<title>Shortest two-leg routes: C[i][j] is the least A[i][k] + B[k][j]</title>
-<action>tiling the k loop of routes in line 11 to 14</action>
-<why>A program now computes four rows of the same 128 columns, so that each row of B that it loads serves four rows of C
-instead of one, and B is read four times less. The launch line starts a program for every four rows; masks keep the last,
-incomplete tile in both directions from reading or writing beyond the arrays. Each element still takes the least over
-the same sums.</why>
+<title>Largest distance of each point to a set of sites</title>
+<action>tiling the kernel farthest in line 8 to 17</action>
+<why>A program now computes the distances of 16 points to 64 sites at once, so that each site that it loads serves 16
+points instead of one, and the sites are read 16 times less. The grid has a program for every 16 points; masks keep
+the last block of points and of sites correct: a site that is not there counts as distance zero, which is never
+larger.</why>
 <task><![CDATA[
-{"arguments": [{"name": "A", "role": "input", "dtype": "f32", "shape": ["M", "K"]},
-               {"name": "B", "role": "input", "dtype": "f32", "shape": ["K", "N"]},
-               {"name": "C", "role": "output", "dtype": "f32", "shape": ["M", "N"]},
-               {"name": "M", "role": "scalar", "dtype": "i32", "value": "M"},
-               {"name": "N", "role": "scalar", "dtype": "i32", "value": "N"},
-               {"name": "K", "role": "scalar", "dtype": "i32", "value": "K"}],
- "sizes": [{"M": 2048, "N": 2048, "K": 2048},
-           {"M": 17, "N": 129, "K": 5, "weight": 0}, {"M": 1, "N": 1, "K": 1, "weight": 0}],
- "flops": "2*M*N*K"}
+{"constructor": [], "calls": [[[37, 3], [70, 3]], [[1, 2], [1, 2]]]}
 ]]></task>
 <before><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch routes<<<(ceil_div(N, 128), M), 128>>>(A, B, C, M, N, K)
 @triton.jit
-def routes(A, B, C, M, N, K):
-    i = tl.program_id(1)
-    j = tl.program_id(0) * 128 + tl.arange(0, 128)
-    least = tl.full((128,), 1e30, tl.float32)
-    for k in range(0, K):
-        a = tl.load(A + i * K + k)
-        b = tl.load(B + k * N + j, mask=j < N, other=0.0)
-        least = tl.minimum(least, a + b)
-    tl.store(C + i * N + j, least, mask=j < N)
+def farthest(p, s, out, n, m, D: tl.constexpr):
+    i = tl.program_id(0)
+    best = 0.0
+    for j in range(0, m):
+        total = 0.0
+        for d in tl.static_range(D):
+            gap = tl.load(p + i * D + d) - tl.load(s + j * D + d)
+            total += gap * gap
+        best = tl.maximum(best, total)
+    tl.store(out + i, best)
+
+
+class ModelNew(nn.Module):
+    def forward(self, points, sites):
+        out = torch.empty(points.shape[0], device=points.device)
+        farthest[(points.shape[0],)](points, sites, out, points.shape[0], sites.shape[0], D=points.shape[1])
+        return out
 ]]></before>
 <after><![CDATA[
+import torch
+import torch.nn as nn
 import triton
 import triton.language as tl
 
 
-#@ launch routes<<<(ceil_div(N, 128), ceil_div(M, 4)), 128>>>(A, B, C, M, N, K)
 @triton.jit
-def routes(A, B, C, M, N, K):
-    i = tl.program_id(1) * 4 + tl.arange(0, 4)
-    j = tl.program_id(0) * 128 + tl.arange(0, 128)
-    least = tl.full((4, 128), 1e30, tl.float32)
-    for k in range(0, K):
-        a = tl.load(A + i * K + k, mask=i < M, other=0.0)
-        b = tl.load(B + k * N + j, mask=j < N, other=0.0)
-        least = tl.minimum(least, a[:, None] + b[None, :])
-    tl.store(C + i[:, None] * N + j[None, :], least, mask=(i[:, None] < M) & (j[None, :] < N))
+def farthest(p, s, out, n, m, D: tl.constexpr, I: tl.constexpr, J: tl.constexpr):
+    i = tl.program_id(0) * I + tl.arange(0, I)
+    best = tl.zeros([I], tl.float32)
+    for j0 in range(0, m, J):
+        j = j0 + tl.arange(0, J)
+        total = tl.zeros([I, J], tl.float32)
+        for d in tl.static_range(D):
+            a = tl.load(p + i * D + d, mask=i < n, other=0.0)
+            b = tl.load(s + j * D + d, mask=j < m, other=0.0)
+            gap = a[:, None] - b[None, :]
+            total += gap * gap
+        best = tl.maximum(best, tl.max(tl.where(j[None, :] < m, total, 0.0), 1))
+    tl.store(out + i, best, mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, points, sites):
+        n = points.shape[0]
+        out = torch.empty(n, device=points.device)
+        grid = (triton.cdiv(n, 16),)
+        farthest[grid](points, sites, out, n, sites.shape[0], D=points.shape[1], I=16, J=64)
+        return out
 ]]></after>
 </example>
 
