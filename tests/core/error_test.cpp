@@ -73,7 +73,7 @@ TEST_CASE("the category follows from the id: what the caller gave, what is outsi
       "mtmc.json.001",  "mtmc.json.002",  "mtmc.task.001",   "mtmc.task.002",   "mtmc.task.003",
       "mtmc.task.004",  "mtmc.task.005",  "mtmc.task.006",   "mtmc.launch.001", "mtmc.evaluator.001",
       "mtmc.loop.001",  "mtmc.net.001",   "mtmc.policy.001", "mtmc.policy.002", "mtmc.journal.003",
-      "mtmc.train.001", "mtmc.train.002", "mtmc.train.003"};
+      "mtmc.train.001", "mtmc.train.002", "mtmc.train.003",  "mtmc.bench.001"};
   const std::set<std::string_view> defects{"mtmc.core.001", "mtmc.evaluator.002", "mtmc.evaluator.005",
                                            "mtmc.worker.005", "mtmc.loop.002"};
   for (const auto& kind : error_kinds) {

@@ -19,10 +19,10 @@ TEST_CASE("an error of what the user gave ends a tool with 2, any other with 3")
     CAPTURE(kind.id);
     const std::string id(kind.id);
     // The contract with scripts, as it has been from the first version on.
-    const char* const of_input[] = {"mtmc.task.",     "mtmc.json.",       "mtmc.launch.",
-                                    "mtmc.loop.001",  "mtmc.journal.003", "mtmc.evaluator.001",
-                                    "mtmc.net.001",   "mtmc.policy.001",  "mtmc.policy.002",
-                                    "mtmc.train.001", "mtmc.train.002",   "mtmc.train.003"};
+    const char* const of_input[] = {
+        "mtmc.task.",         "mtmc.json.",     "mtmc.launch.",    "mtmc.loop.001",   "mtmc.journal.003",
+        "mtmc.evaluator.001", "mtmc.net.001",   "mtmc.policy.001", "mtmc.policy.002", "mtmc.train.001",
+        "mtmc.train.002",     "mtmc.train.003", "mtmc.bench.001"};
     const bool input = std::any_of(std::begin(of_input), std::end(of_input),
                                    [&id](const char* area) { return id.starts_with(area); });
     CHECK(command_line::exit_code({kind.id, "it broke", "Mend it"}) == (input ? 2 : 3));

@@ -8,7 +8,8 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// lowering.py, which zygote.py imports or is.
-inline constexpr std::string_view lowering_text = R"python("""Lowers a kernel's IR to PTX and machine code. Never runs what a candidate wrote."""
+inline constexpr std::string_view lowering_text =
+    R"python("""Lowers a kernel's IR to PTX and machine code. Never runs what a candidate wrote."""
 import os
 
 import triton

@@ -8,7 +8,8 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// recording.py, which zygote.py imports or is.
-inline constexpr std::string_view recording_text = R"python("""Runs a module's host side on tensors without content, and writes down what it does."""
+inline constexpr std::string_view recording_text =
+    R"python("""Runs a module's host side on tensors without content, and writes down what it does."""
 import contextlib
 import ctypes
 import itertools

@@ -8,7 +8,8 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// replaying.py, which zygote.py imports.
-inline constexpr std::string_view replaying_text = R"python("""Does what a recorded plan says, with PyTorch. Never runs what a candidate wrote; a plan has been checked before."""
+inline constexpr std::string_view replaying_text =
+    R"python("""Does what a recorded plan says, with PyTorch. Never runs what a candidate wrote; a plan has been checked before."""
 import ctypes
 
 import torch

@@ -8,7 +8,8 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// sandbox.py, which zygote.py imports or is.
-inline constexpr std::string_view sandbox_text = R"python("""Walls round a process that runs what a candidate wrote: files, system calls, memory. Nothing takes them down again."""
+inline constexpr std::string_view sandbox_text =
+    R"python("""Walls round a process that runs what a candidate wrote: files, system calls, memory. Nothing takes them down again."""
 import ctypes
 import os
 import platform

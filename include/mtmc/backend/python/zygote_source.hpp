@@ -8,7 +8,8 @@
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// zygote.py, which zygote.py imports or is.
-inline constexpr std::string_view zygote_text = R"python("""Answers each question in a process forked for it, which is fenced in first and ended in time.
+inline constexpr std::string_view zygote_text =
+    R"python("""Answers each question in a process forked for it, which is fenced in first and ended in time.
 
 Starts with its folder in sys.path; descriptor 3 is a socket of packets. A question is a packet with three
 descriptors: the question's JSON, a file for the answer, and a socket that says how it ended. Whoever closes

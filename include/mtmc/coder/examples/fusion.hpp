@@ -91,13 +91,13 @@ __global__ void spectrum_level(const float* re, const float* im, float* level, i
 </example>
 
 <example optimization="fusion" language="triton">
-<title>Gate of a linear layer</title>
-<action>fusing the Linear, sigmoid and multiplication in line 13 to 15</action>
-<why>The product stays with the library, which is hard to beat there; what follows it (bias, sigmoid, product with the
-input) is one kernel that reads the product once and writes the result once, instead of three passes over memory. The
-layer keeps its initialisers and order, so the weights are the same; the mask keeps the last block correct.</why>
+<title>Level of a spectrum in decibels</title>
+<action>fusing the multiplication and the addition, addition, log and multiplication in line 9 to 12</action>
+<why>Four statements wrote and read tensors of the size of the spectrum again and again. One kernel reads the real and the
+imaginary part once, keeps power and logarithm in registers, and writes the level once. The mask keeps the last,
+incomplete block correct, and the constant of the logarithm is the same as before.</why>
 <task><![CDATA[
-{"constructor": [33], "calls": [[[5, 33]], [[1, 33]]]}
+{"constructor": [], "calls": [[[5, 33], [5, 33]], [[1, 1], [1, 1]]]}
 ]]></task>
 <before><![CDATA[
 import torch
@@ -107,14 +107,11 @@ import triton.language as tl
 
 
 class ModelNew(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.gate = nn.Linear(width, width)
-
-    def forward(self, x):
-        g = self.gate(x)
-        g = torch.sigmoid(g)
-        return g * x
+    def forward(self, re, im):
+        power = re * re + im * im
+        power = power + 0.001
+        level = torch.log(power)
+        return level * 4.3429448
 ]]></before>
 <after><![CDATA[
 import torch
@@ -124,26 +121,21 @@ import triton.language as tl
 
 
 @triton.jit
-def gate_kernel(g, bias, x, out, total, width, BLOCK: tl.constexpr):
+def spectrum_level(re, im, level, total, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
-    value = tl.load(g + at, mask=inside) + tl.load(bias + at % width, mask=inside)
-    value = tl.load(x + at, mask=inside) / (1.0 + tl.exp(-value))
-    tl.store(out + at, value, mask=inside)
+    real = tl.load(re + at, mask=inside, other=0.0)
+    imaginary = tl.load(im + at, mask=inside, other=0.0)
+    power = real * real + imaginary * imaginary
+    tl.store(level + at, 4.3429448 * tl.log(power + 0.001), mask=inside)
 
 
 class ModelNew(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.gate = nn.Linear(width, width)
-
-    def forward(self, x):
-        x = x.contiguous()
-        g = torch.matmul(x, self.gate.weight.t())
-        out = torch.empty_like(x)
-        grid = (triton.cdiv(x.numel(), 1024),)
-        gate_kernel[grid](g, self.gate.bias, x, out, x.numel(), x.shape[-1], BLOCK=1024)
-        return out
+    def forward(self, re, im):
+        re, im = re.contiguous(), im.contiguous()
+        level = torch.empty_like(re)
+        spectrum_level[(triton.cdiv(re.numel(), 1024),)](re, im, level, re.numel(), BLOCK=1024)
+        return level
 ]]></after>
 </example>
 

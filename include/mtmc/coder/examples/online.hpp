@@ -97,12 +97,11 @@ __global__ void at_top(const float* x, float* out, int G, int T) {
 </example>
 
 <example optimization="online" language="triton">
-<title>Logarithm of the softmax of each row</title>
-<action>making one pass of the neighbouring start, start and start loops of log_softmax in line 12 to 22</action>
-<why>One pass finds the largest element and the sum together: where the maximum of a lane grows, what was summed is scaled
-to the new one, and the lanes are brought to the row's maximum at the end. The row is read twice instead of three
-times. Lanes that have seen nothing carry minus infinity, so their scale is replaced by zero before it becomes a
-difference of infinities.</why>
+<title>Spread of the readings of each sensor around their middle</title>
+<action>making one pass of the neighbouring start and start loops of spread in line 12 to 18</action>
+<why>One pass finds the middle and the squared distances from it together, as Welford does: each lane keeps the middle of
+what it has seen, and corrects its sum of squares as that moves; the lanes are combined at the end. The readings are
+read once instead of twice, and nothing cancels as in a difference of squares. Lanes without a reading count as none.</why>
 <task><![CDATA[
 {"constructor": [], "calls": [[[4, 2500]], [[2, 3]]]}
 ]]></task>
@@ -114,27 +113,24 @@ import triton.language as tl
 
 
 @triton.jit
-def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+def spread(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     lane = tl.arange(0, BLOCK)
-    top = tl.full([BLOCK], float("-inf"), tl.float32)
-    for start in range(0, columns, BLOCK):
-        top = tl.maximum(top, tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf")))
-    largest = tl.max(top, 0)
     total = tl.zeros([BLOCK], tl.float32)
     for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf"))
-        total += tl.exp(v - largest)
-    shift = largest + tl.log(tl.sum(total, 0))
+        total += tl.load(x + row + start + lane, mask=start + lane < columns, other=0.0)
+    middle = tl.sum(total, 0) / columns
+    squares = tl.zeros([BLOCK], tl.float32)
     for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns)
-        tl.store(out + row + start + lane, v - shift, mask=start + lane < columns)
+        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=middle)
+        squares += (v - middle) * (v - middle)
+    tl.store(out + tl.program_id(0), tl.sqrt(tl.sum(squares, 0) / columns))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        out = torch.empty_like(x)
-        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        out = torch.empty(x.shape[0], device=x.device)
+        spread[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
         return out
 ]]></before>
 <after><![CDATA[
@@ -145,28 +141,28 @@ import triton.language as tl
 
 
 @triton.jit
-def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+def spread(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     lane = tl.arange(0, BLOCK)
-    top = tl.full([BLOCK], float("-inf"), tl.float32)
-    total = tl.zeros([BLOCK], tl.float32)
+    count = tl.zeros([BLOCK], tl.float32)
+    middle = tl.zeros([BLOCK], tl.float32)
+    squares = tl.zeros([BLOCK], tl.float32)
     for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf"))
-        grown = tl.maximum(top, v)
-        total = tl.where(grown > float("-inf"), total * tl.exp(top - grown) + tl.exp(v - grown), total)
-        top = grown
-    largest = tl.max(top, 0)
-    scaled = tl.where(top > float("-inf"), total * tl.exp(top - largest), 0.0)
-    shift = largest + tl.log(tl.sum(scaled, 0))
-    for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns)
-        tl.store(out + row + start + lane, v - shift, mask=start + lane < columns)
+        inside = start + lane < columns
+        v = tl.load(x + row + start + lane, mask=inside, other=0.0)
+        count += tl.where(inside, 1.0, 0.0)
+        gap = tl.where(inside, v - middle, 0.0)
+        middle += gap / tl.maximum(count, 1.0)
+        squares += tl.where(inside, gap * (v - middle), 0.0)
+    centre = tl.sum(count * middle, 0) / columns
+    whole = tl.sum(squares + count * (middle - centre) * (middle - centre), 0)
+    tl.store(out + tl.program_id(0), tl.sqrt(whole / columns))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        out = torch.empty_like(x)
-        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        out = torch.empty(x.shape[0], device=x.device)
+        spread[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
         return out
 ]]></after>
 </example>

@@ -55,14 +55,14 @@ __global__ void calibrate(const float* x, const float* table, float* out, int N)
 </example>
 
 <example optimization="persistence" language="triton">
-<title>Product of two matrices, by as many programs as there are multiprocessors</title>
-<action>keeping alive the blocks of the kernel product in line 8 to 19</action>
+<title>Squared overlaps of waves, by as many programs as there are multiprocessors</title>
+<action>keeping alive the blocks of the kernel overlaps in line 8 to 19</action>
 <why>Each program goes through the blocks of `c` with a stride of the grid instead of ending after one, so the device
 starts them once, and the loads of the next block are under way while one is stored. The number of multiprocessors
 comes from the device's properties; with fewer blocks than that, some programs have nothing to do. Blocks and sums are
 the same as before.</why>
 <task><![CDATA[
-{"constructor": [], "calls": [[[200, 50], [50, 90]]]}
+{"constructor": [], "calls": [[[200, 50], [90, 50]]]}
 ]]></task>
 <before><![CDATA[
 import torch
@@ -72,7 +72,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def overlaps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     pm = tl.program_id(0)
     pn = tl.program_id(1)
     m = (pm * BM + tl.arange(0, BM))[:, None]
@@ -81,18 +81,18 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
     total = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, K, BK):
         x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
-        y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+        y = tl.load(b + n * K + (k0 + k)[:, None], mask=(n < N) & ((k0 + k)[:, None] < K), other=0.0)
         total = tl.dot(x, y, total, input_precision="ieee")
-    tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+    tl.store(c + m * N + n, total * total, mask=(m < M) & (n < N))
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
         M, K = a.shape
-        N = b.shape[1]
+        N = b.shape[0]
         c = torch.empty(M, N, device=a.device)
         grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
-        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        overlaps[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
         return c
 ]]></before>
 <after><![CDATA[
@@ -103,7 +103,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def overlaps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     columns = tl.cdiv(N, BN)
     for tile in range(tl.program_id(0), tl.cdiv(M, BM) * columns, tl.num_programs(0)):
         m = (tile // columns * BM + tl.arange(0, BM))[:, None]
@@ -112,19 +112,19 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
         total = tl.zeros([BM, BN], tl.float32)
         for k0 in range(0, K, BK):
             x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
-            y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+            y = tl.load(b + n * K + (k0 + k)[:, None], mask=(n < N) & ((k0 + k)[:, None] < K), other=0.0)
             total = tl.dot(x, y, total, input_precision="ieee")
-        tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+        tl.store(c + m * N + n, total * total, mask=(m < M) & (n < N))
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
         M, K = a.shape
-        N = b.shape[1]
+        N = b.shape[0]
         c = torch.empty(M, N, device=a.device)
         units = torch.cuda.get_device_properties(a.device).multi_processor_count
         grid = (min(units, triton.cdiv(M, 64) * triton.cdiv(N, 64)),)
-        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        overlaps[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
         return c
 ]]></after>
 </example>

@@ -116,28 +116,28 @@ import triton.language as tl
 
 
 @triton.jit
-def smooth(x, mean, n, BLOCK: tl.constexpr):
+def smooth(x, smoothed, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     left = tl.load(x + i - 1, mask=(i > 0) & (i < n), other=0.0)
     right = tl.load(x + i + 1, mask=i + 1 < n, other=0.0)
-    tl.store(mean + i, 0.5 * (left + right), mask=i < n)
+    tl.store(smoothed + i, 0.5 * (left + right), mask=i < n)
 
 
 @triton.jit
-def bend(mean, out, n, BLOCK: tl.constexpr):
+def bend(smoothed, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    left = tl.load(mean + i - 1, mask=(i > 0) & (i < n), other=0.0)
-    right = tl.load(mean + i + 1, mask=i + 1 < n, other=0.0)
-    tl.store(out + i, left - 2.0 * tl.load(mean + i, mask=i < n) + right, mask=i < n)
+    left = tl.load(smoothed + i - 1, mask=(i > 0) & (i < n), other=0.0)
+    right = tl.load(smoothed + i + 1, mask=i + 1 < n, other=0.0)
+    tl.store(out + i, left - 2.0 * tl.load(smoothed + i, mask=i < n) + right, mask=i < n)
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        mean = torch.empty_like(x)
+        smoothed = torch.empty_like(x)
         out = torch.empty_like(x)
         grid = (triton.cdiv(x.numel(), 512),)
-        smooth[grid](x, mean, x.numel(), BLOCK=512)
-        bend[grid](mean, out, x.numel(), BLOCK=512)
+        smooth[grid](x, smoothed, x.numel(), BLOCK=512)
+        bend[grid](smoothed, out, x.numel(), BLOCK=512)
         return out
 ]]></before>
 <after><![CDATA[
@@ -148,7 +148,7 @@ import triton.language as tl
 
 
 @triton.jit
-def mean_at(x, i, n):
+def smooth_at(x, i, n):
     left = tl.load(x + i - 1, mask=(i > 0) & (i <= n), other=0.0)
     right = tl.load(x + i + 1, mask=(i >= -1) & (i + 1 < n), other=0.0)
     return tl.where((i >= 0) & (i < n), 0.5 * (left + right), 0.0)
@@ -157,7 +157,7 @@ def mean_at(x, i, n):
 @triton.jit
 def bend_smoothed(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = mean_at(x, i - 1, n) - 2.0 * mean_at(x, i, n) + mean_at(x, i + 1, n)
+    value = smooth_at(x, i - 1, n) - 2.0 * smooth_at(x, i, n) + smooth_at(x, i + 1, n)
     tl.store(out + i, value, mask=i < n)
 
 

@@ -84,14 +84,14 @@ __global__ void calibrate(const float* in, const float* gain, const float* offse
 </example>
 
 <example optimization="reordering" language="triton">
-<title>Product of two matrices</title>
-<action>reordering the kernel product in line 8 to 19</action>
+<title>Squared overlap of each wave of one set with each of another</title>
+<action>reordering the kernel overlaps in line 8 to 19</action>
 <why>Programs that run together now work on a group of eight rows of blocks, one column of blocks after the other, so that
 the blocks of `b` that they load are still in the second-level cache for the next seven; before, a whole row of blocks
 of `c` went through all of `b`. Each block of `c` is computed by exactly one program as before, in the same order of
 its sum; the last group may have fewer rows.</why>
 <task><![CDATA[
-{"constructor": [], "calls": [[[70, 50], [50, 90]], [[600, 40], [40, 70]]]}
+{"constructor": [], "calls": [[[70, 50], [90, 50]], [[600, 40], [70, 40]]]}
 ]]></task>
 <before><![CDATA[
 import torch
@@ -101,7 +101,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def overlaps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     pm = tl.program_id(0)
     pn = tl.program_id(1)
     m = (pm * BM + tl.arange(0, BM))[:, None]
@@ -110,18 +110,18 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
     total = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, K, BK):
         x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
-        y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+        y = tl.load(b + n * K + (k0 + k)[:, None], mask=(n < N) & ((k0 + k)[:, None] < K), other=0.0)
         total = tl.dot(x, y, total, input_precision="ieee")
-    tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+    tl.store(c + m * N + n, total * total, mask=(m < M) & (n < N))
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
         M, K = a.shape
-        N = b.shape[1]
+        N = b.shape[0]
         c = torch.empty(M, N, device=a.device)
         grid = (triton.cdiv(M, 64), triton.cdiv(N, 64))
-        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        overlaps[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
         return c
 ]]></before>
 <after><![CDATA[
@@ -132,7 +132,7 @@ import triton.language as tl
 
 
 @triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def overlaps(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     rows = tl.cdiv(M, BM)
     group = tl.program_id(0) // (8 * tl.cdiv(N, BN))
     height = tl.minimum(rows - group * 8, 8)
@@ -145,18 +145,18 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
     total = tl.zeros([BM, BN], tl.float32)
     for k0 in range(0, K, BK):
         x = tl.load(a + m * K + (k0 + k)[None, :], mask=(m < M) & ((k0 + k)[None, :] < K), other=0.0)
-        y = tl.load(b + (k0 + k)[:, None] * N + n, mask=((k0 + k)[:, None] < K) & (n < N), other=0.0)
+        y = tl.load(b + n * K + (k0 + k)[:, None], mask=(n < N) & ((k0 + k)[:, None] < K), other=0.0)
         total = tl.dot(x, y, total, input_precision="ieee")
-    tl.store(c + m * N + n, total, mask=(m < M) & (n < N))
+    tl.store(c + m * N + n, total * total, mask=(m < M) & (n < N))
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
         M, K = a.shape
-        N = b.shape[1]
+        N = b.shape[0]
         c = torch.empty(M, N, device=a.device)
         grid = (triton.cdiv(M, 64) * triton.cdiv(N, 64),)
-        product[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
+        overlaps[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
         return c
 ]]></after>
 </example>

@@ -85,11 +85,11 @@ __global__ void rescale(const float* x, float* out, int N) {
 </example>
 
 <example optimization="retention" language="triton">
-<title>Logarithm of the softmax of each row, where rows are short</title>
-<action>keeping the values of the neighbouring start, start and start loops of log_softmax in line 12 to 22</action>
-<why>A whole row fits one block, so the program loads it once and keeps it in registers for the maximum, the sum and the
-result: one read and one write of each element instead of three reads. The block is the next power of two; lanes
-beyond the row hold minus infinity, which adds nothing to the sum, and are not stored.</why>
+<title>Spread of the readings of each sensor, where there are few</title>
+<action>keeping the values of the neighbouring start and start loops of spread in line 12 to 18</action>
+<why>All readings of a sensor fit one block, so the program loads them once and keeps them in registers for both passes:
+one read of each reading instead of two, and no loops. The block is the next power of two; lanes beyond the row add
+nothing to the sum and are as far from the middle as nothing, so that the result is the same.</why>
 <task><![CDATA[
 {"constructor": [], "calls": [[[4, 700]], [[1, 1]]]}
 ]]></task>
@@ -101,27 +101,24 @@ import triton.language as tl
 
 
 @triton.jit
-def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+def spread(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     lane = tl.arange(0, BLOCK)
-    top = tl.full([BLOCK], float("-inf"), tl.float32)
-    for start in range(0, columns, BLOCK):
-        top = tl.maximum(top, tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf")))
-    largest = tl.max(top, 0)
     total = tl.zeros([BLOCK], tl.float32)
     for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=float("-inf"))
-        total += tl.exp(v - largest)
-    shift = largest + tl.log(tl.sum(total, 0))
+        total += tl.load(x + row + start + lane, mask=start + lane < columns, other=0.0)
+    middle = tl.sum(total, 0) / columns
+    squares = tl.zeros([BLOCK], tl.float32)
     for start in range(0, columns, BLOCK):
-        v = tl.load(x + row + start + lane, mask=start + lane < columns)
-        tl.store(out + row + start + lane, v - shift, mask=start + lane < columns)
+        v = tl.load(x + row + start + lane, mask=start + lane < columns, other=middle)
+        squares += (v - middle) * (v - middle)
+    tl.store(out + tl.program_id(0), tl.sqrt(tl.sum(squares, 0) / columns))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        out = torch.empty_like(x)
-        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        out = torch.empty(x.shape[0], device=x.device)
+        spread[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
         return out
 ]]></before>
 <after><![CDATA[
@@ -132,19 +129,19 @@ import triton.language as tl
 
 
 @triton.jit
-def log_softmax(x, out, columns, BLOCK: tl.constexpr):
+def spread(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     lane = tl.arange(0, BLOCK)
-    v = tl.load(x + row + lane, mask=lane < columns, other=float("-inf"))
-    largest = tl.max(v, 0)
-    shift = largest + tl.log(tl.sum(tl.exp(v - largest), 0))
-    tl.store(out + row + lane, v - shift, mask=lane < columns)
+    v = tl.load(x + row + lane, mask=lane < columns, other=0.0)
+    middle = tl.sum(v, 0) / columns
+    gap = tl.where(lane < columns, v - middle, 0.0)
+    tl.store(out + tl.program_id(0), tl.sqrt(tl.sum(gap * gap, 0) / columns))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        out = torch.empty_like(x)
-        log_softmax[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        out = torch.empty(x.shape[0], device=x.device)
+        spread[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return out
 ]]></after>
 </example>

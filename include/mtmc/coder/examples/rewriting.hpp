@@ -146,13 +146,13 @@ __global__ void crest(const float* x, float* out, int T) {
 </example>
 
 <example optimization="rewriting" language="triton">
-<title>Layer norm of each row, scaled</title>
-<action>rewriting the mean and the subtraction, multiplication and the mean and addition, the rsqrt and the multiplication in line 13 to 15</action>
-<why>Four operators went over memory one after the other. One kernel holds a row in registers: it is read once and written
-once, mean and variance come of the same values, and the variance is the mean of squared deviations, which does not
-cancel as a difference of squares would. Lanes beyond the row count as no deviation.</why>
+<title>Each spectrum between 0, its lowest line, and 1, its highest</title>
+<action>rewriting the amin, amax and subtraction, the addition and the division in line 9 to 11</action>
+<why>Five operators went over memory one after the other. One kernel holds a spectrum in registers: it is read once and
+written once, and both extremes come of the same values. Lanes beyond the row are infinite where they must not be the
+lowest or the highest, and are not stored; the small constant keeps a flat spectrum from dividing by zero, as before.</why>
 <task><![CDATA[
-{"constructor": [77], "calls": [[[5, 77]]]}
+{"constructor": [], "calls": [[[5, 77]]]}
 ]]></task>
 <before><![CDATA[
 import torch
@@ -162,14 +162,10 @@ import triton.language as tl
 
 
 class ModelNew(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(width))
-
     def forward(self, x):
-        centred = x - x.mean(dim=1, keepdim=True)
-        variance = (centred * centred).mean(dim=1, keepdim=True)
-        return centred * torch.rsqrt(variance + 1e-5) * self.scale
+        low = x.amin(dim=1, keepdim=True)
+        high = x.amax(dim=1, keepdim=True)
+        return (x - low) / (high - low + 1e-6)
 ]]></before>
 <after><![CDATA[
 import torch
@@ -179,26 +175,21 @@ import triton.language as tl
 
 
 @triton.jit
-def norm(x, scale, out, columns, BLOCK: tl.constexpr):
+def rescale(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
     lane = tl.arange(0, BLOCK)
     inside = lane < columns
     v = tl.load(x + row + lane, mask=inside, other=0.0)
-    centred = tl.where(inside, v - tl.sum(v, 0) / columns, 0.0)
-    variance = tl.sum(centred * centred, 0) / columns
-    value = centred * tl.rsqrt(variance + 1e-5) * tl.load(scale + lane, mask=inside)
-    tl.store(out + row + lane, value, mask=inside)
+    low = tl.min(tl.where(inside, v, float("inf")), 0)
+    high = tl.max(tl.where(inside, v, float("-inf")), 0)
+    tl.store(out + row + lane, (v - low) / (high - low + 1e-6), mask=inside)
 
 
 class ModelNew(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(width))
-
     def forward(self, x):
         x = x.contiguous()
         out = torch.empty_like(x)
-        norm[(x.shape[0],)](x, self.scale, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+        rescale[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
         return out
 ]]></after>
 </example>

@@ -112,11 +112,12 @@ __global__ void high_water(const float* x, float* out, int T) {
 </example>
 
 <example optimization="scanning" language="triton">
-<title>Running totals along each row</title>
-<action>scanning the cumsum in line 9</action>
-<why>A program scans a block of 1024 elements at once with `tl.cumsum` and carries its total to the next block, where the
-library's operator made one pass for each row with few threads. Rows are independent, each one is read and written
-once, and the carry is the sum of the block itself, so no second pass is needed.</why>
+<title>Highest level so far of each gauge</title>
+<action>scanning the cummax in line 9</action>
+<why>A program scans a block of 1024 readings at once with `tl.associative_scan` and carries the highest of them to the
+next block, where the library's operator goes along each row with few threads and also keeps the places. The larger of
+two numbers is associative, so the scan may combine in any order; what lies beyond the row is minus infinity and not
+stored.</why>
 <task><![CDATA[
 {"constructor": [], "calls": [[[3, 2300]], [[1, 1]]]}
 ]]></task>
@@ -129,7 +130,7 @@ import triton.language as tl
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return torch.cumsum(x, dim=1)
+        return torch.cummax(x, dim=1).values
 ]]></before>
 <after><![CDATA[
 import torch
@@ -139,21 +140,27 @@ import triton.language as tl
 
 
 @triton.jit
-def totals(x, out, columns, BLOCK: tl.constexpr):
+def larger(a, b):
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def highest(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * columns
-    before = 0.0
+    before = float("-inf")
     for start in range(0, columns, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        v = tl.load(x + row + at, mask=at < columns, other=0.0)
-        tl.store(out + row + at, before + tl.cumsum(v, 0), mask=at < columns)
-        before += tl.sum(v, 0)
+        v = tl.load(x + row + at, mask=at < columns, other=float("-inf"))
+        v = tl.maximum(tl.associative_scan(v, 0, larger), before)
+        tl.store(out + row + at, v, mask=at < columns)
+        before = tl.max(v, 0)
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
         x = x.contiguous()
         out = torch.empty_like(x)
-        totals[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+        highest[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
         return out
 ]]></after>
 </example>

@@ -68,11 +68,11 @@ __global__ void add(const float* sums, float* out, int M) {
 </example>
 
 <example optimization="splitting" language="triton">
-<title>Mean square of all elements</title>
-<action>splitting the start loop of mean_square in line 10 to 13</action>
-<why>One program went through all elements while the rest of the device was idle. Now 512 programs each sum their share
-into a buffer of partial sums, and a second, small launch adds these. Each program takes every 512th block, partial
-sums are added in a fixed order, and two calls give the same bits; no atomic addition is needed.</why>
+<title>Energy of a signal</title>
+<action>splitting the start loop of energy in line 10 to 13</action>
+<why>One program went through all samples while the rest of the device was idle. Now 512 programs each sum their share into
+a buffer of partial sums, and a second, small launch adds these. Each program takes every 512th block, partial sums
+are added in a fixed order, and two calls give the same bits; no atomic addition is needed.</why>
 <task><![CDATA[
 {"constructor": [], "calls": [[[1200, 700]], [[1, 1]]]}
 ]]></task>
@@ -84,19 +84,19 @@ import triton.language as tl
 
 
 @triton.jit
-def mean_square(x, out, total, BLOCK: tl.constexpr):
+def energy(x, out, total, BLOCK: tl.constexpr):
     part = tl.zeros([BLOCK], tl.float32)
     for start in range(0, total, BLOCK):
         at = start + tl.arange(0, BLOCK)
         v = tl.load(x + at, mask=at < total, other=0.0)
         part += v * v
-    tl.store(out, tl.sum(part, 0) / total)
+    tl.store(out, 0.5 * tl.sum(part, 0))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
         out = torch.empty((), device=x.device)
-        mean_square[(1,)](x, out, x.numel(), BLOCK=1024)
+        energy[(1,)](x, out, x.numel(), BLOCK=1024)
         return out
 ]]></before>
 <after><![CDATA[
@@ -107,7 +107,7 @@ import triton.language as tl
 
 
 @triton.jit
-def part_sums(x, parts, total, BLOCK: tl.constexpr):
+def parts_of_energy(x, parts, total, BLOCK: tl.constexpr):
     part = tl.zeros([BLOCK], tl.float32)
     for start in range(tl.program_id(0) * BLOCK, total, tl.num_programs(0) * BLOCK):
         at = start + tl.arange(0, BLOCK)
@@ -117,16 +117,16 @@ def part_sums(x, parts, total, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def add_parts(parts, out, total, PARTS: tl.constexpr):
-    tl.store(out, tl.sum(tl.load(parts + tl.arange(0, PARTS)), 0) / total)
+def add_parts(parts, out, PARTS: tl.constexpr):
+    tl.store(out, 0.5 * tl.sum(tl.load(parts + tl.arange(0, PARTS)), 0))
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
         out = torch.empty((), device=x.device)
         parts = torch.empty(512, device=x.device)
-        part_sums[(512,)](x, parts, x.numel(), BLOCK=1024)
-        add_parts[(1,)](parts, out, x.numel(), PARTS=512)
+        parts_of_energy[(512,)](x, parts, x.numel(), BLOCK=1024)
+        add_parts[(1,)](parts, out, PARTS=512)
         return out
 ]]></after>
 </example>
