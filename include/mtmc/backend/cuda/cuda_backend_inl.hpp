@@ -16,6 +16,7 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
+#include <mtmc/backend/cuda/recorded_program.hpp>
 #include <mtmc/backend/cuda/residue.hpp>
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/double_precision.hpp>
@@ -76,16 +77,32 @@ CudaBackend::compile(const Kernel& kernel, const CompileOptions& options, std::s
   state_->context->demand_alive();
   auto result = load(state_->compiler.compile(kernel, options.plan, deadline_of(options), std::move(stop),
                                               options.memory_limit));
-  if (result.program && !result.program->hidden_variables_.empty()) {
+  look_at(result, options.plan);
+  result.seconds = seconds_since(begin);
+  return result;
+}
+
+MTMC_INLINE CompileResult<CudaBackend::Program>
+CudaBackend::load_recorded(const RecordedPlan& plan, const RecordedLaunches& launches,
+                           std::span<const std::shared_ptr<const LoweredKernel>> lowered) const {
+  const auto begin = std::chrono::steady_clock::now();
+  state_->context->demand_alive();
+  auto result = load(detail::compilation_of(plan, launches, lowered));
+  look_at(result, launches.plan);
+  result.seconds = seconds_since(begin);
+  return result;
+}
+
+MTMC_INLINE void CudaBackend::look_at(CompileResult<Program>& result, const LaunchPlan& plan) const {
+  if (!result.program) return;
+  if (!result.program->hidden_variables_.empty()) {
     result.diagnostics = {detail::hidden_variable(result.program->hidden_variables_.front())};
     result.refused = true;
     result.program.reset();
-  } else if (result.program) {
-    result.program->note_occupancy(state_->device.arch, options.plan);
-    result.resources = result.program->resources();
+    return;
   }
-  result.seconds = seconds_since(begin);
-  return result;
+  result.program->note_occupancy(state_->device.arch, plan);
+  result.resources = result.program->resources();
 }
 
 MTMC_INLINE CompileResult<CudaBackend::Program>

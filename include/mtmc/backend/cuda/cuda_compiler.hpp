@@ -11,6 +11,7 @@
 #include <mtmc/core/kernel.hpp>
 #include <mtmc/support/file_fence.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -30,6 +31,15 @@ struct CudaEntry {
   /// Name in the binary.
   std::string name;
   std::vector<CudaParameter> parameters{};
+  /// Which binary it is in: 0, or one more than its place in `CudaCompilation::further`.
+  std::size_t binary = 0;
+};
+
+/// One more binary of a program: recorded plans have one for each kernel.
+struct CudaBinary {
+  std::string cubin{};
+  /// As `CudaCompilation::variables`.
+  std::vector<std::string> variables{};
 };
 
 /// What came of a compilation: a binary, or diagnostics with an error, or `timed_out`.
@@ -42,6 +52,8 @@ struct CudaCompilation {
   std::vector<LaunchSignature> signatures{};
   /// Variables of the device that outlive a launch; tables, as far as the screen can tell.
   std::vector<std::string> variables{};
+  /// Of a recorded plan with several kernels.
+  std::vector<CudaBinary> further{};
   bool timed_out = false;
   bool refused = false;
   std::vector<Diagnostic> diagnostics{};

@@ -45,11 +45,18 @@ public:
   /// The same, since there is no process to end.
   void retire() { reload(); }
 
-  /// SHA-256 of the CUBIN that is loaded, in 64 lower-case hexadecimal digits.
-  [[nodiscard]] std::string binary_hash() const { return sha256_hex(compilation_.cubin); }
+  /// SHA-256 of the CUBIN that is loaded, in 64 lower-case hexadecimal digits; of several, one behind the
+  /// other.
+  [[nodiscard]] std::string binary_hash() const {
+    if (compilation_.further.empty()) return sha256_hex(compilation_.cubin);
+    auto all = compilation_.cubin;
+    for (const auto& one : compilation_.further) all += one.cubin;
+    return sha256_hex(all);
+  }
 
-  /// That CUBIN, and what it calls the entries of the launches.
+  /// That CUBIN, and what it calls the entries of the launches; nothing where there are several.
   [[nodiscard]] ProgramBinary binary() const {
+    if (!compilation_.further.empty()) return {};
     ProgramBinary binary{compilation_.cubin, {}};
     for (const auto& entry : compilation_.entries) binary.entries.push_back(entry.name);
     return binary;
@@ -68,7 +75,8 @@ public:
     const detail::CudaTurn turn(*context_);
     detail::CudaAddress table = 0;
     std::size_t bytes = 0;
-    turn.demand(turn.driver.module_global(&table, &bytes, module_, std::string(detail::branch_table).c_str()),
+    turn.demand(turn.driver.module_global(&table, &bytes, modules_.front(),
+                                          std::string(detail::branch_table).c_str()),
                 "cuModuleGetGlobal");
     std::vector<std::byte> ways(bytes);
     turn.demand(turn.driver.copy_out(ways.data(), table, bytes, turn.stream), "cuMemcpyDtoHAsync");
@@ -105,10 +113,18 @@ private:
     variables_.clear();
     hidden_variables_.clear();
     const detail::CudaTurn turn(*context_);
-    for (const auto& name : compilation_.variables) {
+    read_variables(turn, modules_.front(), compilation_.variables);
+    for (std::size_t i = 0; i < compilation_.further.size(); ++i)
+      read_variables(turn, modules_[i + 1], compilation_.further[i].variables);
+    if (!variables_.empty()) turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
+  }
+  /// The same of one binary; what is copied has not arrived yet.
+  void read_variables(const detail::CudaTurn& turn, detail::CudaHandle module,
+                      const std::vector<std::string>& names) {
+    for (const auto& name : names) {
       detail::CudaAddress address = 0;
       std::size_t bytes = 0;
-      if (turn.driver.module_global(&address, &bytes, module_, name.c_str()) != detail::cuda_code::success ||
+      if (turn.driver.module_global(&address, &bytes, module, name.c_str()) != detail::cuda_code::success ||
           bytes == 0) {
         hidden_variables_.push_back(name);
         continue;
@@ -117,7 +133,6 @@ private:
       turn.demand(turn.driver.copy_out(variable.image.data(), address, bytes, turn.stream),
                   "cuMemcpyDtoHAsync");
     }
-    if (!variables_.empty()) turn.demand(turn.driver.stream_synchronize(turn.stream), "cuStreamSynchronize");
   }
   /// The first variable that is not what it was when the program was loaded; empty if all are.
   [[nodiscard]] std::string changed_variable() {
@@ -138,16 +153,12 @@ private:
   void load() {
     const detail::CudaContext::Use use(*context_);
     const auto& driver = context_->driver();
-    const auto loaded = driver.module_load(&module_, compilation_.cubin.data(), 0, nullptr, nullptr);
-    if (loaded == detail::cuda_code::out_of_memory)
-      throw Error(error_id::backend_memory,
-                  "the variables and tables of a kernel do not fit into the memory of the device",
-                  "Make the tables of the kernel smaller, or free memory of the device");
-    driver.demand(loaded, "cuModuleLoadDataEx");
+    load(driver, compilation_.cubin);
+    for (const auto& one : compilation_.further) load(driver, one.cubin);
     functions_.clear();
     for (const auto& entry : compilation_.entries) {
       auto& function = functions_.emplace_back();
-      driver.demand(driver.module_function(&function.handle, module_, entry.name.c_str()),
+      driver.demand(driver.module_function(&function.handle, modules_[entry.binary], entry.name.c_str()),
                     "cuModuleGetFunction");
       const auto attribute = [&](detail::FunctionAttribute which) {
         int value = 0;
@@ -173,6 +184,16 @@ private:
     }
     read_variables();
   }
+  void load(const detail::CudaDriver& driver, const std::string& cubin) {
+    detail::CudaHandle module = nullptr;
+    const auto loaded = driver.module_load(&module, cubin.data(), 0, nullptr, nullptr);
+    if (loaded == detail::cuda_code::out_of_memory)
+      throw Error(error_id::backend_memory,
+                  "the variables and tables of a kernel do not fit into the memory of the device",
+                  "Make the tables of the kernel smaller, or free memory of the device");
+    driver.demand(loaded, "cuModuleLoadDataEx");
+    modules_.push_back(module);
+  }
   /// Adds the occupancy of the plan's main launch to the resources.
   void note_occupancy(const std::string& architecture, const LaunchPlan& plan) {
     const auto unit = detail::multiprocessor_of(architecture);
@@ -184,14 +205,14 @@ private:
         compilation_.resources);
   }
   void unload() noexcept {
-    if (module_ == nullptr || context_->lost()) return;
+    if (modules_.empty() || context_->lost()) return;
     try {
       const detail::CudaContext::Use use(*context_);
-      (void)context_->driver().module_unload(module_);
+      for (auto* const module : modules_) (void)context_->driver().module_unload(module);
     } catch (...) {
       context_->lose("a program could not be unloaded");
     }
-    module_ = nullptr;
+    modules_.clear();
   }
 
   /// Bytes of local memory that a thread of the function with most of it has.
@@ -204,7 +225,8 @@ private:
   /// Whether what others left is overwritten before the next run.
   bool overwrites_residue_ = false;
   detail::CudaCompilation compilation_;
-  detail::CudaHandle module_ = nullptr;
+  /// One for each binary, in their order.
+  std::vector<detail::CudaHandle> modules_;
   std::vector<Function> functions_;
   std::vector<Variable> variables_;
   std::vector<std::string> hidden_variables_;
