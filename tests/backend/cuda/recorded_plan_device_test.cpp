@@ -1,6 +1,7 @@
 // Triton kernels, recorded and lowered, on a real device through the driver: right results, several binaries,
 // parts of buffers, zeros, and the launch interface of this version of Triton.
 #include <mtmc/backend/cuda.hpp>
+#include <mtmc/backend/cuda/recorded_program.hpp>
 #include <mtmc/backend/python.hpp>
 
 #include <doctest/doctest.h>
@@ -77,7 +78,7 @@ TEST_CASE("a recorded call gives what it computes, again and again, and can be t
   const std::vector<RecordedBuffer> names{{"x", false}, {"n", false}, {"y", true}};
   auto launches = recorded_launches(*recording.plan, lowered, names);
   REQUIRE_MESSAGE(!launches.refused, launches.refused->message);
-  const auto loaded = backend->load_recorded(*recording.plan, launches, lowered);
+  const auto loaded = load_recorded(*backend, *recording.plan, launches, lowered);
   for (const auto& diagnostic : loaded.diagnostics) FAIL_CHECK(diagnostic.message);
   REQUIRE(loaded.program);
 

@@ -45,10 +45,6 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-struct LoweredKernel;
-struct RecordedLaunches;
-struct RecordedPlan;
-
 /// An NVIDIA GPU as a `Backend`. `compile` may be called from several threads, `run` and `time` one at a
 /// time. Once a kernel has crashed or run past its deadline, the process can use the device no more: `spent`
 /// says so, and everything throws `Error` (`mtmc.backend.004`).
@@ -102,13 +98,11 @@ public:
   /// Which ways the branches of such a program have gone.
   [[nodiscard]] static std::vector<Branch> branches(Program& program) { return program.branches(); }
 
-  /// Loads the kernels of a recorded call (backend/python/recorded_launches.hpp), which were lowered for this
-  /// device and have passed the screens there; its plan is then run and timed like any other. Nothing, with
-  /// the reason, where the driver hides a variable. Throws `Error` (`mtmc.backend.002`) where there is no
-  /// memory for them.
-  [[nodiscard]] CompileResult<Program>
-  load_recorded(const RecordedPlan& plan, const RecordedLaunches& launches,
-                std::span<const std::shared_ptr<const LoweredKernel>> lowered) const;
+  /// Loads what was compiled elsewhere for this device and has passed the screens there; `plan` is one that
+  /// will be run. Nothing, with the reason, where the driver hides a variable. Throws `Error`
+  /// (`mtmc.backend.002`) where there is no memory for it.
+  [[nodiscard]] CompileResult<Program> load_compiled(detail::CudaCompilation compilation,
+                                                     const LaunchPlan& plan) const;
 
   /// Memory of the device. Throws `Error` (`mtmc.backend.002`) where it could not be allocated.
   [[nodiscard]] Buffer allocate(std::size_t bytes) { return {state_->context, bytes}; }

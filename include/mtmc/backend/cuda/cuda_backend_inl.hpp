@@ -16,7 +16,6 @@
 #include <mtmc/backend/cuda/options.hpp>
 #include <mtmc/backend/cuda/options_json.hpp>
 #include <mtmc/backend/cuda/profiler.hpp>
-#include <mtmc/backend/cuda/recorded_program.hpp>
 #include <mtmc/backend/cuda/residue.hpp>
 #include <mtmc/backend/cuda/text_rules.hpp>
 #include <mtmc/backend/double_precision.hpp>
@@ -83,12 +82,11 @@ CudaBackend::compile(const Kernel& kernel, const CompileOptions& options, std::s
 }
 
 MTMC_INLINE CompileResult<CudaBackend::Program>
-CudaBackend::load_recorded(const RecordedPlan& plan, const RecordedLaunches& launches,
-                           std::span<const std::shared_ptr<const LoweredKernel>> lowered) const {
+CudaBackend::load_compiled(detail::CudaCompilation compilation, const LaunchPlan& plan) const {
   const auto begin = std::chrono::steady_clock::now();
   state_->context->demand_alive();
-  auto result = load(detail::compilation_of(plan, launches, lowered));
-  look_at(result, launches.plan);
+  auto result = load(std::move(compilation));
+  look_at(result, plan);
   result.seconds = seconds_since(begin);
   return result;
 }

@@ -2,6 +2,7 @@
 /// The binaries of a recorded call as a program of the CUDA backend.
 
 #include <mtmc/backend/cuda/cubin_screen.hpp>
+#include <mtmc/backend/cuda/cuda_backend.hpp>
 #include <mtmc/backend/cuda/cuda_compiler.hpp>
 #include <mtmc/backend/cuda/kernel_text.hpp>
 #include <mtmc/backend/launch_check.hpp>
@@ -76,3 +77,15 @@ compilation_of(const RecordedPlan& plan, const RecordedLaunches& launches,
 }
 
 } // namespace mtmc::detail
+
+namespace mtmc::inline MTMC_ABI {
+
+/// Loads the kernels of a recorded call (`recorded_launches`), which were lowered for this device; its plan
+/// is then run and timed like any other. Throws and refuses as `CudaBackend::load_compiled`.
+[[nodiscard]] inline CompileResult<CudaBackend::Program>
+load_recorded(const CudaBackend& backend, const RecordedPlan& plan, const RecordedLaunches& launches,
+              std::span<const std::shared_ptr<const LoweredKernel>> lowered) {
+  return backend.load_compiled(detail::compilation_of(plan, launches, lowered), launches.plan);
+}
+
+} // namespace mtmc

@@ -1,8 +1,8 @@
 #pragma once
 /// A recorded plan as a launch plan, for a judge that runs kernels and nothing else.
 
+#include <mtmc/backend/python/lowered_kernel.hpp>
 #include <mtmc/backend/python/recorded_plan.hpp>
-#include <mtmc/backend/python/triton_compiler.hpp>
 #include <mtmc/core/diagnostic.hpp>
 #include <mtmc/core/launch_plan.hpp>
 

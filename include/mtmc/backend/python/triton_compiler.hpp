@@ -1,12 +1,11 @@
 #pragma once
 /// From a recorded kernel's IR to a binary for the device, in a process that never ran a candidate's text.
 
+#include <mtmc/backend/python/lowered_kernel.hpp>
 #include <mtmc/backend/python/python_options.hpp>
 #include <mtmc/backend/python/recorded_plan.hpp>
 #include <mtmc/core/diagnostic.hpp>
 
-#include <array>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,21 +14,6 @@
 #include <vector>
 
 namespace mtmc::inline MTMC_ABI {
-
-/// A kernel's binary and how it is launched.
-struct LoweredKernel {
-  std::string entry;                            ///< name of the function in the binary
-  std::string ptx;                              ///< what the assembler got
-  std::string cubin;                            ///< the binary
-  std::int64_t threads = 128;                   ///< of a block, in x
-  std::array<std::int64_t, 3> cluster{1, 1, 1}; ///< blocks of a cluster
-  std::int64_t shared_bytes = 0;                ///< dynamic shared memory of a block
-  /// Bytes that the first of the two pointers behind all other parameters has to point to, for each block; 0:
-  /// it is null.
-  std::int64_t global_scratch_bytes = 0;
-  /// The same of the second.
-  std::int64_t profile_scratch_bytes = 0;
-};
 
 /// What came of a lowering.
 struct Lowering {
