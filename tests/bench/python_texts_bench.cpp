@@ -5,6 +5,7 @@
 // Without folders, of the files of this repository. Prints milliseconds per 1,000 lines, how many trees agree
 // with ast's, what the forwards of `Model` are made of, and what Triton kernels do.
 
+#include <mtmc/actions/action_space.hpp>
 #include <mtmc/python.hpp>
 #include <mtmc/support/file_io.hpp>
 
@@ -54,7 +55,11 @@ template <class Key> std::string told(const std::map<Key, std::size_t>& counts) 
 bool report(const std::string& folder) {
   const auto files = files_of(folder);
   std::size_t lines = 0, opaque = 0, kernels = 0, loops = 0, launches = 0;
-  double seconds = 0;
+  std::size_t regions = 0, actions = 0, without_action = 0;
+  double seconds = 0, region_seconds = 0;
+  const auto space = mtmc::ActionSpace::extended();
+  mtmc::Device gpu;
+  gpu.kind = "gpu";
   std::map<std::string, std::size_t> chains, operations;
   std::map<std::size_t, std::size_t> sizes;
   for (const std::string& file : files) {
@@ -73,6 +78,13 @@ bool report(const std::string& folder) {
                    one.kind != mtmc::OperatorClass::gather;
           }))];
     }
+    const auto before = std::chrono::steady_clock::now();
+    const auto structure = mtmc::PythonRegionFinder{}.find({}, {mtmc::languages::triton, text, {}});
+    const auto legal = space.legal_actions(structure, gpu);
+    region_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    regions += structure.regions.size();
+    actions += legal.size() - 1; // without the one that stops
+    without_action += legal.size() == 1 ? 1 : 0;
     const auto triton = mtmc::triton_text(tree, text);
     kernels += triton.kernels.size();
     launches += triton.launches.size();
@@ -84,6 +96,9 @@ bool report(const std::string& folder) {
   std::printf("%s: %zu files, %zu lines, %.2f ms per 1,000 lines, %zu statements not understood\n",
               folder.c_str(), files.size(), lines,
               lines == 0 ? 0.0 : 1e6 * seconds / static_cast<double>(lines), opaque);
+  std::printf("  regions and actions in %.2f ms per 1,000 lines: %zu and %zu; %zu files without an action\n",
+              lines == 0 ? 0.0 : 1e6 * region_seconds / static_cast<double>(lines), regions, actions,
+              without_action);
   const auto compared = mtmc_test::compare_with_ast(files);
   if (compared.have_python)
     std::printf("  of %zu trees %zu differ from ast's\n", compared.files, compared.differences.size());

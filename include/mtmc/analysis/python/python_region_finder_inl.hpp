@@ -63,10 +63,10 @@ private:
   /// Most regions of runs of one function: a text may have thousands of statements.
   static constexpr std::size_t most_runs = 60;
 
-  Region& add(RegionKind kind, std::string path, std::string label, const SourceRange& range) {
+  Region& add(RegionKind kind, const std::string& path, std::string label, const SourceRange& range) {
     auto& region = structure_.regions.emplace_back();
     region.kind = kind;
-    region.path = unique(std::move(path));
+    region.path = unique(path);
     region.label = std::move(label);
     region.first_line = range.first_line;
     region.last_line = range.last_line;
@@ -74,7 +74,7 @@ private:
   }
 
   /// The second of a name is "name#2".
-  [[nodiscard]] std::string unique(std::string path) {
+  [[nodiscard]] std::string unique(const std::string& path) {
     const int count = ++paths_[path];
     return count == 1 ? path : path + '#' + std::to_string(count);
   }

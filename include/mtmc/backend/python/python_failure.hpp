@@ -51,7 +51,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   auto said = harmless(message);
   if (kind == "refused") {
     const auto end = said.find("; ");
-    if (end == std::string::npos) return {std::move(said), {}};
+    if (end == std::string::npos) return {std::move(said), std::string()};
     auto remedy = said.substr(end + 2);
     if (!remedy.empty() && remedy[0] >= 'a' && remedy[0] <= 'z')
       remedy[0] = static_cast<char>(remedy[0] - 'a' + 'A');
@@ -63,7 +63,7 @@ namespace mtmc::inline MTMC_ABI::detail {
             "), and is not known while a call is recorded",
         "Decide by shapes and numbers alone: no .item(), no .tolist(), no truth of a tensor, no nonzero()"};
   if (kind == "memory") return {std::move(said), "Build smaller lists and texts; tensors cost nothing here"};
-  if (kind == "syntax") return {"this is not Python: " + said, {}};
+  if (kind == "syntax") return {"this is not Python: " + said, std::string()};
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> remedies{{
       {"ModuleNotFoundError", "Use torch, triton and Python's own library alone"},
       {"PermissionError", "A module may not open files, connections or other processes"},
@@ -74,7 +74,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   }};
   for (const auto& [name, remedy] : remedies)
     if (kind == name) return {harmless(kind, 100) + ": " + said, std::string(remedy)};
-  return {harmless(kind, 100) + ": " + said, {}};
+  return {harmless(kind, 100) + ": " + said, std::string()};
 }
 
 } // namespace mtmc::detail

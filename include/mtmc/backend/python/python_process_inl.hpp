@@ -44,8 +44,8 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// Longest packet that is taken from a process of Python: a greeting, or how a question ended.
 inline constexpr std::size_t longest_python_packet = 8192;
 
-[[noreturn]] inline void no_python(const std::string& reason, std::string remedy) {
-  throw Error(error_id::backend_compiler, "Python cannot be used: " + reason, std::move(remedy))
+[[noreturn]] inline void no_python(const std::string& reason, const std::string& remedy) {
+  throw Error(error_id::backend_compiler, "Python cannot be used: " + reason, remedy)
       .about("PythonOptions::interpreter");
 }
 
