@@ -2,6 +2,7 @@
 #include <mtmc/python.hpp>
 
 #include <cstddef>
+#include <string>
 
 #include "target.hpp"
 
@@ -39,6 +40,12 @@ void python(std::string_view input) {
       for (const std::size_t operand : graph.operators[i].operands)
         require(operand < i, "operands come before");
     require(mtmc::operator_chain(graph).size() <= graph.operators.size(), "a letter is an operator at least");
+  }
+  const auto structure =
+      mtmc::PythonRegionFinder{}.find({}, {mtmc::languages::triton, std::string(input), {}});
+  for (const mtmc::Region& region : structure.regions) {
+    require(region.first_line >= 1 && region.first_line <= region.last_line, "a region has lines");
+    require(structure.find_region(region.path) == &region, "no two regions have one path");
   }
 }
 

@@ -75,6 +75,7 @@ void nouns(std::string_view input);
 void npy(std::string_view input);
 void ptx(std::string_view input);
 void python(std::string_view input);
+void recorded_plan(std::string_view input);
 void scoring(std::string_view input);
 void task(std::string_view input);
 void tokens(std::string_view input);

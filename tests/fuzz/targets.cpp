@@ -17,6 +17,7 @@ std::span<const Target> targets() {
       {"npy", npy, 1024},
       {"ptx", ptx, 4096},
       {"python", python, 4096},
+      {"recorded_plan", recorded_plan, 16384},
       {"scoring", scoring, 8192},
       {"task", task, 4096},
       {"tokens", tokens, 4096},
