@@ -2,7 +2,6 @@
 // mtmc/backend/python/triton_recorder.hpp.
 
 #include <mtmc/actions/action_space.hpp>
-#include <mtmc/observation/describe.hpp>
 #include <mtmc/python.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/version.hpp>
@@ -102,8 +101,9 @@ private:
       diagnostics.push_back(
           {.message = "a call takes too long", .remedy = "Give it more time: --record-seconds"});
     if (recording.plan && problem != nullptr)
-      if (const auto differs = mtmc::check_paired_draws(*problem, *recording.plan))
-        diagnostics.push_back(*differs);
+      for (const auto& differs : {mtmc::check_paired_draws(*problem, *recording.plan),
+                                  mtmc::check_same_results(*problem, *recording.plan)})
+        if (differs) diagnostics.push_back(*differs);
     std::vector<std::pair<mtmc::RecordedKernel, mtmc::Lowering>> kernels;
     if (recording.plan)
       for (const auto& kernel : recording.plan->kernels) {
@@ -113,45 +113,90 @@ private:
       }
     refused_ = refused_ || !diagnostics.empty();
     if (arguments_.json) {
-      nlohmann::json out{{"file", file}, {"seconds", recording.seconds}, {"diagnostics", diagnostics}};
+      nlohmann::json out{{"file", file},
+                         {"role", problem == nullptr ? "problem" : "candidate"},
+                         {"accepted", diagnostics.empty()},
+                         {"seconds", recording.seconds},
+                         {"diagnostics", diagnostics},
+                         {"plan", nullptr},
+                         {"lowered", nlohmann::json::array()}};
       if (recording.plan) out["plan"] = *recording.plan;
-      for (const auto& [kernel, lowering] : kernels)
-        out["lowered"].push_back(
-            {{"kernel", kernel.id()}, {"seconds", lowering.seconds}, {"ok", lowering.kernel != nullptr}});
+      for (const auto& [kernel, lowering] : kernels) {
+        nlohmann::json one{{"kernel", kernel.name},
+                           {"id", kernel.id()},
+                           {"seconds", lowering.seconds},
+                           {"ok", lowering.kernel != nullptr}};
+        if (lowering.kernel)
+          one.update({{"threads", lowering.kernel->threads},
+                      {"shared_bytes", lowering.kernel->shared_bytes},
+                      {"code_bytes", lowering.kernel->cubin.size()}});
+        out["lowered"].push_back(std::move(one));
+      }
+      if (arguments_.actions && problem == nullptr && recording.plan)
+        for (const auto& action : actions_of(task_of(file, text, *recording.plan)))
+          out["actions"].push_back(action);
       std::cout << out.dump() << '\n';
       return;
     }
-    std::printf("%s (%s %s, %.2f s)\n", file.c_str(), problem == nullptr ? "problem," : "candidate,",
-                recording.plan ? "recorded twice" : "not recorded", recording.seconds);
-    if (recording.plan) {
-      if (problem == nullptr) print_problem(file, text, *recording.plan);
-      print_call(*recording.plan);
-      for (const auto& choice : recording.plan->choices)
-        std::printf("  %s chooses from %d configurations; recorded is number %d\n", choice.kernel.c_str(),
-                    choice.configurations, choice.chosen);
-      for (const auto& [kernel, lowering] : kernels)
-        if (lowering.kernel)
-          std::printf("  kernel %s: %lld threads, %lld bytes of shared memory, %zu bytes of code, lowered in "
-                      "%.2f s\n",
-                      kernel.name.c_str(), static_cast<long long>(lowering.kernel->threads),
-                      static_cast<long long>(lowering.kernel->shared_bytes), lowering.kernel->cubin.size(),
-                      lowering.seconds);
-    }
+    std::printf("%s: %s, %s in %.2f s\n", file.c_str(), problem == nullptr ? "problem" : "candidate",
+                !recording.plan        ? "not recorded"
+                : !diagnostics.empty() ? "refused"
+                : problem == nullptr   ? "recorded"
+                                       : "recorded; weights and results are the problem's;",
+                recording.seconds);
     print(diagnostics);
+    if (!recording.plan) return;
+    if (problem == nullptr) {
+      const auto task = task_of(file, text, *recording.plan);
+      for (const auto& argument : task.arguments) print_argument(argument, *recording.plan);
+    }
+    print_call(*recording.plan);
+    for (const auto& choice : recording.plan->choices)
+      std::printf("  %s chooses from %d configurations; recorded is number %d\n", choice.kernel.c_str(),
+                  choice.configurations, choice.chosen);
+    for (const auto& [kernel, lowering] : kernels)
+      if (lowering.kernel)
+        std::printf("  kernel %s: %lld threads, %lld bytes of shared memory, %zu bytes of code for sm_%d, "
+                    "lowered in %.2f s\n",
+                    kernel.name.c_str(), static_cast<long long>(lowering.kernel->threads),
+                    static_cast<long long>(lowering.kernel->shared_bytes), lowering.kernel->cubin.size(),
+                    recording.plan->target.capability, lowering.seconds);
+    if (arguments_.actions && problem == nullptr)
+      for (const auto& action : actions_of(task_of(file, text, *recording.plan)))
+        std::printf("  action: %s\n", action.c_str());
   }
 
-  void print_problem(const std::string& file, const std::string& text, const mtmc::RecordedPlan& plan) const {
+  static mtmc::Task task_of(const std::string& file, const std::string& text,
+                            const mtmc::RecordedPlan& plan) {
     std::vector<std::string> names;
     for (const auto& graph : mtmc::forward_graphs(mtmc::parse_python(text)))
       if (graph.module == "Model") names = graph.inputs;
-    const auto task = mtmc::problem_task(std::filesystem::path(file).stem().string(), text, plan, names);
-    std::printf("%s", mtmc::describe(task).c_str());
-    if (!arguments_.actions) return;
+    return mtmc::problem_task(std::filesystem::path(file).stem().string(), text, plan, names);
+  }
+
+  /// "weight linear.bias: f32[32]"
+  static void print_argument(const mtmc::Argument& argument, const mtmc::RecordedPlan& plan) {
+    const bool weight =
+        std::any_of(plan.weights.begin(), plan.weights.end(),
+                    [&](const mtmc::RecordedWeight& one) { return one.name == argument.name; });
+    std::string shape = argument.value;
+    for (const auto& extent : argument.shape) shape += (shape.empty() ? "" : ", ") + extent;
+    const auto range =
+        argument.domain ? " in [" + argument.domain->low + ", " + argument.domain->high + ']' : std::string();
+    std::printf("  %s %s: %s[%s]%s\n", weight ? "weight" : std::string(to_string(argument.role)).c_str(),
+                argument.name.c_str(), std::string(to_string(argument.type)).c_str(), shape.c_str(),
+                range.c_str());
+  }
+
+  /// What a policy may do, without the action that ends a search.
+  static std::vector<std::string> actions_of(const mtmc::Task& task) {
     mtmc::Device device;
     device.kind = "gpu";
     const auto structure = mtmc::PythonRegionFinder{}.find(task, task.kernel);
+    std::vector<std::string> texts;
     for (const auto& action : mtmc::ActionSpace::extended().legal_actions(structure, device))
-      std::printf("  action: %s\n", action.text().c_str());
+      if (action.kind == mtmc::Action::Kind::optimize) texts.push_back(action.text());
+    return texts;
   }
 
   const RecordArguments& arguments_;
@@ -181,7 +226,8 @@ int main(int argc, char** argv) {
                  "the interpreter, of a virtual environment the one in it")
       ->capture_default_str();
   app.add_option("--packages", arguments.python.package_folders,
-                 "folders with packages that come before the interpreter's own");
+                 "folders with packages that come before the interpreter's own")
+      ->check(command_line::readable_file(true));
   app.add_option("--record-seconds", seconds, "for one call")
       ->check(command_line::number(0.1, 3600))
       ->capture_default_str();

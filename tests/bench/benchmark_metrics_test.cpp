@@ -78,6 +78,16 @@ TEST_SUITE("metrics of a benchmark") {
     CHECK(benchmark_metrics({}).problems == 0);
   }
 
+  TEST_CASE("an interval of speed-ups knows nothing of draws that have none") {
+    const std::vector results{result("a", 0.5), result("b", 2.0), result("c", 0)};
+    const auto metrics = benchmark_metrics(results);
+    CHECK(metrics.geometric_mean.value == doctest::Approx(1.0));
+    CHECK(metrics.geometric_mean.low == doctest::Approx(0.5));
+    CHECK(metrics.geometric_mean.high == doctest::Approx(2.0));
+    const std::vector none{result("c", 0)};
+    CHECK(benchmark_metrics(none).median.high == 0);
+  }
+
   TEST_CASE("times that are no times give no speed-up") {
     auto one = result("a", 1.0);
     one.rules["strict"].seconds = 0;

@@ -67,6 +67,8 @@ TEST_CASE("a problem is told with its actions, a candidate with its launches and
   const auto json =
       programs::run("mtmc-record", {"--python", options->interpreter, "--json", problem, candidate});
   const auto second = nlohmann::json::parse(json.output.substr(json.output.find('\n')));
+  CHECK(second["role"] == "candidate");
+  CHECK(second["accepted"] == true);
   CHECK(second["plan"]["phases"]["forward"].size() == 2);
   CHECK(second["lowered"][0]["ok"] == true);
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -39,6 +40,7 @@ struct CountedProblem {
 [[nodiscard]] inline std::vector<double> figures_of(std::span<const CountedProblem> problems,
                                                     std::span<const std::size_t> drawn,
                                                     std::span<const double> thresholds) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN(); // of speed-ups that there are not
   const auto count = static_cast<double>(drawn.size());
   const auto part = [&](const auto& holds) {
     return static_cast<double>(std::count_if(drawn.begin(), drawn.end(),
@@ -61,8 +63,8 @@ struct CountedProblem {
   std::sort(speed_ups.begin(), speed_ups.end());
   const auto timed = speed_ups.size();
   figures.push_back(sum / count);
-  figures.push_back(timed == 0 ? 0 : std::exp(logarithms / static_cast<double>(timed)));
-  figures.push_back(timed == 0 ? 0 : (speed_ups[(timed - 1) / 2] + speed_ups[timed / 2]) / 2);
+  figures.push_back(timed == 0 ? none : std::exp(logarithms / static_cast<double>(timed)));
+  figures.push_back(timed == 0 ? none : (speed_ups[(timed - 1) / 2] + speed_ups[timed / 2]) / 2);
   return figures;
 }
 
@@ -129,6 +131,7 @@ MTMC_INLINE BenchmarkMetrics benchmark_metrics(std::span<const BenchmarkResult> 
   const auto ends = detail::bootstrap_intervals(problems.size(), options.draws, options.confidence,
                                                 PhiloxEngine{options.seed, 5}, figures_of);
   const auto figure = [&](std::size_t number) {
+    if (!std::isfinite(values[number])) return BenchmarkFigure{};
     return ends.empty() ? BenchmarkFigure{values[number], values[number], values[number]}
                         : BenchmarkFigure{values[number], ends[number].first, ends[number].second};
   };

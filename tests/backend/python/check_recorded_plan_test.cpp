@@ -224,6 +224,20 @@ TEST_SUITE("recorded plans as data") {
     CHECK(says(verdict_of([](auto& plan) { plan.phases.forward[0].line = -1; }), "a line"));
   }
 
+  TEST_CASE("a candidate gives what the problem gives: number, extents and types") {
+    const auto said = [](const std::function<void(RecordedPlan&)>& change) {
+      auto candidate = sound_plan();
+      change(candidate);
+      const auto differs = check_same_results(sound_plan(), candidate);
+      return differs ? differs->message : std::string("the same");
+    };
+    CHECK(said([](auto& plan) { plan.outputs[0].strides = {1, 4}; }) == "the same");
+    CHECK(says(said([](auto& plan) { plan.outputs[0].sizes = {4, 3}; }),
+               "gives f32[4, 3] as result 1, and the problem's f32[4, 4]"));
+    CHECK(says(said([](auto& plan) { plan.outputs[0].type = "f16"; }), "f16[4, 4]"));
+    CHECK(says(said([](auto& plan) { plan.outputs.clear(); }), "gives 0 tensors"));
+  }
+
   TEST_CASE("contents and limits") {
     CHECK(says(verdict_of([](auto& plan) { plan.storages[3].content += "00"; }), "does not fit"));
     CHECK(says(verdict_of([](auto& plan) { plan.storages[3].content = "zz"; }), "does not fit"));

@@ -232,7 +232,7 @@ TEST_SUITE("pairing of weights") {
     };
     CHECK(
         has(said("        self.scale = nn.Parameter(torch.randn(4))\n        self.linear = nn.Linear(8, 4)"),
-            "random numbers 1 of the constructor are drawn by aten.randn.default([4])"));
+            "draw 1 of the constructor is aten.randn.default([4])"));
     CHECK(
         has(said("        self.linear = nn.Linear(8, 5)\n        self.scale = nn.Parameter(torch.randn(4))"),
             "f32[5, 8]"));

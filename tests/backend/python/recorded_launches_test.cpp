@@ -145,6 +145,17 @@ TEST_SUITE("recorded plans as launch plans") {
     CHECK(has(reason_of([](auto& plan) { plan.inputs[2].tensor = view_of(1, 8); }), "a part of its memory"));
   }
 
+  TEST_CASE(
+      "whoever runs it is told what it needs: weights, results of its own and unnamed inputs are refused") {
+    CHECK(has(reason_of([](auto& plan) { plan.weights = {{"layer.scale", true, view_of(2, 8)}}; }),
+              "the weight `layer.scale`"));
+    CHECK(has(reason_of([](auto& plan) { plan.outputs = {view_of(2, 8)}; }), "none of its inputs"));
+    CHECK(reason_of([](auto& plan) { plan.outputs = {view_of(1, 16)}; }) == "none");
+    CHECK(
+        has(recorded_launches(two_launches(), {}, std::vector<RecordedBuffer>{{"x", false}}).refused->message,
+            "3 inputs, and 1 are named"));
+  }
+
   TEST_CASE("a kernel that was not lowered is refused") {
     CHECK(has(recorded_launches(two_launches(), {}, names).refused->message, "has not been lowered"));
   }

@@ -535,7 +535,7 @@ TEST_SUITE("surroundings") {
       return std::string("no error");
     };
     CHECK(has(error_of({.interpreter = "no-such-python"}), "Install Python"));
-    CHECK(has(error_of({.interpreter = "/bin/true"}), "did not start the program"));
+    CHECK(has(error_of({.interpreter = "/bin/true"}), "before it said anything"));
     CHECK(has(error_of({.interpreter = "python3", .temporary_folder = "/nowhere"}), "/nowhere"));
   }
 

@@ -32,6 +32,11 @@ struct RecordedPlanLimits {
 /// than 2^48 elements, repeated ones counted, or a stride is longer.
 [[nodiscard]] std::optional<std::int64_t> recorded_extent_bytes(const RecordedView& view) noexcept;
 
+/// The first difference between what a problem's call and a candidate's give: number, extents or type of the
+/// tensors. Their strides may differ.
+[[nodiscard]] std::optional<Diagnostic> check_same_results(const RecordedPlan& problem,
+                                                           const RecordedPlan& candidate);
+
 } // namespace mtmc
 
 #ifndef MTMC_SEPARATE_COMPILATION

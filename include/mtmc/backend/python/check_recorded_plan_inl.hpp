@@ -248,4 +248,27 @@ MTMC_INLINE std::optional<Diagnostic> check_recorded_plan(const RecordedPlan& pl
   return detail::RecordedPlanCheck(plan, limits).run();
 }
 
+MTMC_INLINE std::optional<Diagnostic> check_same_results(const RecordedPlan& problem,
+                                                         const RecordedPlan& candidate) {
+  const auto differs = [](const std::string& what) {
+    return Diagnostic{
+        Severity::error, 0, 0, what, "Give the tensors that the problem's call gives, in their order", {}};
+  };
+  const auto text_of = [](const RecordedView& view) {
+    std::string text = view.type + '[';
+    for (std::size_t axis = 0; axis < view.sizes.size(); ++axis)
+      text += (axis == 0 ? "" : ", ") + std::to_string(view.sizes[axis]);
+    return text + ']';
+  };
+  if (problem.outputs.size() != candidate.outputs.size())
+    return differs("the call gives " + std::to_string(candidate.outputs.size()) +
+                   " tensors, and the problem's " + std::to_string(problem.outputs.size()));
+  for (std::size_t i = 0; i < problem.outputs.size(); ++i)
+    if (problem.outputs[i].sizes != candidate.outputs[i].sizes ||
+        problem.outputs[i].type != candidate.outputs[i].type)
+      return differs("the call gives " + text_of(candidate.outputs[i]) + " as result " +
+                     std::to_string(i + 1) + ", and the problem's " + text_of(problem.outputs[i]));
+  return std::nullopt;
+}
+
 } // namespace mtmc

@@ -100,9 +100,8 @@ MTMC_INLINE std::optional<Diagnostic> check_paired_draws(const RecordedPlan& pro
     const auto wanted = detail::text_of_draw(*expected[i]->operation);
     const auto given = detail::text_of_draw(*found[i]->operation);
     if (wanted != given)
-      return differs(found[i]->line, "random numbers " + std::to_string(i + 1) +
-                                         " of the constructor are drawn by " + given +
-                                         ", and the problem's by " + wanted);
+      return differs(found[i]->line, "draw " + std::to_string(i + 1) + " of the constructor is " + given +
+                                         ", and the problem's " + wanted);
   }
   if (found.size() > expected.size())
     return differs(found[expected.size()]->line, "the constructor draws random numbers " +

@@ -119,10 +119,14 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
     packet = receive_packet(socket.get(), bytes.data(), bytes.size());
   const auto greeting =
       packet.size > 0 ? parse_text({bytes.data(), static_cast<std::size_t>(packet.size)}, false) : Json();
-  if (!greeting.is_object())
-    no_python(
-        options.interpreter + " did not start the program within " + duration_text(options.start_timeout),
-        "Name an interpreter of Python 3.9 or later, or give it more time (PythonOptions::start_timeout)");
+  if (!greeting.is_object()) {
+    const auto exit = child->wait(std::chrono::milliseconds{packet.size == 0 ? 1000 : 0});
+    no_python(options.interpreter +
+                  (exit ? " " + exit->text() + " before it said anything"
+                        : " did not start the program within " + duration_text(options.start_timeout)),
+              exit ? "Name an interpreter of Python 3.9 or later"
+                   : "Give it more time (start_timeout), or name another one");
+  }
   if (greeting.contains("error")) {
     const auto missing = text_of(greeting, "missing");
     no_python(options.interpreter + " says " + text_of(greeting, "error"),

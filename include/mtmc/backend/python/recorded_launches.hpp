@@ -15,7 +15,7 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// What an input of a recorded call is for the judge.
+/// What an input of a recorded call is for the judge; results are inputs that may be written.
 struct RecordedBuffer {
   std::string name;      ///< of the task's argument
   bool writable = false; ///< whether the kernel may write it
@@ -37,7 +37,9 @@ struct RecordedLaunches {
 /// null.
 ///
 /// Refused, with what to do: operators of PyTorch that remain, fills with other values or of a part, memory
-/// whose content the text says, a fill that no launch follows, and inputs that share memory.
+/// whose content the text says, a fill that no launch follows, inputs that share memory or are not named,
+/// weights, and results that are no inputs: it is for functions that are given everything
+/// (`RecordingRequest::Role::function`).
 [[nodiscard]] RecordedLaunches
 recorded_launches(const RecordedPlan& plan, std::span<const std::shared_ptr<const LoweredKernel>> lowered,
                   std::span<const RecordedBuffer> inputs);

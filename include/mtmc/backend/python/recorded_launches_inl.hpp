@@ -42,6 +42,11 @@ public:
     }
     if (!result_.refused && !zeroed_.empty())
       refuse("memory is filled, and no kernel is launched that uses it", "Fill results in a kernel");
+    for (const auto& output : plan_.outputs)
+      if (!result_.refused && (!buffers_.contains(output.storage) || !buffers_.at(output.storage).view))
+        refuse(
+            "the call gives a tensor that is none of its inputs, so that nobody could read it",
+            "Record a function that is given the tensors for its results (RecordingRequest::Role::function)");
     return std::move(result_);
   }
 
@@ -63,7 +68,11 @@ private:
   }
 
   void name_inputs(std::span<const RecordedBuffer> inputs) {
-    for (std::size_t i = 0; i < std::min(inputs.size(), plan_.inputs.size()); ++i) {
+    if (inputs.size() != plan_.inputs.size())
+      return refuse("the call has " + std::to_string(plan_.inputs.size()) + " inputs, and " +
+                        std::to_string(inputs.size()) + " are named",
+                    "Name each of them, numbers too");
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
       const auto& value = plan_.inputs[i];
       if (value.kind != RecordedValue::Kind::tensor) continue;
       const auto bytes = recorded_extent_bytes(value.tensor);
@@ -93,6 +102,10 @@ private:
     const auto [found, fresh] = buffers_.try_emplace(number);
     if (fresh) {
       found->second.name = "temporary_" + std::to_string(result_.plan.scratch.size());
+      for (const auto& weight : plan_.weights)
+        if (weight.view.storage == number)
+          refuse("a kernel is passed the weight `" + weight.name + "`, and no buffer is it",
+                 "Record a function that is given its weights (RecordingRequest::Role::function)");
       if (!storage(number).content.empty())
         refuse("a kernel reads numbers that the module's text lists",
                "Compute them in the kernel, or pass them as numbers");

@@ -39,8 +39,7 @@ struct RecordingRequest {
     /// the tests of TritonBench do. All of it is the plan's `forward`, random inputs included.
     script,
     /// Defines `run`, which is called with `inputs` by the names `names`, tensors for its results among them,
-    /// and
-    /// gives nothing: a kernel of a task whose arguments these are.
+    /// and gives nothing: a kernel of a task whose arguments these are.
     function,
   };
   Role role = Role::candidate; ///< which contract the text is in
