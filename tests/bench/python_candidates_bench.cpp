@@ -91,8 +91,9 @@ int main(int count, char** arguments) try {
     request.inputs = problem.plan->inputs;
     const auto recording = recorder.record(request);
     if (!recording.plan) {
-      const auto& why = recording.diagnostics.empty() ? Diagnostic{.message = "it takes too long"}
-                                                      : recording.diagnostics[0];
+      Diagnostic why;
+      why.message = "it takes too long";
+      if (!recording.diagnostics.empty()) why = recording.diagnostics[0];
       std::printf("%s: line %d: %s\n", name.c_str(), why.line, first_line(why.message).c_str());
       continue;
     }
