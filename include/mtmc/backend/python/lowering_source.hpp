@@ -10,6 +10,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// lowering.py, which zygote.py imports or is.
 inline constexpr std::string_view lowering_text =
     R"python("""Lowers a kernel's IR to PTX and machine code. Never runs what a candidate wrote."""
+import base64
 import os
 
 import triton
@@ -49,7 +50,7 @@ def lower(request, folder):
         module = stage(module, metadata)
         if name in ("ptx", "cubin"):
             made[name] = module
-    return {"ptx": made["ptx"], "cubin": made["cubin"].hex(), "entry": metadata["name"],
+    return {"ptx": made["ptx"], "cubin": base64.b64encode(made["cubin"]).decode(), "entry": metadata["name"],
             "warps": metadata["num_warps"], "cluster": list(metadata.get("cluster_dims", (metadata["num_ctas"], 1, 1))),
             "shared_bytes": metadata["shared"], "global_scratch_bytes": metadata.get("global_scratch_size", 0),
             "profile_scratch_bytes": metadata.get("profile_scratch_size", 0)}

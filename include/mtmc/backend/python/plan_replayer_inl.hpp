@@ -1,12 +1,12 @@
 #pragma once
 /// Definitions of backend/python/plan_replayer.hpp.
 
-#include <mtmc/backend/python/hexadecimal.hpp>
 #include <mtmc/backend/python/plan_replayer.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/recorded_plan_json.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/support/base64.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <chrono>
@@ -48,7 +48,10 @@ MTMC_INLINE Replayed PlanReplayer::replay(const RecordedPlan& plan, const Replay
     try {
       const auto said = detail::parse_text(answer.result, true);
       detail::read_value(said.at("result").at("outputs"), replayed.outputs, "a replay's outputs");
-      for (auto& output : replayed.outputs) output.bytes = detail::from_hexadecimal(output.bytes);
+      for (auto& output : replayed.outputs) {
+        const auto bytes = from_base64(output.bytes).value();
+        output.bytes.assign(bytes.begin(), bytes.end());
+      }
     } catch (const std::exception& error) {
       replayed.outputs.clear();
       replayed.diagnostics = {{Severity::error,

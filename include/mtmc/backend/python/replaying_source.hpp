@@ -10,6 +10,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// replaying.py, which zygote.py imports.
 inline constexpr std::string_view replaying_text =
     R"python("""Does what a recorded plan says, with PyTorch. Never runs what a candidate wrote; a plan has been checked before."""
+import base64
 import ctypes
 
 import torch
@@ -255,7 +256,8 @@ def answer(request, folder):
 
 def content_of(tensor):
     whole = tensor.contiguous().cpu()
-    return ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size()).hex()
+    content = ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size())
+    return base64.b64encode(content).decode()
 
 
 def lay_out(request, folder):

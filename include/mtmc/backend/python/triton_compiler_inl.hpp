@@ -2,7 +2,6 @@
 /// Definitions of backend/python/triton_compiler.hpp.
 
 #include <mtmc/backend/cuda/cubin_screen.hpp>
-#include <mtmc/backend/python/hexadecimal.hpp>
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/triton_compiler.hpp>
@@ -10,6 +9,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/support/base64.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <chrono>
@@ -136,7 +136,8 @@ MTMC_INLINE Lowering TritonCompiler::lower(const RecordedKernel& kernel, const R
     auto lowered = std::make_shared<LoweredKernel>();
     try {
       detail::read_value(detail::parse_text(answer.result, true).at("result"), *lowered, "a lowered kernel");
-      lowered->cubin = detail::from_hexadecimal(lowered->cubin);
+      const auto bytes = from_base64(lowered->cubin).value();
+      lowered->cubin.assign(bytes.begin(), bytes.end());
     } catch (const std::exception& error) {
       fail("the compiler's answer cannot be read: " + std::string(error.what()), "Report this");
     }

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -149,14 +150,7 @@ MTMC_INLINE Recording TritonRecorder::record(const RecordingRequest& request, st
           refuse(std::move(*differs));
         else
           recording.plan = std::move(plan);
-      } catch (const Error& error) {
-        refuse({Severity::error,
-                0,
-                0,
-                detail::harmless(std::string("the recording is unsound: ") + error.what(), 500),
-                "A recording is made by the recorder alone",
-                {}});
-      } catch (const nlohmann::json::exception& error) {
+      } catch (const std::exception& error) {
         refuse({Severity::error,
                 0,
                 0,
