@@ -124,9 +124,9 @@ TEST_SUITE("compilation") {
     const auto task = vector_task(
         "//@ launch f(y)\n"
         "template <int n, int salt> struct Bomb {\n"
-        "  static constexpr int value = Bomb<n - 1, 2 * salt>::value + Bomb<n - 1, 2 * salt + 1>::value;\n"
+        "  static constexpr unsigned value = Bomb<n - 1, 2 * salt>::value + Bomb<n - 1, 2 * salt + 1>::value;\n"
         "};\n"
-        "template <int salt> struct Bomb<0, salt> { static constexpr int value = salt; };\n"
+        "template <int salt> struct Bomb<0, salt> { static constexpr unsigned value = salt; };\n"
         "void f(float* y) { y[0] = Bomb<22, 1>::value; }\n");
     auto& backend = shared_backend();
     const auto begin = std::chrono::steady_clock::now();
