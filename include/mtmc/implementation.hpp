@@ -48,6 +48,7 @@
 #include <mtmc/backend/double_precision_inl.hpp>
 #include <mtmc/backend/python/check_recorded_plan_inl.hpp>
 #include <mtmc/backend/python/paired_draws_inl.hpp>
+#include <mtmc/backend/python/plan_judge_inl.hpp>
 #include <mtmc/backend/python/plan_replayer_inl.hpp>
 #include <mtmc/backend/python/problem_task_inl.hpp>
 #include <mtmc/backend/python/python_process_inl.hpp>
@@ -94,6 +95,7 @@
 #include <mtmc/evaluator/protocol/stages_inl.hpp>
 #include <mtmc/evaluator/protocol/timed_stages_inl.hpp>
 #include <mtmc/evaluator/protocol/trust_protocol_inl.hpp>
+#include <mtmc/evaluator/python/pytorch_evaluator_inl.hpp>
 #include <mtmc/evaluator/timing/timing_statistics_inl.hpp>
 #include <mtmc/evaluator/worker_entry_inl.hpp>
 #include <mtmc/evaluator/worker_evaluator_inl.hpp>

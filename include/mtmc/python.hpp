@@ -8,3 +8,4 @@
 #include <mtmc/analysis/python/python_region_finder.hpp>
 #include <mtmc/analysis/python/triton_kernels.hpp>
 #include <mtmc/backend/python.hpp>
+#include <mtmc/evaluator/python/pytorch_evaluator.hpp>

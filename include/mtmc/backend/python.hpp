@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
 #include <mtmc/backend/python/paired_draws.hpp>
+#include <mtmc/backend/python/plan_judge.hpp>
 #include <mtmc/backend/python/plan_replayer.hpp>
 #include <mtmc/backend/python/problem_task.hpp>
 #include <mtmc/backend/python/python_options.hpp>

@@ -64,6 +64,10 @@ def lay_out(request, folder):
 threads = True
 
 
+def needs_device(request):
+    return False
+
+
 def programs():
     from triton import knobs
     return [os.path.dirname(os.path.dirname(triton.__file__)), "/lib64", "/lib", "/usr/lib", "/usr/lib64"]

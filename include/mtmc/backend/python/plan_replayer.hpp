@@ -20,10 +20,11 @@ class PythonProcess;
 
 /// How a plan is replayed.
 struct ReplayOptions {
-  /// Decides every random number that the plan draws: the n-th draw of two plans that pair
-  /// (`check_paired_draws`) gives both the same numbers.
+  /// Decides every random number that the plan draws: the n-th draw of a phase gives two plans that pair
+  /// (`check_paired_draws`) the same numbers.
   std::int64_t key = 0;
-  /// Whether all floating-point numbers are doubles, for the truth that candidates are held against.
+  /// Whether the call computes in double precision, for the truth that candidates are held against. Inputs,
+  /// weights and random numbers stay the numbers they are.
   bool double_precision = false;
 };
 

@@ -38,7 +38,7 @@ MTMC_INLINE Replayed PlanReplayer::replay(const RecordedPlan& plan, const Replay
                                           std::stop_token stop) const {
   const auto begin = std::chrono::steady_clock::now();
   Replayed replayed;
-  detail::Json question{{"key", how.key}, {"double", how.double_precision}, {"device", "cpu"}};
+  detail::Json question{{"key", how.key}, {"double", how.double_precision}};
   detail::write_value(question["plan"], plan);
   const auto answer = python_->ask(question.dump(-1, ' ', false, detail::Json::error_handler_t::replace),
                                    options_.record_timeout, stop);

@@ -1,6 +1,8 @@
 #pragma once
 /// Definitions of backend/python/python_process.hpp.
 
+#include <mtmc/backend/python/contestant_source.hpp>
+#include <mtmc/backend/python/judging_source.hpp>
 #include <mtmc/backend/python/lowering_source.hpp>
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
@@ -70,7 +72,9 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
                                                                      {"zygote.py", zygote_text},
                                                                      {"recording.py", recording_text},
                                                                      {"lowering.py", lowering_text},
-                                                                     {"replaying.py", replaying_text}};
+                                                                     {"replaying.py", replaying_text},
+                                                                     {"contestant.py", contestant_text},
+                                                                     {"judging.py", judging_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)

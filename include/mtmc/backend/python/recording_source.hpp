@@ -631,6 +631,10 @@ def whole_script(recording, request, folder):
 threads = False
 
 
+def needs_device(request):
+    return False
+
+
 def programs():
     return ()
 

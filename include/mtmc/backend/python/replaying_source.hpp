@@ -53,6 +53,7 @@ class Memory:
         self.device = device
         self.double = double
         self.held = {}
+        self.poison = POISON
         self.factors = self.widths() if double else {}
 
     def widths(self):
@@ -73,17 +74,29 @@ class Memory:
     def storage(self, number):
         if number not in self.held:
             facts = self.plan["storages"][number]
-            tensor = torch.full([facts["bytes"] * self.factor(number)], POISON, dtype=torch.uint8, device=self.device)
+            tensor = torch.full([facts["bytes"] * self.factor(number)], self.poison, dtype=torch.uint8, device=self.device)
             self.held[number] = tensor.untyped_storage()
             if facts.get("content"):
                 self.fill(number, bytes.fromhex(facts["content"]))
         return self.held[number]
 
+    def whole(self, number):
+        """All of a storage as one row of the type it is used with, and the name of that type."""
+        name = next((view["type"] for view in views_of(self.plan) if view["storage"] == number), "u8")
+        elements = self.plan["storages"][number]["bytes"] // TYPES[name].itemsize
+        return self.tensor({"storage": number, "offset": 0, "sizes": [elements], "strides": [1], "type": name}), name
+
     def fill(self, number, content):
-        view = next(view for view in views_of(self.plan) if view["storage"] == number)
-        given = torch.frombuffer(bytearray(content), dtype=TYPES[view["type"]])
-        whole = {"storage": number, "offset": 0, "sizes": [given.numel()], "strides": [1], "type": view["type"]}
-        self.tensor(whole).copy_(given)
+        row, name = self.whole(number)
+        given = torch.frombuffer(bytearray(content), dtype=TYPES[name])
+        row[:given.numel()].copy_(given)
+
+    def copy(self, double):
+        """The same content in memory of its own, as doubles where asked."""
+        other = Memory(self.plan, self.device, double)
+        for number in list(self.held):
+            other.whole(number)[0].copy_(self.whole(number)[0])
+        return other
 
     def tensor(self, view):
         type = self.type_of(view["type"])
@@ -151,19 +164,29 @@ def storages_of(step):
             yield argument["storage"]
 
 
+PHASES = ("inputs", "setup", "forward")
+
+
 class Replay:
     """A plan's storages, and its phases to be done one after the other."""
 
-    def __init__(self, plan, device="cpu", double=False, key=0, launcher=None):
+    def __init__(self, plan, device="cpu", key=0, launcher=None, memory=None):
         self.plan = plan
-        self.memory = Memory(plan, torch.device(device), double)
+        self.memory = memory or Memory(plan, torch.device(device), False)
         self.key = key
         self.drawn = 0
         self.launcher = launcher
 
+    def copy(self, double=False):
+        """The same at this moment, in memory of its own; from here on in double precision where asked: inputs and
+        weights are the numbers they are."""
+        return Replay(self.plan, key=self.key, launcher=self.launcher, memory=self.memory.copy(double))
+
     def run(self, phase):
-        """Does the steps of a phase. What only this phase needs is given back when it has been used."""
+        """Does the steps of a phase, whose n-th draw depends on key, phase and n alone. What only this phase needs is
+        given back when it has been used."""
         steps = self.plan["phases"].get(phase, [])
+        self.drawn = PHASES.index(phase) << 24
         kept = {view["storage"] for view in self.plan["outputs"]} if phase == "forward" else None
         last, first = {}, {}
         for number, step in enumerate(steps):
@@ -191,22 +214,30 @@ class Replay:
             self.operate(step["operation"], new)
 
     def operate(self, operation, new):
-        name = operation["name"]
-        if self.memory.device.type == "cpu":
-            name = WITHOUT_DEVICE.get(name, name)
-        function = operator_of(name)
-        expected = {argument.name: str(argument.type) for argument in function._schema.arguments}
+        function, expected = self.operator(operation["name"])
         given = [self.value(value, kind) for value, kind in zip(operation["arguments"], expected.values())]
         named = {name: self.value(value, expected.get(name)) for name, value in operation.get("named", {}).items()}
         if operation.get("draws"):
-            torch.manual_seed((self.key * 1000003 + self.drawn) % (1 << 63))
-            self.drawn += 1
+            self.seed()
+            if self.memory.double:  # the same numbers as in the recorded precision
+                given = [narrowed(value, given) for value, given in zip(operation["arguments"], given)]
         read = {part["tensor"]["storage"] for value in values_of({"operation": operation}) for part in parts_of(value)
                 if part["kind"] == "tensor"}
         result = function(*given, **named)
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         for view, tensor in zip(operation["outputs"], results):
             self.memory.keep(view, tensor, view["storage"] in new and view["storage"] not in read)
+
+    def operator(self, name):
+        """The operator, and the types of its arguments by their names."""
+        if self.memory.device.type == "cpu":
+            name = WITHOUT_DEVICE.get(name, name)
+        function = operator_of(name)
+        return function, {argument.name: str(argument.type) for argument in function._schema.arguments}
+
+    def seed(self):
+        torch.manual_seed((self.key * 1000003 + self.drawn) % (1 << 63))
+        self.drawn += 1
 
     def value(self, value, expected):
         kind = value["kind"]
@@ -234,6 +265,13 @@ class Replay:
         return [self.memory.tensor(view) for view in self.plan["outputs"]]
 
 
+def narrowed(value, given):
+    """An argument in the precision it was recorded in."""
+    if value["kind"] == "tensor":
+        return given.to(TYPES[value["tensor"]["type"]])
+    return TYPES[value["text"]] if value["kind"] == "type" else given
+
+
 def leaves(tree):
     if isinstance(tree, (list, tuple)):
         for part in tree:
@@ -244,9 +282,12 @@ def leaves(tree):
 
 def answer(request, folder):
     """All phases of a plan, and what its outputs hold."""
-    replay = Replay(request["plan"], request["device"], request["double"], request["key"])
-    for phase in ("inputs", "setup", "forward"):
+    replay = Replay(request["plan"], key=request["key"])
+    for phase in ("inputs", "setup"):
         replay.run(phase)
+    if request["double"]:
+        replay = replay.copy(double=True)
+    replay.run("forward")
     outputs = replay.outputs()
     if sum(tensor.numel() * tensor.element_size() for tensor in outputs) > MAX_CONTENT:
         raise Refused(f"the outputs have more than {MAX_CONTENT >> 20} MiB; use smaller sizes")
@@ -265,6 +306,10 @@ def lay_out(request, folder):
 
 
 threads = True
+
+
+def needs_device(request):
+    return False
 
 
 def programs():

@@ -188,13 +188,18 @@ def limit(memory, seconds, file_bytes):
         resource.setrlimit(kind, (value, value))
 
 
+def tie():
+    """Ends with its parent, and may not be looked into."""
+    os.setsid()
+    LIBRARY.prctl(1, 9, 0, 0, 0)
+    LIBRARY.prctl(4, 0, 0, 0, 0)
+
+
 def enter(folder, memory, seconds, file_bytes, work):
     """Puts the walls up. Of `work`: `programs()`, what may be started, with the folder to write to; nothing, for a
     candidate, which only reads it; `threads`, whether it may have some."""
     programs = work.programs()
-    os.setsid()
-    LIBRARY.prctl(1, 9, 0, 0, 0)   # ends with its parent
-    LIBRARY.prctl(4, 0, 0, 0, 0)   # may not be looked into
+    tie()
     if LIBRARY.prctl(38, 1, 0, 0, 0) != 0:
         raise failed("no_new_privs")
     limit(memory, seconds, file_bytes)

@@ -43,6 +43,12 @@ inline constexpr std::string_view state = "state";
 inline constexpr std::string_view branches = "branches";
 /// Two runs on the same inputs differ.
 inline constexpr std::string_view same_bits = "same_bits";
+/// What a module does cannot be recorded, or differs from one time to the next.
+inline constexpr std::string_view recording = "recording";
+/// A module draws other weights than the problem.
+inline constexpr std::string_view weights = "weights";
+/// Operators of a library remain where they may not.
+inline constexpr std::string_view library_calls = "library_calls";
 /// Faster than the device can read what must be read.
 inline constexpr std::string_view speed_of_light = "speed_of_light";
 } // namespace refusal_rule

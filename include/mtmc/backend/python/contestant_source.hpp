@@ -1,0 +1,457 @@
+#pragma once
+/// A process that calls a plan, or a module of PyTorch, as often as the judge asks, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// contestant.py, which judging.py imports.
+inline constexpr std::string_view contestant_text =
+    R"python("""Calls a recorded plan, or a module of PyTorch, as often as the judge asks. Of what a candidate wrote only kernels
+that were lowered elsewhere run here; what is computed is judged in another process."""
+import ctypes
+import json
+import os
+import time
+import types
+
+import torch
+
+from replaying import PHASES, Refused, Replay, TYPES, leaves, parts_of, storages_of, values_of
+
+FLUSHED = {"cpu": 64 << 20, "cuda": 256 << 20}
+
+
+class Channel:
+    """Messages of JSON over two pipes."""
+
+    def __init__(self, reading, writing):
+        self.reading = os.fdopen(reading, "rb", buffering=0)
+        self.writing = writing
+
+    def say(self, message):
+        data = (json.dumps(message) + "\n").encode()
+        while data:
+            data = data[os.write(self.writing, data):]
+
+    def hear(self):
+        """The next message, or None at the end."""
+        line = b""
+        while not line.endswith(b"\n"):
+            part = self.reading.read(1 << 16)
+            if not part:
+                return None
+            line += part
+        return json.loads(line)
+
+
+class Clock:
+    """Times of single calls, with cold caches."""
+
+    def __init__(self, device):
+        self.device = device
+        self.junk = torch.zeros(FLUSHED[device.type] // 4, dtype=torch.int32, device=device)
+        self.on_device = device.type == "cuda"
+
+    def time(self, call, ahead):
+        """Seconds of a call. `ahead`: seconds for which the device waits first, so that what the host does to launch
+        is not part of it."""
+        self.junk.add_(1)
+        if not self.on_device:
+            begin = time.perf_counter()
+            call()
+            return time.perf_counter() - begin
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        self.junk.add_(1)
+        if ahead > 0:
+            torch.cuda._sleep(int(ahead * 2e9))
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) * 1e-3
+
+
+class Attribute(ctypes.Structure):
+    """Of a launch: CUlaunchAttribute, whose value is 64 bytes long."""
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16)]
+
+
+class Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)), ("number", ctypes.c_uint)]
+
+
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+PASSED = {"i1": ctypes.c_uint8, "u1": ctypes.c_uint8, "i8": ctypes.c_int8, "u8": ctypes.c_uint8,
+          "i16": ctypes.c_int16, "u16": ctypes.c_uint16, "i32": ctypes.c_int32, "u32": ctypes.c_uint32,
+          "i64": ctypes.c_int64, "u64": ctypes.c_uint64, "fp64": ctypes.c_double}
+
+
+class Driver:
+    """Launches lowered kernels through the driver, in PyTorch's context and on its stream."""
+
+    def __init__(self, kernels, library="libcuda.so.1"):
+        self.cuda = ctypes.CDLL(library)
+        self.kernels = [self.load(kernel) for kernel in kernels]
+
+    def demand(self, what, status):
+        if status != 0:
+            name = ctypes.c_char_p()
+            self.cuda.cuGetErrorName(status, ctypes.byref(name))
+            raise Refused(f"{what} fails with {(name.value or b'an unknown error').decode()}")
+
+    def load(self, kernel):
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.demand("loading a kernel", self.cuda.cuModuleLoadData(ctypes.byref(module), kernel["cubin"]))
+        self.demand("finding a kernel",
+                    self.cuda.cuModuleGetFunction(ctypes.byref(function), module, kernel["entry"].encode()))
+        if kernel["shared_bytes"] > 48 << 10:
+            self.demand("shared memory", self.cuda.cuFuncSetAttribute(function, SHARED_BYTES, kernel["shared_bytes"]))
+        return function, kernel
+
+    def prepared(self, plan, launch, stream):
+        """A launch as something to call with the addresses of its storages, by their numbers."""
+        function, kernel = self.kernels[launch["kernel"]]
+        types = [parameter["type"] for parameter in plan["kernels"][launch["kernel"]]["parameters"]
+                 if parameter["type"] != "constexpr"]
+        values, pointers = [], []
+        for argument, type in zip(launch["arguments"], types):
+            if argument["kind"] == "pointer":
+                pointers.append((len(values), argument["storage"], argument.get("offset", 0)))
+                values.append(ctypes.c_void_p(0))
+            elif type.startswith("*"):
+                values.append(ctypes.c_void_p(0))
+            else:
+                value = argument["real"] if argument["kind"] == "real" else argument["integer"]
+                values.append(PASSED.get(type, ctypes.c_float)(value))
+        values += [ctypes.c_void_p(0), ctypes.c_void_p(0)]  # scratch memory of Triton's launcher
+        addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
+        grid, threads = launch["grid"], kernel["threads"]
+        attributes = (Attribute * 1)()
+        attributes[0].id = CLUSTER
+        attributes[0].value[:3] = kernel["cluster"]
+        clustered = kernel["cluster"] != [1, 1, 1]
+        # Triton's grid counts clusters.
+        blocks = [grid[0] * kernel["cluster"][0] * kernel["cluster"][1] * kernel["cluster"][2], grid[1], grid[2]]
+        configuration = Configuration((ctypes.c_uint * 3)(*blocks), (ctypes.c_uint * 3)(threads, 1, 1),
+                                      kernel["shared_bytes"], stream, attributes, 1 if clustered else 0)
+        held = (values, attributes)
+
+        def run(address_of):
+            for place, storage, offset in pointers:
+                held[0][place].value = address_of(storage) + offset
+            self.demand("a launch", self.cuda.cuLaunchKernelEx(ctypes.byref(configuration), function, addresses, None))
+
+        return run if min(grid) > 0 else lambda address_of: None
+
+    def launch(self, plan, launch, memory):
+        """At once, as a replay asks for it."""
+        run = self.prepared(plan, launch, stream_of(memory.device))
+        run(lambda storage: memory.storage(storage).data_ptr())
+
+
+def read_by(step):
+    """Storages of the tensors that are given to a step's operator."""
+    return {value["tensor"]["storage"] for value in values_of(step) if value["kind"] == "tensor"}
+
+
+def stream_of(device):
+    return torch.cuda.current_stream().cuda_stream if device.type == "cuda" else 0
+
+
+class Program:
+    """The call of a plan, bound to memory, so that doing it costs no more than its launches and operators.
+
+    What only operators give lies where they put it; all other memory of the call is made once. The first call goes by
+    the recording and learns where results lie."""
+
+    def __init__(self, replay):
+        self.replay = replay
+        self.memory = replay.memory
+        self.plan = replay.plan
+        self.steps = self.plan["phases"].get("forward", [])
+        self.lasting = set(self.memory.held)
+        self.outputs = {view["storage"] for view in self.plan["outputs"]}
+        made = {}  # whether an operator gives a storage, and nothing needs it before
+        for step in self.steps:
+            read = read_by(step)
+            for storage in storages_of(step):
+                made.setdefault(storage, "operation" in step and storage not in read)
+        for view in self.plan["outputs"]:
+            made.setdefault(view["storage"], False)
+        self.given = {storage for storage, by_operator in made.items() if by_operator} - self.lasting
+        self.scratch = sorted(set(made) - self.given - self.lasting)
+        for storage in self.scratch:
+            self.memory.storage(storage)
+        self.tensors = {}
+        self.last = {}
+        for number, step in enumerate(self.steps):
+            for storage in storages_of(step):
+                self.last[storage] = number
+        self.work = [self.bound(number, step) for number, step in enumerate(self.steps)]
+
+    def poison(self, byte):
+        """Gives all memory that the call makes a content of no meaning."""
+        for storage in self.scratch:
+            if not self.plan["storages"][storage].get("content"):
+                raw = torch.empty(0, dtype=torch.uint8, device=self.memory.device)
+                raw.set_(self.memory.held[storage]).fill_(byte)
+
+    def call(self):
+        self.replay.drawn = PHASES.index("forward") << 24
+        with torch.no_grad():
+            for work in self.work:
+                work()
+
+    def results(self):
+        return [self.tensor(view)() for view in self.plan["outputs"]]
+
+    def end(self):
+        """Gives back what operators made in a call."""
+        self.tensors.clear()
+
+    def address(self, storage):
+        if storage in self.given:
+            return self.tensors[storage].untyped_storage().data_ptr()
+        return self.memory.held[storage].data_ptr()
+
+    def tensor(self, view):
+        """Something that gives the tensor of a view."""
+        storage = view["storage"]
+        if storage not in self.given:
+            tensor = self.memory.tensor(view)
+            return lambda: tensor
+        type, sizes, strides = TYPES[view["type"]], view["sizes"], view["strides"]
+        offset = view["offset"] // type.itemsize
+
+        def find():
+            tensor = self.tensors[storage]
+            if (tensor.dtype == type and tensor.storage_offset() == offset and list(tensor.shape) == sizes
+                    and list(tensor.stride()) == strides):
+                return tensor
+            return torch.empty(0, dtype=type, device=tensor.device).set_(tensor.untyped_storage(), offset, sizes, strides)
+
+        return find
+
+    def value(self, value, expected):
+        """Something that gives an argument."""
+        if value["kind"] == "tensor":
+            return self.tensor(value["tensor"])
+        if value["kind"] == "list" and any(part["kind"] == "tensor" for part in parts_of(value)):
+            parts = [self.value(part, expected) for part in value["list"]]
+            return lambda: [part() for part in parts]
+        constant = self.replay.value(value, expected)
+        return lambda: constant
+
+    def bound(self, number, step):
+        if "fill" in step:
+            find, value = self.tensor(step["fill"]["view"]), self.replay.value(step["fill"]["value"], None)
+            return lambda: find().fill_(value)
+        if "launch" in step:
+            if self.replay.launcher is None:
+                raise Refused("a kernel is launched, which needs a device")
+            run = self.replay.launcher.prepared(self.plan, step["launch"], stream_of(self.memory.device))
+            return lambda: run(self.address)
+        return self.operation(number, step)
+
+    def operation(self, number, step):
+        operation = step["operation"]
+        function, expected = self.replay.operator(operation["name"])
+        given = [self.value(value, kind) for value, kind in zip(operation["arguments"], expected.values())]
+        named = {name: self.value(value, expected.get(name)) for name, value in operation.get("named", {}).items()}
+        read = read_by(step)
+        over = [storage for storage in set(storages_of(step)) & self.given - self.outputs if self.last[storage] == number]
+        draws = operation.get("draws", False)
+
+        def run():
+            if draws:
+                self.replay.seed()
+            result = function(*[one() for one in given], **{name: one() for name, one in named.items()})
+            results = [result] if isinstance(result, torch.Tensor) else \
+                [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+            for view, tensor in zip(operation["outputs"], results):
+                self.keep(view, tensor, read)
+            for storage in over:
+                self.tensors.pop(storage, None)
+
+        return run
+
+    def keep(self, view, tensor, read):
+        """Has a result lie where the recording says; it mostly does."""
+        storage = view["storage"]
+        if list(tensor.shape) != view["sizes"]:
+            raise Refused(f"an operator gives a tensor of {list(tensor.shape)} where {view['sizes']} was recorded")
+        same = (list(tensor.stride()) == view["strides"] and tensor.dtype == TYPES[view["type"]]
+                and tensor.storage_offset() * tensor.element_size() == view["offset"])
+        if storage in self.given and storage not in read and storage not in self.tensors:
+            if not same:
+                whole = torch.empty(self.plan["storages"][storage]["bytes"], dtype=torch.uint8, device=tensor.device)
+                self.tensors[storage] = whole
+                self.tensor(view)().copy_(tensor)
+            else:
+                self.tensors[storage] = tensor
+        elif not same or tensor.untyped_storage().data_ptr() != self.address(storage):
+            self.tensor(view)().copy_(tensor)
+
+    def shares(self):
+        """Seconds of the steps that are kernels and fills, and of those that are operators, each step by itself."""
+        clock = Clock(self.memory.device)
+        self.replay.drawn = PHASES.index("forward") << 24
+        own, of_library = 0.0, 0.0
+        with torch.no_grad():
+            for step, work in zip(self.steps, self.work):
+                seconds = clock.time(work, 20e-6)
+                if "operation" in step:
+                    of_library += seconds
+                else:
+                    own += seconds
+        return own, of_library
+
+
+class PlanContestant:
+    """A plan that is called."""
+
+    ahead = True
+
+    def __init__(self, request, device):
+        self.plan = request["plan"]
+        self.device = device
+        self.launcher = Driver(request["kernels"]) if request["kernels"] else None
+
+    def set_up(self, key, inputs):
+        self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher)
+        self.replay.run("setup")
+        self.inputs = []
+        values = [value for value in self.plan["inputs"] if value["kind"] == "tensor"]
+        for value, given in zip(values, inputs, strict=True):
+            view = value["tensor"]
+            if view["offset"] == 0 and self.plan["storages"][view["storage"]]["bytes"] <= given.untyped_storage().nbytes():
+                self.replay.memory.held[view["storage"]] = given.untyped_storage()
+            else:
+                self.inputs.append((self.replay.memory.tensor(view), given))
+        of_inputs = {value["tensor"]["storage"] for value in values}
+        self.kept = {number: clone_of(storage) for number, storage in self.replay.memory.held.items()
+                     if number not in of_inputs}
+        self.program = Program(self.replay)
+
+    def renew(self, poison):
+        """All memory as it was after the constructor."""
+        for number, content in self.kept.items():
+            torch.empty(0, dtype=torch.uint8, device=content.device).set_(self.replay.memory.held[number]).copy_(content)
+        for own, given in self.inputs:
+            own.copy_(given)
+        self.program.end()
+        self.program.poison(poison)
+
+    def call(self):
+        self.program.call()
+
+    def results(self):
+        return self.program.results()
+
+    def shares(self):
+        return self.program.shares()
+
+
+def clone_of(storage):
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).clone()
+
+
+class ModuleContestant:
+    """A problem's own module, as PyTorch runs it, with the weights that its plan gives."""
+
+    ahead = False
+
+    def __init__(self, request, device):
+        self.plan = request["plan"]
+        self.device = device
+        module = types.ModuleType("problem")
+        exec(compile(request["text"], "problem", "exec"), module.__dict__)
+        with torch.device(device), torch.no_grad():
+            self.model = module.Model(*module.get_init_inputs())
+        self.model.to(device)
+        self.function = torch.compile(self.model) if request["compiled"] else self.model
+
+    def set_up(self, key, inputs):
+        replay = Replay(self.plan, self.device, key=key)
+        replay.run("setup")
+        self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan["weights"]}
+        numbers = iter(inputs)
+        self.arguments = [next(numbers) if value["kind"] == "tensor" else replay.value(value, None)
+                          for value in self.plan["inputs"]]
+        self.key = key
+        self.given = None
+
+    def renew(self, poison):
+        held = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
+        with torch.no_grad():
+            for name, content in self.kept.items():
+                held[name].copy_(content)
+        self.given = None
+
+    def call(self):
+        torch.manual_seed((self.key * 1000003 + (PHASES.index("forward") << 24)) % (1 << 63))
+        with torch.no_grad():
+            self.given = self.function(*self.arguments)
+
+    def results(self):
+        return [leaf for leaf in leaves(self.given) if isinstance(leaf, torch.Tensor)]
+
+    def shares(self):
+        return 0.0, 1.0
+
+
+def answer(contestant, clock, message, inputs, outputs):
+    """What one message asks for."""
+    if message["do"] == "set_up":
+        contestant.set_up(message["key"], inputs())
+        return {}
+    contestant.renew(message["poison"])
+    if message["do"] == "share":
+        own, of_library = contestant.shares()
+        return {"library_share": of_library / (own + of_library) if own + of_library > 0 else 0.0}
+    ahead = message.get("ahead", 0.0) if contestant.ahead else 0.0
+    begin = time.perf_counter()
+    seconds = clock.time(contestant.call, ahead)
+    host = time.perf_counter() - begin
+    for given, wanted in zip(contestant.results(), outputs(), strict=True):
+        wanted.copy_(given)
+    if clock.on_device:
+        torch.cuda.synchronize()
+    return {"seconds": seconds, "host_seconds": host}
+
+
+def serve(channel, request, buffers):
+    """Answers the judge until it has no more to ask."""
+    try:
+        device = torch.device(request["device"])
+        buffers.open(channel)
+        contestant = (ModuleContestant if "text" in request else PlanContestant)(request, device)
+        clock = Clock(device)
+        channel.say({"ready": True})
+    except Exception as error:
+        channel.say(failure(error))
+        return
+    while True:
+        message = channel.hear()
+        if message is None:
+            return
+        try:
+            said = answer(contestant, clock, message, buffers.inputs, buffers.outputs)
+        except Exception as error:
+            said = failure(error)
+        channel.say(said)
+
+
+def failure(error):
+    kind = "refused" if isinstance(error, Refused) else type(error).__name__
+    return {"failure": {"kind": kind, "message": str(error)[:2000]}}
+)python";
+
+} // namespace mtmc::detail

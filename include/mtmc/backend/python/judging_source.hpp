@@ -1,0 +1,529 @@
+#pragma once
+/// What judges the plan of a candidate against that of a problem, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// judging.py, which zygote.py imports.
+inline constexpr std::string_view judging_text =
+    R"python("""Judges a candidate's plan: inputs, truth and comparison here, each contestant in a process of its own.
+
+The problem's plan is done in its own precision, which shows how much honest arithmetic errs, and in double precision,
+which is the truth. No content is shown twice."""
+import base64
+import ctypes
+import mmap
+import os
+import select
+import statistics
+import time
+
+import torch
+
+import contestant
+import sandbox
+from replaying import Refused, Replay, TYPES
+
+CHUNK = 1 << 24  # elements that are compared at once
+POISONS = (0x7F, 0xFF, 0x00, 0x40)
+# Spacing of the numbers of a type, relative to their size.
+EPSILONS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2}
+LEAST_EPSILONS = 16   # that are allowed whatever the problem's own arithmetic errs
+COARSE_EPSILONS = 256  # from here on the problem itself computes with shortened operands
+LOW_PRECISION = 0.03  # relative errors up to this are told as lack of precision
+
+
+class Lost(Exception):
+    """A contestant that gave no answer, and the verdict that this is."""
+
+    def __init__(self, verdict, message):
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class HostBuffers:
+    """Inputs and outputs that judge and contestant share, on the host."""
+
+    def __init__(self, inputs, outputs):
+        self.views = {"inputs": inputs, "outputs": outputs}
+        self.raw = {name: [self.shared(bytes_of(view)) for view in views] for name, views in self.views.items()}
+
+    def shared(self, size):
+        place = os.memfd_create("tensor")
+        os.ftruncate(place, max(size, 1))
+        return torch.frombuffer(mmap.mmap(place, max(size, 1)), dtype=torch.uint8)
+
+    def open(self, channel):
+        pass  # memory of both by the fork
+
+    def tensors(self, name):
+        return [tensor_of(raw, view) for raw, view in zip(self.raw[name], self.views[name])]
+
+    def inputs(self):
+        return self.tensors("inputs")
+
+    def outputs(self):
+        return self.tensors("outputs")
+
+
+class Foreign:
+    """Memory of a device at an address, as PyTorch takes it in."""
+
+    def __init__(self, address, size):
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
+
+
+class DeviceBuffers(HostBuffers):
+    """The same on a device: each an allocation of its own, which the contestants open by its handle."""
+
+    HANDLE = 64
+
+    def shared(self, size):
+        return max(size, 1)  # made once the device is in use
+
+    def make(self):
+        """In the judge."""
+        torch.zeros(1, device="cuda")
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.handles = {}
+        for name, sizes in self.raw.items():
+            made = [self.allocated(size) for size in sizes]
+            self.raw[name] = [raw for raw, _ in made]
+            self.handles[name] = [base64.b64encode(handle).decode() for _, handle in made]
+
+    def allocated(self, size):
+        address = ctypes.c_uint64()
+        handle = ctypes.create_string_buffer(self.HANDLE)
+        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) != 0:
+            raise MemoryError
+        if self.cuda.cuIpcGetMemHandle(handle, address) != 0:
+            raise Refused("this device does not share memory between processes")
+        return torch.as_tensor(Foreign(address.value, size), device="cuda"), handle.raw
+
+    def open(self, channel):
+        """In a contestant, whose handles come first."""
+        handles = channel.hear()["handles"]
+        torch.zeros(1, device="cuda")
+        cuda = ctypes.CDLL("libcuda.so.1")
+
+        class Handle(ctypes.Structure):
+            _fields_ = [("reserved", ctypes.c_char * self.HANDLE)]
+
+        for name, sizes in self.raw.items():
+            opened = []
+            for size, handle in zip(sizes, handles[name]):
+                address, given = ctypes.c_uint64(), Handle()
+                ctypes.memmove(ctypes.byref(given), base64.b64decode(handle), self.HANDLE)
+                if cuda.cuIpcOpenMemHandle_v2(ctypes.byref(address), given, 1) != 0:
+                    raise Refused("this device does not share memory between processes")
+                opened.append(torch.as_tensor(Foreign(address.value, size), device="cuda"))
+            self.raw[name] = opened
+
+
+def bytes_of(view):
+    if 0 in view["sizes"]:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(view["sizes"], view["strides"]))
+    return (last + 1) * TYPES[view["type"]].itemsize
+
+
+def dense(view):
+    """The same tensor in rows."""
+    strides, step = [], 1
+    for size in reversed(view["sizes"]):
+        strides.insert(0, step)
+        step *= size
+    return {**view, "offset": 0, "strides": strides}
+
+
+def tensor_of(raw, view):
+    return torch.empty(0, dtype=TYPES[view["type"]], device=raw.device).set_(raw.untyped_storage(), 0, view["sizes"],
+                                                                            view["strides"])
+
+
+class Player:
+    """A contestant's process, and what it is asked."""
+
+    def __init__(self, name, request, buffers, walls):
+        self.name = name
+        ours, theirs = os.pipe(), os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            try:
+                keep = {theirs[0], ours[1], *(range(3))}
+                for descriptor in range(3, 256):
+                    if descriptor not in keep:
+                        try:
+                            os.close(descriptor)
+                        except OSError:
+                            pass
+                walls()
+                contestant.serve(contestant.Channel(theirs[0], ours[1]), request, buffers)
+            finally:
+                os._exit(0)
+        os.close(theirs[0])
+        os.close(ours[1])
+        self.channel = contestant.Channel(ours[0], theirs[1])
+        self.ahead = 0.0
+
+    def begin(self, buffers, seconds):
+        if hasattr(buffers, "handles"):
+            self.channel.say({"handles": buffers.handles})
+        self.hear(seconds, "making it")
+
+    def hear(self, seconds, what):
+        poll = select.poll()
+        poll.register(self.channel.reading, select.POLLIN)
+        if not poll.poll(seconds * 1e3):
+            raise Lost("timeout", f"{what} takes more than {seconds:.1f} s")
+        said = self.channel.hear()
+        if said is None:
+            raise Lost("crashed", f"its process ended while {what}")
+        if "failure" in said:
+            failure = said["failure"]
+            message = failure["message"] if failure["kind"] == "refused" else f"{failure['kind']}: {failure['message']}"
+            raise Lost("launch_error", message.strip())
+        return said
+
+    def ask(self, message, seconds, what):
+        try:
+            self.channel.say(message)
+        except BrokenPipeError:
+            raise Lost("crashed", f"its process ended before {what}")
+        return self.hear(seconds, what)
+
+    def call(self, poison, seconds):
+        """One timed call. The device waits as long as the last one took the host."""
+        said = self.ask({"do": "call", "poison": poison, "ahead": self.ahead}, seconds, "calling it")
+        self.ahead = min(said["host_seconds"], 2e-3)
+        return said["seconds"]
+
+
+class Case:
+    """Inputs and weights from one key, and what is right for them."""
+
+    def __init__(self, problem, device, key, with_truth):
+        replay = Replay(problem, device, key=key)
+        replay.run("inputs")
+        replay.run("setup")
+        self.key = key
+        self.inputs = [replay.memory.tensor(value["tensor"]).clone() for value in problem["inputs"]
+                       if value["kind"] == "tensor"]
+        self.truth = None
+        if with_truth:
+            exact = replay.copy(double=True)
+            exact.run("forward")
+            self.truth = [tensor.clone() for tensor in exact.outputs()]
+            del exact
+        replay.run("forward")
+        self.own = [tensor.clone() for tensor in replay.outputs()]
+        if self.truth is None:
+            self.truth = self.own
+
+
+def chunks(*tensors):
+    """The same elements of each, some at a time, and the place of the first."""
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    for begin in range(0, flat[0].numel(), CHUNK):
+        yield begin, [tensor[begin:begin + CHUNK] for tensor in flat]
+
+
+def scale_of(truth):
+    """Mean magnitude of the finite elements."""
+    total, number = 0.0, 0
+    for _, (part,) in chunks(truth):
+        finite = torch.isfinite(part)
+        total += part[finite].abs().double().sum().item()
+        number += int(finite.sum().item())
+    return total / number if number else 0.0
+
+
+def largest_error(given, truth, scale):
+    """The largest error relative to scale or value, whichever is larger, and where it is. Infinities and NaN count as
+    errors where they differ."""
+    worst, place = 0.0, 0
+    for begin, (one, right) in chunks(given, truth):
+        one, right = one.double(), right.double()
+        size = right.abs().clamp(min=scale) if scale > 0 else right.abs().clamp(min=1e-300)
+        error = (one - right).abs() / size
+        same = (one == right) | (one.isnan() & right.isnan())
+        error = torch.where(same, torch.zeros_like(error), torch.nan_to_num(error, nan=float("inf")))
+        if error.numel():
+            found, index = error.max(dim=0)
+            if found.item() > worst:
+                worst, place = found.item(), begin + int(index.item())
+    return worst, place
+
+
+def is_floating(tensor):
+    return tensor.dtype.is_floating_point
+
+
+def name_of(type):
+    return next(name for name, known in TYPES.items() if known == type)
+
+
+class Measure:
+    """What errors are allowed: a multiple of what the problem's own arithmetic errs by, and never less than some
+    roundings of the type."""
+
+    def __init__(self, outputs):
+        self.honest = [0.0] * outputs
+
+    def learn(self, case):
+        for i, (own, truth) in enumerate(zip(case.own, case.truth)):
+            if is_floating(own) and truth is not own:
+                self.honest[i] = max(self.honest[i], largest_error(own, truth, scale_of(truth))[0])
+
+    def allowed(self, i, type):
+        """Relative. Where operands are shortened, other orders of sums add nothing to speak of."""
+        spacing = EPSILONS[name_of(type)]
+        honest = self.honest[i] if self.honest[i] < float("inf") else 0.0
+        return max(LEAST_EPSILONS * spacing, (3 if honest > COARSE_EPSILONS * spacing else 8) * honest)
+
+
+class Judgement:
+    """One candidate against one incumbent."""
+
+    def __init__(self, request, players, buffers, device):
+        self.request = request
+        self.problem = request["problem"]
+        self.players = players
+        self.buffers = buffers
+        self.device = device
+        self.keys = iter(range(request["key"], request["key"] + 1000000))
+        self.measure = Measure(len(self.problem["outputs"]))
+        self.checked = 0
+        self.largest = 0.0
+        self.result = {}
+
+    def run(self):
+        request = self.request
+        candidate = self.players["candidate"]
+        cases = [self.case(with_truth=True) for _ in range(request["cases"])]
+        for case in cases:
+            self.measure.learn(case)
+        for player in self.players.values():
+            player.begin(self.buffers, request["start_seconds"])
+        longest = request["call_seconds"]
+        bits = []
+        for number, case in enumerate(cases):
+            self.show(case)
+            candidate.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
+            for again in range(2 if number == 0 else 1):
+                self.poison_outputs(POISONS[number + again])
+                candidate.call(POISONS[(number + again) % len(POISONS)], longest)
+                self.compare(case, case.truth, 1.0)
+                if number == 0:
+                    bits.append([tensor.clone() for tensor in self.buffers.outputs()])
+                if not self.same_inputs(case):
+                    raise Lost("input_modified", "it writes to its inputs")
+        if not request["atomics"] and not all(torch.equal(raw(a), raw(b)) for a, b in zip(*bits)):
+            return self.verdict("nondeterministic", "same_bits", "two calls on the same inputs give other bits",
+                                "Add in a fixed order; do not read memory that nothing has written")
+        self.flaws(cases)
+        self.result["library_share"] = candidate.ask(
+            {"do": "share", "poison": POISONS[0]}, 4 * longest, "timing its steps")["library_share"]
+        if request["seconds"] > 0:
+            self.time()
+        return self.verdict("correct", "", "", "")
+
+    def case(self, with_truth):
+        return Case(self.problem, self.device, next(self.keys), with_truth)
+
+    def show(self, case):
+        for shared, given in zip(self.buffers.inputs(), case.inputs):
+            shared.copy_(given)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def same_inputs(self, case):
+        return all(torch.equal(raw(shared), raw(given)) for shared, given in zip(self.buffers.inputs(), case.inputs))
+
+    def poison_outputs(self, byte):
+        for content in self.buffers.raw["outputs"]:
+            content.fill_(byte)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def compare(self, case, truth, factor):
+        """Raises where a result is wrong."""
+        for i, (given, right, own) in enumerate(zip(self.buffers.outputs(), truth, case.own)):
+            self.checked += given.numel()
+            if not is_floating(own):
+                wrong = ((given != own) & (given != right.to(own.dtype))).reshape(-1)
+                if bool(wrong.any()):
+                    self.refuse_result(i, int(wrong.nonzero()[0].item()), given, right, "wrong_result", 0)
+                continue
+            scale = scale_of(right)
+            error, place = largest_error(given, right, scale)
+            allowed = factor * self.measure.allowed(i, own.dtype)
+            self.largest = max(self.largest, error / allowed)
+            if error > allowed:
+                low = error <= LOW_PRECISION
+                self.refuse_result(i, place, given, right, "low_precision" if low else "wrong_result", error / allowed)
+
+    def refuse_result(self, output, place, given, right, verdict, times):
+        index = []
+        for size in reversed(given.shape):
+            index.insert(0, place % size)
+            place //= size
+        where = f"output {output}{index}" if index else f"output {output}"
+        message = f"{where} is {given[tuple(index)].item():.9g}, and {right[tuple(index)].item():.9g} is right"
+        if times and times < float("inf"):
+            message += f"; the error is {times:.3g} times what is allowed"
+        raise Lost(verdict, message)
+
+    def flaws(self, cases):
+        """Whether a tensor of zeros, or one and the same tensor for all inputs, would do."""
+        zero = constant = True
+        for i, truth in enumerate(cases[0].truth):
+            if not is_floating(truth):
+                zero = zero and not bool(truth.any())
+                constant = constant and all(torch.equal(truth, case.truth[i]) for case in cases[1:])
+                continue
+            allowed = self.measure.allowed(i, cases[0].own[i].dtype)
+            scale = scale_of(truth)
+            zero = zero and scale == 0
+            constant = constant and all(largest_error(case.truth[i], truth, scale)[0] <= allowed for case in cases[1:])
+        if zero:
+            self.result["flaw"] = "the result is zero whatever the inputs are"
+        elif constant and len(cases) > 1:
+            self.result["flaw"] = "the result is the same for all inputs"
+
+    def time(self):
+        """Pairs of calls on inputs that neither has seen, in turn, every result compared."""
+        request = self.request
+        until = time.monotonic() + request["seconds"]
+        names = [name for name in ("incumbent", "candidate") if name in self.players]
+        times = {name: [] for name in names}
+        for number in range(request["most_pairs"]):
+            begin = time.monotonic()
+            case = self.case(with_truth=False)
+            for name in names if number % 2 == 0 else reversed(names):
+                player = self.players[name]
+                self.show(case)
+                if number == 0 or player.weights != case.key:
+                    player.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
+                    player.weights = case.key
+                    if number == 0:
+                        player.call(POISONS[0], request["call_seconds"])  # the first of a process is slower
+                self.poison_outputs(POISONS[number % len(POISONS)])
+                times[name].append(player.call(POISONS[(number + 1) % len(POISONS)], request["call_seconds"]))
+                if name == "candidate":
+                    # The problem's own arithmetic errs, too.
+                    self.compare(case, case.own, 2.0)
+                    if not self.same_inputs(case):
+                        raise Lost("input_modified", "it writes to its inputs")
+            done = number + 1
+            if done >= 3 and "incumbent" in times and not request["promote"]:
+                ratios = [a / b for a, b in zip(times["incumbent"], times["candidate"])]
+                if max(ratios) < 1 / 1.5 or (done >= 7 and statistics.median(ratios) < 0.9):
+                    break
+            if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
+                break
+        self.result["times"] = times
+
+    def verdict(self, verdict, rule, message, remedy):
+        """The answer."""
+        return {"verdict": verdict, "rule": rule, "message": message, "remedy": remedy, "checked": self.checked,
+                "largest_error": min(self.largest, 1e300), **self.result}
+
+
+def raw(tensor):
+    whole = tensor.contiguous().reshape(-1)
+    return whole.view(torch.uint8) if whole.numel() else whole
+
+
+class Table:
+    """Who takes part, before anybody has used the device."""
+
+    def __init__(self, request, walls):
+        for one in request["contestants"].values():
+            for kernel in one["kernels"]:
+                kernel["cubin"] = base64.b64decode(kernel["cubin"])
+            one["device"] = request["device"]
+        problem = request["problem"]
+        views = [value["tensor"] for value in problem["inputs"] if value["kind"] == "tensor"]
+        outputs = [dense(view) for view in problem["outputs"]]
+        kind = HostBuffers if request["device"] == "cpu" else DeviceBuffers
+        self.buffers = kind([{**view, "offset": 0} for view in views], outputs)
+        self.players = {name: Player(name, one, self.buffers, walls) for name, one in request["contestants"].items()}
+        for player in self.players.values():
+            player.weights = None
+
+
+RULES = {"low_precision": ("precision", "Compute in the precision of the problem: for tl.dot of f32 say "
+                                        "input_precision=\"ieee\", and add up in f32"),
+         "wrong_result": ("reference", "Compute what the problem's forward computes"),
+         "timeout": ("launch_deadline", "Do less work, or end the loop"),
+         "crashed": ("crash", "Stay inside of the tensors: check masks and offsets"),
+         "launch_error": ("launch", "Ask for no more shared memory, registers and threads than the device has"),
+         "input_modified": ("inputs_unchanged", "Write results to tensors of your own")}
+
+
+def answer(request, folder):
+    device = torch.device(request["device"])
+    torch.set_num_threads(max(1, os.cpu_count() or 1)) if device.type == "cpu" else None
+    if device.type == "cuda":
+        table.buffers.make()
+    judgement = Judgement(request, table.players, table.buffers, device)
+    try:
+        return judgement.run()
+    except Lost as lost:
+        rule, remedy = RULES[lost.verdict]
+        return judgement.verdict(lost.verdict, rule, str(lost), remedy)
+
+
+table = None
+
+
+def lay_out(request, folder):
+    """Parts the processes, while nothing keeps them from it and no device is in use."""
+    global table
+    if request["device"] != "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = request["visible"]
+    limits = request["limits"]
+
+    def walls():
+        if request["device"] == "cpu":
+            sandbox.enter(folder, limits["memory_bytes"], limits["seconds"], 16 << 20, contestant_walls)
+        else:
+            sandbox.tie()
+
+    table = Table(request, walls)
+
+
+class contestant_walls:
+    threads = True
+    programs = staticmethod(lambda: ())
+
+
+def needs_device(request):
+    return request["device"] != "cpu"
+
+
+threads = True
+
+
+def programs():
+    return ()
+
+
+def versions():
+    return {"torch": torch.__version__}
+
+
+def prepare():
+    torch.zeros(4).sum()
+
+
+def failure(error):
+    kind = "refused" if isinstance(error, Refused) else type(error).__name__
+    return {"kind": kind, "message": str(error)[:4000], "line": 0}
+)python";
+
+} // namespace mtmc::detail

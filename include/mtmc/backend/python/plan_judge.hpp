@@ -1,0 +1,106 @@
+#pragma once
+/// Calls recorded plans on a device and says whether what they compute is right, and how long they take.
+
+#include <mtmc/backend/python/lowered_kernel.hpp>
+#include <mtmc/backend/python/python_options.hpp>
+#include <mtmc/backend/python/recorded_plan.hpp>
+#include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/evaluation.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+namespace detail {
+class PythonProcess;
+}
+
+/// Something that is called: a candidate's plan with its kernels, or a problem's own module.
+struct PlanContestant {
+  /// A plan that `check_recorded_plan` has passed. Of a module the problem's, which gives it its weights.
+  const RecordedPlan* plan = nullptr;
+  /// The plan's kernels in its order.
+  std::vector<std::shared_ptr<const LoweredKernel>> kernels{};
+  /// Text of a problem that defines `Model`, which PyTorch itself runs in place of the plan; else empty. It is
+  /// trusted: on a device nothing fences it in.
+  std::string module{};
+  /// Of a module: whether `torch.compile` makes it faster first.
+  bool compiled = false;
+};
+
+/// What is judged, and how thoroughly.
+struct PlanJudging {
+  const RecordedPlan* problem = nullptr;     ///< says what is right
+  PlanContestant candidate{};                ///< what is judged
+  const PlanContestant* incumbent = nullptr; ///< what it is timed against, or null
+  std::int64_t key = 0;                      ///< of all inputs and weights: keep it secret
+  int cases = 2;                             ///< inputs that are compared with the truth
+  double call_seconds = 20;                  ///< a call may take
+  double seconds = 0;                        ///< for timing; 0: nothing is timed
+  int least_pairs = 7;                       ///< timed whatever they take
+  int most_pairs = 28;                       ///< timed at most
+  bool promote = false; ///< all pairs are taken, however clear the answer is
+  bool atomics = false; ///< two calls on the same inputs may differ in their last bits
+};
+
+/// What came of it.
+struct JudgedPlan {
+  Verdict verdict = Verdict::not_given;    ///< given unless there are diagnostics or it was timed out
+  std::string rule{};                      ///< that was broken; empty for `correct`
+  std::string message{};                   ///< what was found; empty for `correct`
+  std::string remedy{};                    ///< what to do instead
+  std::int64_t checked_elements = 0;       ///< compared over all calls
+  double largest_error = 0;                ///< in units of what is allowed
+  double library_share = 0;                ///< part of a call's time in operators of PyTorch, 0 to 1
+  std::string flaw{};                      ///< why the problem tells little, where that was seen
+  std::vector<double> candidate_seconds{}; ///< of its calls, in the order of the pairs
+  std::vector<double> incumbent_seconds{}; ///< of the incumbent's calls on the same inputs
+  std::vector<Diagnostic> diagnostics{};   ///< why nothing could be judged
+  bool timed_out = false;                  ///< the deadline or a stop request came first
+};
+
+/// Judges plans with PyTorch: a process of the judge's own code makes inputs and weights from a key, computes
+/// what is right in double precision, and compares; each contestant is called in a process of its own, which
+/// shares nothing with it but the tensors that go in and come out. What they allocate holds other values in
+/// each call, and what the constructor made is renewed before each.
+///
+/// A result may be off by eight times what the problem's own arithmetic errs by against the truth (three
+/// times where that computes with shortened operands, as TF32 does), and by 16 roundings of its type at
+/// least, relative to its own size or the mean magnitude of all, whichever is larger; in timed calls, which
+/// are compared with the problem's own results, by twice that.
+class PlanJudge {
+public:
+  /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".
+  /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. Throws `Error` (`mtmc.backend.001`)
+  /// where Python is missing or lacks torch.
+  explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu", std::string visible = "0");
+  PlanJudge(PlanJudge&&) noexcept;            ///< takes over the process
+  PlanJudge& operator=(PlanJudge&&) noexcept; ///< takes over the process
+  ~PlanJudge();
+
+  /// Of "python" and "torch".
+  [[nodiscard]] const std::map<std::string, std::string>& versions() const noexcept;
+
+  /// Judges within `time`. May be called from several threads, which then disturb each other's times. Throws
+  /// `Error` (`mtmc.backend.001`) where Python is lost.
+  [[nodiscard]] JudgedPlan judge(const PlanJudging& what, std::chrono::milliseconds time,
+                                 std::stop_token stop = {}) const;
+
+private:
+  PythonOptions options_;
+  std::string device_;
+  std::string visible_;
+  std::unique_ptr<detail::PythonProcess> python_;
+};
+
+} // namespace mtmc
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/backend/python/plan_judge_inl.hpp>
+#endif

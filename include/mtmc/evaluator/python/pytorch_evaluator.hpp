@@ -1,0 +1,57 @@
+#pragma once
+/// Judges PyTorch modules with Triton kernels against a problem in PyTorch: records, lowers, calls.
+
+#include <mtmc/core/concepts.hpp>
+#include <mtmc/core/device.hpp>
+#include <mtmc/core/evaluation.hpp>
+#include <mtmc/evaluator/python/pytorch_evaluator_options.hpp>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace mtmc::inline MTMC_ABI {
+
+/// An evaluator for tasks whose kernel is a problem in PyTorch (`problem_task`): a text that defines `Model`,
+/// `get_inputs()` and `get_init_inputs()`. A candidate is a text that defines `ModelNew`, or the problem
+/// itself, which PyTorch then runs as it is (eager).
+///
+/// The Python of a candidate is never trusted and never timed: it is recorded without a device
+/// (`TritonRecorder`), its kernels are lowered by a process that never saw the text (`TritonCompiler`), and
+/// the recorded plan is called and compared by the judge (`PlanJudge`). Of the environment, the versions of
+/// torch and triton, the precision of matrix products and convolutions, and "flaw", where the problem tells
+/// little, are in `Evaluation::environment`.
+class PyTorchEvaluator {
+public:
+  /// Evaluations disturb each other's times.
+  static constexpr int max_concurrency = 1;
+
+  /// Starts Python, which takes seconds. Throws `Error` (`mtmc.backend.001`) where it cannot be used, and what
+  /// the CUDA backend throws where there is no such device.
+  explicit PyTorchEvaluator(PyTorchEvaluatorOptions options = {});
+  PyTorchEvaluator(PyTorchEvaluator&&) noexcept;            ///< takes over the processes
+  PyTorchEvaluator& operator=(PyTorchEvaluator&&) noexcept; ///< takes over the processes
+  ~PyTorchEvaluator();
+
+  /// What it judges on.
+  [[nodiscard]] const Device& device() const noexcept;
+
+  /// Judges. Throws `Error`: `mtmc.evaluator.003` where the task's kernel is no problem in PyTorch or cannot be
+  /// recorded, `mtmc.backend.001` where Python is lost.
+  [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
+
+  /// Names the protocol and what it is set to, for cache keys.
+  [[nodiscard]] std::string identity() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+static_assert(check_evaluator<PyTorchEvaluator>());
+
+} // namespace mtmc
+
+#ifndef MTMC_SEPARATE_COMPILATION
+#include <mtmc/evaluator/python/pytorch_evaluator_inl.hpp>
+#endif

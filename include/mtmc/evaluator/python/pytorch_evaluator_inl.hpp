@@ -1,0 +1,322 @@
+#pragma once
+/// Definitions of evaluator/python/pytorch_evaluator.hpp.
+
+#include <mtmc/backend/cpu/device.hpp>
+#include <mtmc/backend/cuda/context.hpp>
+#include <mtmc/backend/cuda/cuda_device.hpp>
+#include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/paired_draws.hpp>
+#include <mtmc/backend/python/plan_judge.hpp>
+#include <mtmc/backend/python/triton_compiler.hpp>
+#include <mtmc/backend/python/triton_recorder.hpp>
+#include <mtmc/compiled.hpp>
+#include <mtmc/core/error.hpp>
+#include <mtmc/evaluator/protocol/environment_record.hpp>
+#include <mtmc/evaluator/protocol/refusal.hpp>
+#include <mtmc/evaluator/python/pytorch_evaluator.hpp>
+#include <mtmc/evaluator/timing/timing_statistics.hpp>
+#include <mtmc/support/os_random.hpp>
+#include <mtmc/support/stopwatch.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtmc::inline MTMC_ABI {
+
+namespace detail {
+
+/// The processor, or a GPU as its driver describes it.
+[[nodiscard]] inline Device device_of(const PyTorchEvaluatorOptions& options) {
+  if (options.device == "cpu") return discover_cpu_device();
+  if (options.device == "cuda") return read_cuda_device(CudaContext("libcuda.so.1", options.ordinal));
+  throw Error(error_id::evaluator_unsupported, "there are no devices of the kind \"" + options.device + '"',
+              "Choose \"cuda\" or \"cpu\"")
+      .about("PyTorchEvaluatorOptions::device");
+}
+
+/// A module that can be called, or why it cannot.
+struct PreparedModule {
+  RecordedPlan plan;
+  std::vector<std::shared_ptr<const LoweredKernel>> kernels;
+  std::optional<Refusal> refused;
+  double seconds = 0; ///< what recording and lowering took
+};
+
+/// Keeps the last ones of what is costly to make.
+template <class Value> class RecentlyMade {
+public:
+  explicit RecentlyMade(std::size_t most) : most_(std::max<std::size_t>(most, 2)) {}
+
+  /// Null if it was not kept.
+  [[nodiscard]] std::shared_ptr<const Value> find(const std::string& key) const {
+    const auto found = kept_.find(key);
+    return found == kept_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<const Value> keep(const std::string& key, Value value) {
+    if (order_.size() >= most_) {
+      kept_.erase(order_.front());
+      order_.pop_front();
+    }
+    order_.push_back(key);
+    return kept_[key] = std::make_shared<const Value>(std::move(value));
+  }
+
+private:
+  std::size_t most_;
+  std::deque<std::string> order_;
+  std::map<std::string, std::shared_ptr<const Value>> kept_;
+};
+
+} // namespace detail
+
+struct PyTorchEvaluator::State {
+  explicit State(PyTorchEvaluatorOptions given)
+      : options(std::move(given)), device(detail::device_of(options)), target(recorded_target(device)),
+        recorder(options.python), compiler(options.python),
+        judge(options.python, options.device, std::to_string(options.ordinal)),
+        problems(options.kept_recordings), candidates(options.kept_recordings) {
+    for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
+  }
+
+  /// The problem of a task, recorded.
+  [[nodiscard]] std::shared_ptr<const RecordedPlan> problem_of(const Task& task, const std::stop_token& stop) {
+    const auto key = task.kernel.id();
+    if (auto known = problems.find(key)) return known;
+    auto recording = recorder.record(
+        {.role = RecordingRequest::Role::problem, .text = task.kernel.source, .target = target}, stop);
+    demand_no_stop(stop);
+    if (recording.plan) return problems.keep(key, std::move(*recording.plan));
+    const auto reason = recording.timed_out ? Diagnostic{.message = "recording it takes too long",
+                                                         .remedy = "Raise PythonOptions::record_timeout"}
+                                            : recording.diagnostics.at(0);
+    throw Error(error_id::evaluator_unsupported,
+                "the problem cannot be recorded: " + reason.message +
+                    (reason.line > 0 ? " (line " + std::to_string(reason.line) + ')' : std::string()),
+                reason.remedy, "task " + task.name);
+  }
+
+  /// A candidate's plan with its kernels, or why there is none.
+  [[nodiscard]] std::shared_ptr<const detail::PreparedModule>
+  candidate_of(const Kernel& kernel, const Task& task, const RecordedPlan& problem,
+               const std::stop_token& stop) {
+    const auto key = kernel.id() + task.kernel.id();
+    if (auto known = candidates.find(key)) return known;
+    const auto begin = std::chrono::steady_clock::now();
+    auto made = made_candidate(kernel, problem, stop);
+    demand_no_stop(stop);
+    made.seconds = seconds_since(begin);
+    return candidates.keep(key, std::move(made));
+  }
+
+  [[nodiscard]] detail::PreparedModule made_candidate(const Kernel& kernel, const RecordedPlan& problem,
+                                                      const std::stop_token& stop) const {
+    detail::PreparedModule made;
+    const auto refused = [&made](Verdict verdict, std::string_view rule, std::vector<Diagnostic> reasons) {
+      made.refused = Refusal{verdict, std::string(rule), std::move(reasons)};
+    };
+    auto recording = recorder.record({.text = kernel.source,
+                                      .constructor = problem.constructor,
+                                      .inputs = problem.inputs,
+                                      .target = target},
+                                     stop);
+    if (recording.timed_out)
+      made.refused = refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
+                             "its constructor and call take too long on tensors without content",
+                             "Do less on the host");
+    else if (!recording.plan)
+      refused(Verdict::compile_error, refusal_rule::recording, std::move(recording.diagnostics));
+    else if (auto differs = check_paired_draws(problem, *recording.plan))
+      refused(Verdict::refused, refusal_rule::weights, {std::move(*differs)});
+    else if (auto other = check_same_results(problem, *recording.plan))
+      refused(Verdict::wrong_result, refusal_rule::reference, {std::move(*other)});
+    if (made.refused) return made;
+    made.plan = std::move(*recording.plan);
+    if (options.library_calls == LibraryCalls::refuse)
+      for (const auto& step : made.plan.phases.forward)
+        if (step.operation && !made.refused)
+          made.refused =
+              refusal(Verdict::refused, refusal_rule::library_calls,
+                      "the operator " + step.operation->name + " of PyTorch remains",
+                      "Compute everything in kernels", step.line);
+    if (options.device == "cpu" && !made.plan.kernels.empty())
+      made.refused = refusal(Verdict::refused, refusal_rule::launch,
+                             "the kernel " + made.plan.kernels[0].name + " is launched, and there is no GPU",
+                             "Judge it where there is one", made.plan.kernels[0].line);
+    for (std::size_t i = 0; i < made.plan.kernels.size() && !made.refused; ++i) {
+      auto lowering = compiler.lower(made.plan.kernels[i], target, stop);
+      if (lowering.timed_out)
+        made.refused = refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
+                               "lowering " + made.plan.kernels[i].name + " takes too long",
+                               "Unroll less, and use smaller blocks", made.plan.kernels[i].line);
+      else if (!lowering.kernel)
+        refused(lowering.refused ? Verdict::refused : Verdict::compile_error,
+                lowering.refused ? refusal_rule::screen : refusal_rule::compiler,
+                std::move(lowering.diagnostics));
+      else if (lowering.kernel->global_scratch_bytes + lowering.kernel->profile_scratch_bytes > 0)
+        made.refused = refusal(Verdict::refused, refusal_rule::launch,
+                               made.plan.kernels[i].name + " needs scratch memory of Triton's launcher",
+                               "Use no tensor descriptors", made.plan.kernels[i].line);
+      made.kernels.push_back(std::move(lowering.kernel));
+    }
+    return made;
+  }
+
+  static void demand_no_stop(const std::stop_token& stop) {
+    if (stop.stop_requested())
+      throw Error(error_id::evaluator_cancelled, "the evaluation was cancelled", "Ask again to go on");
+  }
+
+  /// The next key of inputs and weights. Judgements take up to a million keys from it.
+  [[nodiscard]] std::int64_t next_key() {
+    constexpr std::uint64_t apart = std::uint64_t{1} << 20, most = std::uint64_t{1} << 50;
+    const auto key = options.seed ? *options.seed + apart * questions++ : random_key_from_os();
+    return static_cast<std::int64_t>(key % most);
+  }
+
+  PyTorchEvaluatorOptions options;
+  Device device;
+  RecordedTarget target;
+  TritonRecorder recorder;
+  TritonCompiler compiler;
+  PlanJudge judge;
+  detail::RecentlyMade<RecordedPlan> problems;
+  detail::RecentlyMade<detail::PreparedModule> candidates;
+  std::uint64_t questions = 0;
+};
+
+namespace detail {
+
+/// A kernel of a task as something that is called: the problem itself as PyTorch runs it.
+[[nodiscard]] inline PlanContestant contestant_of(const Task& task, const RecordedPlan& problem,
+                                                  const std::shared_ptr<const PreparedModule>& made) {
+  if (!made) return {.plan = &problem, .module = task.kernel.source};
+  return {.plan = &made->plan, .kernels = made->kernels};
+}
+
+/// Seconds and speed-up of an evaluation from the pairs of times.
+inline void record_pairs(const JudgedPlan& judged, double confidence, const ProblemSize& at,
+                         Evaluation& evaluation) {
+  SizeEvaluation size;
+  size.size = at;
+  size.checked_elements = judged.checked_elements;
+  size.total_elements = judged.checked_elements;
+  size.largest_error = judged.largest_error;
+  size.samples = static_cast<int>(judged.candidate_seconds.size());
+  size.seconds = evaluation.seconds = median(judged.candidate_seconds);
+  if (!judged.incumbent_seconds.empty()) {
+    size.incumbent_seconds = median(judged.incumbent_seconds);
+    std::vector<double> logarithms;
+    for (std::size_t i = 0; i < judged.candidate_seconds.size() && i < judged.incumbent_seconds.size(); ++i)
+      logarithms.push_back(std::log(std::max(judged.incumbent_seconds[i], 1e-9) /
+                                    std::max(judged.candidate_seconds[i], 1e-9)));
+    const auto interval = median_interval(logarithms, 1 - confidence);
+    size.speed_up = SpeedUp{
+        std::exp(interval.value), std::exp(interval.low), std::exp(interval.high), interval.confidence, {}};
+    evaluation.speed_up = size.speed_up;
+    const auto decision = decide(interval);
+    evaluation.comparison = decision == TimingDecision::faster   ? Comparison::faster
+                            : decision == TimingDecision::slower ? Comparison::slower
+                                                                 : Comparison::undecided;
+  }
+  evaluation.sizes = {std::move(size)};
+}
+
+} // namespace detail
+
+MTMC_INLINE PyTorchEvaluator::PyTorchEvaluator(PyTorchEvaluatorOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+MTMC_INLINE PyTorchEvaluator::PyTorchEvaluator(PyTorchEvaluator&&) noexcept = default;
+MTMC_INLINE PyTorchEvaluator& PyTorchEvaluator::operator=(PyTorchEvaluator&&) noexcept = default;
+MTMC_INLINE PyTorchEvaluator::~PyTorchEvaluator() = default;
+
+MTMC_INLINE const Device& PyTorchEvaluator::device() const noexcept { return state_->device; }
+
+MTMC_INLINE std::string PyTorchEvaluator::identity() const {
+  return "recorded plans 1, " + state_->options.device + ", library " +
+         std::string(to_string(state_->options.library_calls));
+}
+
+MTMC_INLINE Evaluation PyTorchEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto& state = *state_;
+  const auto& task = request.task;
+  if (task.kernel.language != languages::pytorch)
+    throw Error(error_id::evaluator_unsupported,
+                "the task's kernel is in " + task.kernel.language.name + ", not in pytorch",
+                "Make the task from a problem in PyTorch (problem_task)", "task " + task.name);
+  const auto problem = state.problem_of(task, stop);
+  const auto made_of = [&](const Kernel& kernel) {
+    return kernel.id() == task.kernel.id() ? nullptr : state.candidate_of(kernel, task, *problem, stop);
+  };
+  Evaluation evaluation;
+  evaluation.environment = environment_record(state.device);
+  evaluation.environment["truth"] = "f64";
+  evaluation.environment["products"] = "f32";
+  evaluation.environment["convolutions"] = state.options.device == "cuda" ? "TF32" : "f32";
+  const auto refuse = [&](const Refusal& reason) {
+    evaluation.verdict = reason.verdict;
+    evaluation.rule = reason.rule;
+    evaluation.diagnostics = reason.diagnostics;
+    evaluation.cost.total = seconds_since(begin);
+    return evaluation;
+  };
+  const auto made = made_of(request.candidate);
+  if (made) evaluation.cost.compile = made->seconds;
+  if (made && made->refused) return refuse(*made->refused);
+  const auto beaten = request.incumbent ? made_of(*request.incumbent) : nullptr;
+  if (beaten && beaten->refused)
+    throw Error(error_id::evaluator_incumbent,
+                "the incumbent cannot be called: " + beaten->refused->diagnostics.at(0).message,
+                "Give a kernel that was found correct", "task " + task.name);
+
+  const auto& options = state.options;
+  const bool promote = request.purpose == Purpose::promote;
+  PlanJudging what;
+  what.problem = problem.get();
+  what.candidate = detail::contestant_of(task, *problem, made);
+  PlanContestant incumbent;
+  if (request.incumbent) {
+    incumbent = detail::contestant_of(task, *problem, beaten);
+    what.incumbent = &incumbent;
+  }
+  what.key = state.next_key();
+  what.cases = std::max(options.cases, 2);
+  what.call_seconds = options.call_seconds;
+  what.seconds = promote ? options.promote_seconds : options.explore_seconds;
+  what.most_pairs = promote ? options.promote_pairs : options.explore_pairs;
+  what.promote = promote;
+  what.atomics = task.atomics;
+  const auto judged = state.judge.judge(
+      what, std::chrono::milliseconds(static_cast<std::int64_t>(options.evaluation_seconds * 1e3)), stop);
+  State::demand_no_stop(stop);
+  if (judged.timed_out)
+    return refuse(refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
+                          "the evaluation takes more than " + readable_seconds(options.evaluation_seconds),
+                          "Do less work"));
+  if (!judged.diagnostics.empty())
+    throw Error(error_id::evaluator_unsupported, "the judge failed: " + judged.diagnostics[0].message,
+                judged.diagnostics[0].remedy, "task " + task.name);
+  if (judged.verdict != Verdict::correct)
+    return refuse(refusal(judged.verdict, judged.rule, judged.message, judged.remedy));
+  evaluation.verdict = Verdict::correct;
+  evaluation.resources["library_share"] = judged.library_share;
+  if (!judged.flaw.empty()) evaluation.environment["flaw"] = judged.flaw;
+  detail::record_pairs(judged, options.confidence,
+                       task.main_size() != nullptr ? *task.main_size() : ProblemSize{}, evaluation);
+  evaluation.cost.total = seconds_since(begin);
+  evaluation.cost.check = evaluation.cost.total - evaluation.cost.compile;
+  return evaluation;
+}
+
+} // namespace mtmc

@@ -1,0 +1,160 @@
+#include <mtmc/evaluator/python/pytorch_evaluator.hpp>
+
+#include <string>
+#include <string_view>
+
+#include "../../backend/python/python_for_tests.hpp"
+
+using namespace mtmc;
+
+namespace {
+
+constexpr std::string_view problem_text = R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.norm = nn.BatchNorm1d(width)
+
+    def forward(self, x):
+        return torch.relu(self.norm(self.linear(x))) * 2.0
+
+def get_inputs():
+    return [torch.rand(64, 48)]
+
+def get_init_inputs():
+    return [48]
+)";
+
+/// A candidate for it whose forward ends so.
+std::string candidate(std::string_view forward, std::string_view constructor = "") {
+  return "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+         "class ModelNew(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+         "        self.linear = nn.Linear(width, width)\n        self.norm = nn.BatchNorm1d(width)\n" +
+         std::string(constructor) + "\n    def forward(self, x):\n" + std::string(forward) + '\n';
+}
+
+Task task() {
+  Task task;
+  task.name = "linear";
+  task.kernel = {languages::pytorch, std::string(problem_text), {}};
+  task.sizes = {ProblemSize{}};
+  return task;
+}
+
+PyTorchEvaluator& shared_evaluator(const PythonOptions& python) {
+  static PyTorchEvaluator evaluator(
+      {.python = python, .device = "cpu", .explore_seconds = 0.1, .explore_pairs = 7, .seed = 5});
+  return evaluator;
+}
+
+/// Of a candidate that ends so, against the problem.
+std::optional<Evaluation> evaluate(std::string_view forward, std::string_view constructor = "") {
+  const auto python = python_for_tests();
+  if (!python) return std::nullopt;
+  EvaluationRequest request;
+  request.task = task();
+  request.candidate = {languages::triton, candidate(forward, constructor), {}};
+  request.incumbent = request.task.kernel;
+  return shared_evaluator(*python).evaluate(request);
+}
+
+std::string said(const Evaluation& evaluation) {
+  std::string text{to_string(evaluation.verdict)};
+  for (const auto& diagnostic : evaluation.diagnostics) text += ": " + diagnostic.message;
+  return text;
+}
+
+} // namespace
+
+TEST_SUITE("PyTorch tasks") {
+  TEST_CASE("a problem is right by itself, and is timed") {
+    const auto python = python_for_tests();
+    if (!python) return;
+    EvaluationRequest request;
+    request.task = task();
+    request.candidate = request.task.kernel;
+    const auto evaluation = shared_evaluator(*python).evaluate(request);
+    CHECK(said(evaluation) == "correct");
+    CHECK(evaluation.seconds > 0);
+    CHECK(evaluation.resources.at("library_share") == 1);
+  }
+
+  TEST_CASE("a candidate that computes the same in another way is right, and timed against the problem") {
+    const auto evaluation =
+        evaluate("        return torch.clamp(self.norm(F.linear(x, self.linear.weight, "
+                 "self.linear.bias)).mul_(2.0), min=0)");
+    if (!evaluation) return;
+    CHECK(said(*evaluation) == "correct");
+    REQUIRE(evaluation->speed_up);
+    CHECK(evaluation->sizes.at(0).samples >= 7);
+    CHECK(evaluation->sizes.at(0).incumbent_seconds > 0);
+    CHECK(evaluation->sizes.at(0).largest_error <= 1);
+  }
+
+  TEST_CASE("what the constructor makes of weights is made of those of each case") {
+    const auto evaluation =
+        evaluate("        return torch.relu(self.norm(x @ self.w + self.linear.bias)) + torch.relu(self.norm(x @ "
+                 "self.w + self.linear.bias))",
+                 "        self.w = self.linear.weight.detach().t().contiguous()");
+    if (!evaluation) return;
+    CHECK(said(*evaluation) == "correct");
+  }
+
+  TEST_CASE("wrong results are refused, with the first element that is wrong") {
+    const auto evaluation = evaluate("        return torch.relu(self.norm(self.linear(x))) * 2.001");
+    if (!evaluation) return;
+    CHECK(evaluation->verdict == Verdict::low_precision);
+    CHECK(said(*evaluation).find("output 0[") != std::string::npos);
+    CHECK(said(*evaluate("        return torch.zeros_like(x)")).find("wrong_result") == 0);
+    CHECK(said(*evaluate("        return torch.relu(self.linear(x)) * 2.0")).find("wrong_result") == 0);
+    CHECK(said(*evaluate("        return torch.relu(self.norm(self.linear(x.half().float()))) * 2.0"))
+              .find("low_precision") == 0);
+  }
+
+  TEST_CASE("results of another shape, other weights, and what cannot be recorded are told before any call") {
+    const auto evaluation = evaluate("        return self.linear(x)[:, :4]");
+    if (!evaluation) return;
+    CHECK(said(*evaluation).find("wrong_result") == 0);
+    CHECK(evaluate("        return self.linear(x)", "        self.more = nn.Linear(3, 3)")->rule == "weights");
+    CHECK(evaluate("        return x if x.sum() > 0 else -x")->verdict == Verdict::compile_error);
+  }
+
+  TEST_CASE("what a call leaves in memory is gone in the next one") {
+    const auto evaluation =
+        evaluate("        self.calls += 1\n        return torch.relu(self.norm(self.linear(x))) * 2.0 * "
+                                 "self.calls",
+                                 "        self.register_buffer('calls', torch.zeros(1))");
+    if (!evaluation) return;
+    CHECK(said(*evaluation) == "correct"); // for a module that was just made it is right
+  }
+
+  TEST_CASE("inputs are not written to") {
+    const auto evaluation = evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                                     "        x.mul_(0)\n        return y");
+    if (!evaluation) return;
+    CHECK(evaluation->verdict == Verdict::input_modified);
+  }
+
+  TEST_CASE("random numbers of a call are no excuse") {
+    const auto evaluation =
+        evaluate("        return torch.relu(self.norm(self.linear(x))) * (2.0 + torch.rand_like(x)[:, :48])");
+    if (!evaluation) return;
+    CHECK(said(*evaluation).find("wrong_result") == 0);
+  }
+
+  TEST_CASE("a task that is no problem in PyTorch is an error") {
+    const auto python = python_for_tests();
+    if (!python) return;
+    EvaluationRequest request;
+    request.task = task();
+    request.candidate = request.task.kernel;
+    request.task.kernel.source = "class Model: pass\n";
+    CHECK_THROWS_AS((void)shared_evaluator(*python).evaluate(request), Error);
+    request.task.kernel.language = languages::cpp;
+    CHECK_THROWS_AS((void)shared_evaluator(*python).evaluate(request), Error);
+  }
+}
