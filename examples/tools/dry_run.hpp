@@ -14,13 +14,14 @@
 #include "optimize_arguments.hpp"
 #include "optimize_parts.hpp"
 #include "optimize_results.hpp"
+#include "python_tasks.hpp"
 
 namespace command_line {
 
 /// What a policy and a coder see before the first step.
 inline mtmc::Observation observe_start(const mtmc::Task& task, const mtmc::Device& device, int steps) {
   mtmc::Observation seen{.task = task, .device = device, .kernel = task.kernel, .step_limit = steps};
-  seen.structure = mtmc::AstRegionFinder{}.find(task, task.kernel);
+  seen.structure = finder_for(task.kernel.language).find(task, task.kernel);
   return seen;
 }
 

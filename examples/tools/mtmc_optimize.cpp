@@ -18,6 +18,7 @@
 #include "optimize_arguments.hpp"
 #include "optimize_parts.hpp"
 #include "optimize_results.hpp"
+#include "python_tasks.hpp"
 
 namespace {
 
@@ -34,12 +35,14 @@ int run(const Arguments& arguments) {
     code = command_line::worse(code, command_line::exit_code(error));
   };
 
+  command_line::Evaluators evaluators(arguments);
   std::vector<mtmc::Task> tasks;
   for (const auto& path : arguments.tasks) {
     try {
-      for (const auto& file : mtmc::find_task_files(path)) {
+      for (const auto& file : command_line::task_files(path)) {
         try {
-          tasks.push_back(mtmc::load_task(file));
+          tasks.push_back(command_line::is_problem(file) ? evaluators.problem(file)
+                                                         : mtmc::load_task(file));
         } catch (const mtmc::Error& error) {
           remember(error);
         }
@@ -55,7 +58,6 @@ int run(const Arguments& arguments) {
   for (const auto& model : models.without_price())
     std::fprintf(stderr, "warning: no price in %s fits %s: its tokens count as free\n",
                  arguments.models.prices.c_str(), model.c_str());
-  command_line::Evaluators evaluators(arguments);
   if (arguments.only_shows()) {
     command_line::show_first_requests(tasks, evaluators, arguments, parts, models.coder());
     return code;
@@ -83,7 +85,8 @@ int run(const Arguments& arguments) {
     }
     try {
       options.samples = arguments.samples_for(task);
-      mtmc::Loop loop{parts.policy, parts.coder, mtmc::AstRegionFinder{}, evaluators.of(task), options};
+      mtmc::Loop loop{parts.policy, parts.coder, command_line::finder_for(task.kernel.language),
+                      evaluators.of(task), options};
       results.push_back(loop.optimize(task, interrupt.token()));
       code = command_line::worse(code, command_line::report(results.back(), arguments));
     } catch (const mtmc::Error& error) {

@@ -12,6 +12,7 @@
 
 #include "command_line.hpp"
 #include "language_model.hpp"
+#include "python_tasks.hpp"
 
 namespace command_line {
 
@@ -24,6 +25,7 @@ struct Arguments {
   std::string space = "extended";
   std::string device;
   JudgeArguments judge;
+  mtmc::PyTorchEvaluatorOptions pytorch;
   mtmc::LoopOptions loop{
       .max_steps = 12, .budget = {.patience = 4}, .repairs = 0}; // the transform coder cannot mend
   bool sample = false;
@@ -60,7 +62,7 @@ inline const std::map<std::string, std::string> policy_of_ablation{{"random-poli
                                                                    {"single-pass", "single-pass"}};
 
 inline void add_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("TASK", arguments.tasks, "task files (*.json), or folders of them")->required();
+  app.add_option("TASK", arguments.tasks, "task files (*.json), problems in PyTorch (*.py), or folders of either")->required();
   auto* const policy =
       app.add_option(
              "--policy", arguments.policy,
@@ -118,6 +120,7 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_judge_options(app, arguments.judge);
+  add_python_options(app, arguments.pytorch);
   auto* const output =
       app.add_option("--output", arguments.loop.output, "folder for journals, kernels and results");
   app.add_flag("--resume", arguments.loop.resume, "go on with the runs found in --output")->needs(output);

@@ -18,6 +18,7 @@
 #include "command_line.hpp"
 #include "language_model.hpp"
 #include "optimize_arguments.hpp"
+#include "python_tasks.hpp"
 
 namespace command_line {
 
@@ -85,13 +86,24 @@ public:
   explicit Evaluators(const Arguments& arguments) : arguments_(arguments) {}
   [[nodiscard]] mtmc::AnyEvaluator& of(const mtmc::Task& task) {
     const auto& language = task.kernel.language;
+    if (language == mtmc::languages::pytorch) {
+      if (!pytorch_judge_) pytorch_judge_ = mtmc::AnyEvaluator{std::ref(pytorch())};
+      return *pytorch_judge_;
+    }
     auto& evaluator = evaluators_[language.name];
     if (!evaluator) evaluator = evaluator_for(language, arguments_.judge);
     return *evaluator;
   }
+  /// The task of a problem in PyTorch, which its judge records.
+  [[nodiscard]] mtmc::Task problem(const std::string& file) {
+    auto text = mtmc::read_file(file);
+    const auto names = input_names(text);
+    return pytorch().task(std::filesystem::path(file).stem().string(), std::move(text), names);
+  }
   /// What a task is planned for: the device that the user named, or the one that is there.
   [[nodiscard]] mtmc::Device device_of(const mtmc::Task& task) {
-    const bool on_gpu = task.kernel.language == mtmc::languages::cuda;
+    const bool on_gpu = task.kernel.language == mtmc::languages::cuda ||
+                        task.kernel.language == mtmc::languages::pytorch;
     if (!arguments_.device.empty() && !on_gpu)
       throw mtmc::Error(mtmc::error_id::evaluator_unsupported,
                         "--device " + arguments_.device + " is a GPU, but the kernel is in " +
@@ -107,8 +119,19 @@ public:
   }
 
 private:
+  mtmc::PyTorchEvaluator& pytorch() {
+    if (!pytorch_) {
+      auto options = arguments_.pytorch;
+      if (arguments_.only_plans()) options.device = "cpu"; // recordings need no GPU
+      pytorch_.emplace(std::move(options));
+    }
+    return *pytorch_;
+  }
+
   const Arguments& arguments_;
   std::map<std::string, std::optional<mtmc::AnyEvaluator>> evaluators_;
+  std::optional<mtmc::PyTorchEvaluator> pytorch_;
+  std::optional<mtmc::AnyEvaluator> pytorch_judge_;
 };
 
 } // namespace command_line

@@ -24,19 +24,23 @@ inline std::string as_text(const nlohmann::json& summary, int indent = -1) {
   return summary.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Writes what a person or build system takes away: the kernel, a launcher that needs no library, and the
-/// numbers, which get the kernel's path. Nothing if no folder was asked for.
-inline void write_result(const mtmc::Result& result, nlohmann::json& summary) {
-  if (result.folder.empty()) return;
+inline void write_launcher(const mtmc::Result& result) {
   const bool cuda = result.best.language == mtmc::languages::cuda;
-  const auto kernel_path = result.folder + "/best." + (cuda ? "cu" : "cpp");
-  mtmc::write_file_atomic(kernel_path, result.best.source);
   try {
     mtmc::write_file_atomic(result.folder + "/launcher." + (cuda ? "hpp" : "cpp"), result.launcher_source());
     if (!cuda) mtmc::write_file_atomic(result.folder + "/launcher.hpp", result.launcher_header());
   } catch (const mtmc::Error& error) { // not every kernel has one
     print_error(error);
   }
+}
+
+/// Writes what a person or build system takes away: the kernel, a launcher that needs no library, and the
+/// numbers, which get the kernel's path. Nothing if no folder was asked for.
+inline void write_result(const mtmc::Result& result, nlohmann::json& summary) {
+  if (result.folder.empty()) return;
+  const auto kernel_path = result.folder + "/best" + std::string(result.best.language.file_extension());
+  mtmc::write_file_atomic(kernel_path, result.best.source);
+  if (result.best.language.syntax != mtmc::Syntax::python) write_launcher(result);
   summary["best"] = kernel_path;
   mtmc::write_file_atomic(result.folder + "/result.json", as_text(summary, 2) + '\n');
 }

@@ -10,6 +10,7 @@
 #include <mtmc/coder/answer_fences.hpp>
 #include <mtmc/coder/answer_repair.hpp>
 #include <mtmc/coder/answer_text.hpp>
+#include <mtmc/coder/module_rules.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/json_fields.hpp>
 #include <mtmc/support/text.hpp>
@@ -52,7 +53,8 @@ inline constexpr std::string_view send_whole_kernel = " Send the whole new kerne
                              (malformed ? "bytes that are not UTF-8." : "NUL bytes.") +
                              std::string(send_whole_kernel),
                          prose);
-  return {.kernel = Kernel{context.options.language, source}, .note = answer_note(prose)};
+  return {.kernel = Kernel{language_of_module(context.options.language, source), source},
+          .note = answer_note(prose)};
 }
 
 /// Why none of the candidates is a kernel; there is one at least.
@@ -261,7 +263,7 @@ struct JsonWithCode {
                                       " again; the others fit."
                                 : std::string("Send them again, copied exactly from the kernel.");
     auto answer = failed_answer(failure, problems + others, read.prose);
-    if (applied) answer.partly_edited = Kernel{options.language, source};
+    if (applied) answer.partly_edited = Kernel{language_of_module(options.language, source), source};
     return answer;
   }
   const AnswerContext context(options);

@@ -251,6 +251,8 @@ inline constexpr std::string_view example_remedy =
   const auto alone = [](const Language& language) {
     return language.name == languages::cpp.name || language.name == languages::pytorch.name;
   };
+  // A module in PyTorch becomes one with Triton kernels.
+  if (borrower.name == languages::pytorch.name) return owner.name == languages::triton.name ? 0 : 3;
   if (borrower.syntax != owner.syntax || alone(borrower) || alone(owner)) return 3;
   if (owner.name == languages::cuda.name || owner.name == languages::triton.name) return 0;
   return owner.name == languages::opencl.name ? 1 : 2;

@@ -5,12 +5,19 @@
 #include <mtmc/core/kernel.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace mtmc::inline MTMC_ABI::detail {
 
 /// Whether a kernel's text is a Python module that is recorded, without launch lines.
 [[nodiscard]] inline bool is_module_language(const Language& language) {
   return language == languages::pytorch || language == languages::triton;
+}
+
+/// What a text in one of these languages is in: Triton, once it has a kernel. Others stay what they are.
+[[nodiscard]] inline Language language_of_module(const Language& language, std::string_view text) {
+  if (!is_module_language(language)) return language;
+  return text.find("@triton.jit") == std::string_view::npos ? languages::pytorch : languages::triton;
 }
 
 [[nodiscard]] inline std::string module_rules_text() {

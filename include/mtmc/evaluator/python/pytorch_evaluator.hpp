@@ -7,6 +7,7 @@
 #include <mtmc/evaluator/python/pytorch_evaluator_options.hpp>
 
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 
@@ -36,8 +37,14 @@ public:
   /// What it judges on.
   [[nodiscard]] const Device& device() const noexcept;
 
-  /// Judges. Throws `Error`: `mtmc.evaluator.003` where the task's kernel is no problem in PyTorch or cannot be
-  /// recorded, `mtmc.backend.001` where Python is lost.
+  /// The task of a problem's text, recorded for this device: what goes in and comes out, for prompts and
+  /// reports. `problem_task` of the recording, inputs by the names that `Model.forward` gives them where it is
+  /// told (`names`). Throws `Error` (`mtmc.evaluator.001`) that says why it cannot be recorded.
+  [[nodiscard]] Task task(std::string name, std::string text, std::span<const std::string> names = {},
+                          std::stop_token stop = {});
+
+  /// Judges. Throws `Error`: `mtmc.evaluator.001` where the task's kernel is no problem in PyTorch or cannot be
+  /// recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
 
   /// Names the protocol and what it is set to, for cache keys.

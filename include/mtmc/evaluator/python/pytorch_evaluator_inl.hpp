@@ -7,6 +7,7 @@
 #include <mtmc/backend/python/check_recorded_plan.hpp>
 #include <mtmc/backend/python/paired_draws.hpp>
 #include <mtmc/backend/python/plan_judge.hpp>
+#include <mtmc/backend/python/problem_task.hpp>
 #include <mtmc/backend/python/triton_compiler.hpp>
 #include <mtmc/backend/python/triton_recorder.hpp>
 #include <mtmc/compiled.hpp>
@@ -27,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -82,7 +84,7 @@ private:
 
 struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
-      : options(std::move(given)), device(detail::device_of(options)), target(recorded_target(device)),
+      : options(std::move(given)), device(detail::device_of(options)), target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)),
         recorder(options.python), compiler(options.python),
         judge(options.python, options.device, std::to_string(options.ordinal)),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
@@ -245,6 +247,15 @@ MTMC_INLINE const Device& PyTorchEvaluator::device() const noexcept { return sta
 MTMC_INLINE std::string PyTorchEvaluator::identity() const {
   return "recorded plans 1, " + state_->options.device + ", library " +
          std::string(to_string(state_->options.library_calls));
+}
+
+MTMC_INLINE Task PyTorchEvaluator::task(std::string name, std::string text,
+                                        std::span<const std::string> names, std::stop_token stop) {
+  Task task;
+  task.name = std::move(name);
+  task.kernel = {languages::pytorch, std::move(text), {}};
+  const auto problem = state_->problem_of(task, stop);
+  return problem_task(std::move(task.name), std::move(task.kernel.source), *problem, names);
 }
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
