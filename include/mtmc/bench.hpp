@@ -6,3 +6,5 @@
 
 #include <mtmc/bench/benchmark_metrics.hpp>
 #include <mtmc/bench/benchmark_result.hpp>
+#include <mtmc/bench/kernelbench.hpp>
+#include <mtmc/bench/speed_up_chart.hpp>

@@ -59,6 +59,7 @@
 #include <mtmc/backend/python/triton_recorder_inl.hpp>
 #include <mtmc/bench/benchmark_metrics_inl.hpp>
 #include <mtmc/bench/benchmark_result_inl.hpp>
+#include <mtmc/bench/kernelbench_inl.hpp>
 #include <mtmc/coder/answer_inl.hpp>
 #include <mtmc/coder/example_library_inl.hpp>
 #include <mtmc/coder/openai_inl.hpp>

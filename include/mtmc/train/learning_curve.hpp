@@ -1,6 +1,7 @@
 #pragma once
 /// The course of trainings as a picture: SVG that stands alone and follows the reader's light or dark theme.
 
+#include <mtmc/support/svg_drawing.hpp>
 #include <mtmc/train/ppo.hpp>
 
 #include <algorithm>
@@ -30,36 +31,7 @@ struct LearningCurveOptions {
 
 namespace detail {
 
-/// A text as SVG shows it.
-[[nodiscard]] inline std::string svg_text(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else if (static_cast<unsigned char>(c) < ' ')
-      safe += ' ';
-    else
-      safe += c;
-  }
-  return safe;
-}
-
-/// A number with at most so many digits behind the point, without zeros at its end.
-[[nodiscard]] inline std::string short_number(double value, int digits) {
-  std::array<char, 64> text{};
-  const int length = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  std::string number(text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63)));
-  if (number.find('.') == std::string::npos) return number;
-  while (number.back() == '0') number.pop_back();
-  if (number.back() == '.') number.pop_back();
-  return number == "-0" ? "0" : number;
-}
-
-/// The same for counts of steps: "20k", "1.5M".
+/// A count of steps: "20k", "1.5M".
 [[nodiscard]] inline std::string short_count(double value) {
   if (value >= 1e6) return short_number(value / 1e6, 2) + "M";
   if (value >= 1e3) return short_number(value / 1e3, 1) + "k";
@@ -138,23 +110,9 @@ public:
       : steps_(std::move(steps)), across_(CurveAxis::around(0, steps_.back(), 8)) {
     across_.high = steps_.back();
     const double height = top + main_panel + 2 * (gap + panel) + 52;
-    text_ =
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + short_number(width, 0) + ' ' +
-        short_number(height, 0) + "\" role=\"img\" aria-label=\"" + attribute(options.title) +
-        "\">\n<style>\n"
-        "text{font:12px system-ui,sans-serif;fill:#52514e}\n"
-        ".title{font-size:16px;font-weight:600;fill:#0b0b0b}\n.name{font-weight:600;fill:#0b0b0b}\n"
-        ".paper{fill:#fcfcfb}\n.grid{stroke:#e1e0d9;stroke-width:1}\n.axis{stroke:#a3a299;stroke-width:1}\n"
-        ".raw{fill:none;stroke:#2a78d6;stroke-opacity:.45;stroke-width:1}\n"
-        ".band{fill:#2a78d6;fill-opacity:.18}\n"
-        ".curve{fill:none;stroke:#2a78d6;stroke-width:2;stroke-linejoin:round}\n"
-        ".best{stroke:#52514e;stroke-width:1.5;stroke-dasharray:6 4}\n"
-        "@media (prefers-color-scheme:dark){\ntext{fill:#c3c2b7}\n.title,.name{fill:#fff}\n"
-        ".paper{fill:#1a1a19}\n.grid{stroke:#2c2c2a}\n.axis{stroke:#5f5e58}\n"
-        ".raw,.curve{stroke:#3987e5}\n.band{fill:#3987e5}\n.best{stroke:#c3c2b7}\n}\n</style>\n"
-        "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-    write(left, 28, "title", "start", options.title);
-    write(left, 48, "", "start", subtitle);
+    drawing_ = SvgDrawing(width, height, options.title);
+    drawing_.write(left, 28, "title", "start", options.title);
+    drawing_.write(left, 48, "", "start", subtitle);
   }
 
   /// Draws a panel below the last one. `lowest` and `highest` are on the axis in any case.
@@ -172,21 +130,21 @@ public:
     up_ = CurveAxis::around(lowest, highest, options != nullptr ? 5 : 2);
     bottom_ = y + height;
     height_ = height;
-    write(left, y - 9, "name", "start", name);
+    drawing_.write(left, y - 9, "name", "start", name);
     for (int i = 0; up_.low + i * up_.step < up_.high + up_.step / 2; ++i) {
       const double value = up_.low + i * up_.step;
-      line(i == 0 ? "axis" : "grid", left, at_y(value), width - right, at_y(value));
-      write(left - 8, at_y(value) + 4, "", "end", short_number(value, up_.digits()));
+      drawing_.line(i == 0 ? "axis" : "grid", left, at_y(value), width - right, at_y(value));
+      drawing_.write(left - 8, at_y(value) + 4, "", "end", short_number(value, up_.digits()));
     }
     for (int i = 0; i * across_.step <= across_.high * (1 + 1e-9); ++i) {
       const double x = at_x(i * across_.step);
-      line("axis", x, bottom_, x, bottom_ + 4);
-      write(x, bottom_ + 18, "", "middle", short_count(i * across_.step));
+      drawing_.line("axis", x, bottom_, x, bottom_ + 4);
+      drawing_.write(x, bottom_ + 18, "", "middle", short_count(i * across_.step));
     }
     if (options != nullptr && options->best) {
-      line("best", left, at_y(*options->best), width - right, at_y(*options->best));
+      drawing_.line("best", left, at_y(*options->best), width - right, at_y(*options->best));
       // At the left, where training begins below it.
-      write(left + 6, at_y(*options->best) - 6, "", "start",
+      drawing_.write(left + 6, at_y(*options->best) - 6, "", "start",
             options->best_name + ' ' + short_number(*options->best, 3));
     }
     if (series.raw.size() == 1)
@@ -197,17 +155,11 @@ public:
   }
 
   [[nodiscard]] std::string finished() {
-    write((left + width - right) / 2, bottom_ + 40, "", "middle", "steps");
-    return text_ + "</svg>\n";
+    drawing_.write((left + width - right) / 2, bottom_ + 40, "", "middle", "steps");
+    return drawing_.finished();
   }
 
 private:
-  [[nodiscard]] static std::string attribute(std::string_view text) {
-    std::string safe = svg_text(text);
-    for (std::size_t at = safe.find('"'); at != std::string::npos; at = safe.find('"', at))
-      safe.replace(at, 1, "&quot;");
-    return safe;
-  }
   [[nodiscard]] double at_x(double steps) const {
     return left + (width - left - right) * steps / across_.high;
   }
@@ -217,25 +169,14 @@ private:
   [[nodiscard]] std::string point(std::size_t i, double value) const {
     return short_number(at_x(steps_[i]), 1) + ',' + short_number(at_y(value), 1);
   }
-  void write(double x, double y, std::string_view kind, std::string_view anchor, std::string_view text) {
-    text_ += "<text x=\"" + short_number(x, 1) + "\" y=\"" + short_number(y, 1) + "\" text-anchor=\"";
-    text_.append(anchor) += '"';
-    if (!kind.empty()) (text_ += " class=\"").append(kind) += '"';
-    text_ += '>' + svg_text(text) + "</text>\n";
-  }
-  void line(std::string_view kind, double x, double y, double to_x, double to_y) {
-    (text_ += "<line class=\"").append(kind) += "\" x1=\"" + short_number(x, 1) + "\" y1=\"" +
-                                                short_number(y, 1) + "\" x2=\"" + short_number(to_x, 1) +
-                                                "\" y2=\"" + short_number(to_y, 1) + "\"/>\n";
-  }
   void path(std::string_view kind, std::span<const double> values) {
-    (text_ += "<path class=\"").append(kind) += "\" d=\"";
+    std::string places;
     bool drawing = false;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (std::isfinite(values[i])) (text_ += drawing ? 'L' : 'M') += point(i, values[i]);
+      if (std::isfinite(values[i])) (places += drawing ? 'L' : 'M') += point(i, values[i]);
       drawing = std::isfinite(values[i]);
     }
-    text_ += "\"/>\n";
+    drawing_.path(kind, places);
   }
   void band(const CurveSeries& series) {
     std::string there, back;
@@ -244,13 +185,13 @@ private:
       there += ' ' + point(i, series.high[i]);
       back = ' ' + point(i, series.low[i]) + back;
     }
-    text_ += "<polygon class=\"band\" points=\"" + there + back + "\"/>\n";
+    drawing_.polygon("band", there + back);
   }
 
   std::vector<double> steps_;
   CurveAxis across_{}, up_{};
   double below_ = top, bottom_ = 0, height_ = 0;
-  std::string text_{};
+  SvgDrawing drawing_{};
 };
 
 } // namespace detail

@@ -328,7 +328,7 @@ class PlanContestant:
         self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher)
         self.replay.run("setup")
         self.inputs = []
-        values = [value for value in self.plan["inputs"] if value["kind"] == "tensor"]
+        values = [value for value in self.plan.get("inputs", ()) if value["kind"] == "tensor"]
         for value, given in zip(values, inputs, strict=True):
             view = value["tensor"]
             if view["offset"] == 0 and self.plan["storages"][view["storage"]]["bytes"] <= given.untyped_storage().nbytes():
@@ -381,10 +381,10 @@ class ModuleContestant:
     def set_up(self, key, inputs):
         replay = Replay(self.plan, self.device, key=key)
         replay.run("setup")
-        self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan["weights"]}
+        self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan.get("weights", ())}
         numbers = iter(inputs)
         self.arguments = [next(numbers) if value["kind"] == "tensor" else replay.value(value, None)
-                          for value in self.plan["inputs"]]
+                          for value in self.plan.get("inputs", ())]
         self.key = key
         self.given = None
 

@@ -47,6 +47,10 @@ struct PlanJudging {
   int most_pairs = 28;                       ///< timed at most
   bool promote = false; ///< all pairs are taken, however clear the answer is
   bool atomics = false; ///< two calls on the same inputs may differ in their last bits
+  /// Above 0: by the rules of KernelBench in place of these: a result is right that is within this of what
+  /// the problem's own arithmetic gives, absolute and relative; times are those of `least_pairs` calls on
+  /// the same inputs, after three that do not count.
+  double compatible_tolerance = 0;
 };
 
 /// What came of it.

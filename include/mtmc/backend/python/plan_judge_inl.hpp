@@ -90,6 +90,7 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
                         {"most_pairs", what.most_pairs},
                         {"promote", what.promote},
                         {"atomics", what.atomics},
+                        {"tolerance", what.compatible_tolerance},
                         {"limits",
                          {{"memory_bytes", options_.memory_limit},
                           {"seconds", 2 * std::chrono::ceil<std::chrono::seconds>(time).count() + 10}}}};

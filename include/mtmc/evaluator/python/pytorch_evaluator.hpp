@@ -47,11 +47,20 @@ public:
   /// recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
 
+  /// The same by other rules than the strict ones.
+  [[nodiscard]] Evaluation evaluate_by(PyTorchRules rules, const EvaluationRequest& request,
+                                       std::stop_token stop = {});
+
+  /// A call of the problem itself, as PyTorch runs it or after `torch.compile`: a candidate's baseline.
+  [[nodiscard]] Evaluation evaluate_baseline(const Task& task, bool compiled, std::stop_token stop = {});
+
   /// Names the protocol and what it is set to, for cache keys.
   [[nodiscard]] std::string identity() const;
 
 private:
   struct State;
+  struct Question;
+  [[nodiscard]] Evaluation answer(const Question& question, const std::stop_token& stop);
   std::unique_ptr<State> state_;
 };
 
