@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.hpp"
+#include "python_tasks.hpp"
 
 namespace {
 
@@ -17,6 +18,7 @@ struct Arguments {
   std::vector<std::string> candidates;
   std::string incumbent;
   command_line::JudgeArguments judge;
+  mtmc::PyTorchEvaluatorOptions pytorch;
   bool json = false;
   bool promote = false;
 };
@@ -78,22 +80,43 @@ void print_profile(const mtmc::Task& task, const mtmc::Device& device, const mtm
   std::printf("  %s", describe(profile_of(seen)).c_str());
 }
 
+/// A task, and who judges it.
+struct Judged {
+  mtmc::Task task;
+  mtmc::AnyEvaluator evaluator;
+};
+
+Judged judged_by(const Arguments& arguments) {
+  if (!command_line::is_problem(arguments.task)) {
+    auto task = mtmc::load_task(arguments.task);
+    auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.judge);
+    return {std::move(task), std::move(evaluator)};
+  }
+  mtmc::PyTorchEvaluator evaluator(arguments.pytorch);
+  auto task = command_line::problem(evaluator, arguments.task);
+  return {std::move(task), std::move(evaluator)};
+}
+
+mtmc::Kernel kernel_from(const std::string& path, const mtmc::Task& task) {
+  if (task.kernel.language == mtmc::languages::pytorch) return command_line::module_from(path);
+  return mtmc::load_kernel(path, task.kernel.language);
+}
+
 int run(const Arguments& arguments) {
-  const auto task = mtmc::load_task(arguments.task);
-  auto evaluator = command_line::evaluator_for(task.kernel.language, arguments.judge);
+  auto [task, evaluator] = judged_by(arguments);
   std::fprintf(stderr,
                "preparing %s: the start kernel is compiled, checked and timed; one call of it may take %s\n",
                task.name.c_str(), mtmc::seconds_text(arguments.judge.options.start_seconds).c_str());
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;
-  if (!arguments.incumbent.empty()) incumbent = mtmc::load_kernel(arguments.incumbent, task.kernel.language);
+  if (!arguments.incumbent.empty()) incumbent = kernel_from(arguments.incumbent, task);
 
   int code = command_line::done;
   for (const auto& path : arguments.candidates) {
     mtmc::EvaluationRequest request{task, {task.kernel.language, ""}, incumbent};
     if (arguments.promote) request.purpose = mtmc::Purpose::promote;
     try {
-      request.candidate = mtmc::load_kernel(path, task.kernel.language);
+      request.candidate = kernel_from(path, task);
     } catch (const mtmc::Error& error) {
       command_line::print_error(error);
       code = command_line::worse(code, command_line::bad_usage_or_task);
@@ -118,13 +141,14 @@ int main(int argc, char** argv) {
                "surroundings.",
                "mtmc-evaluate"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
-  app.add_option("TASK", arguments.task, "the task file")->required()->check(command_line::readable_file());
+  app.add_option("TASK", arguments.task, "the task file, or a problem in PyTorch (*.py)")->required()->check(command_line::readable_file());
   app.add_option("CANDIDATE", arguments.candidates, "kernel files")
       ->required()
       ->check(command_line::readable_file());
   app.add_option("--incumbent", arguments.incumbent, "kernel file to time against instead of the task's own")
       ->check(command_line::readable_file());
   command_line::add_judge_options(app, arguments.judge);
+  command_line::add_python_options(app, arguments.pytorch);
   app.add_flag("--promote", arguments.promote, "take all samples, in a fresh process");
   app.add_flag("--profile", arguments.judge.options.profile,
                "say what bounds correct candidates; on a GPU by its counters");

@@ -94,11 +94,9 @@ public:
     if (!evaluator) evaluator = evaluator_for(language, arguments_.judge);
     return *evaluator;
   }
-  /// The task of a problem in PyTorch, which its judge records.
+  /// The task of a problem in PyTorch.
   [[nodiscard]] mtmc::Task problem(const std::string& file) {
-    auto text = mtmc::read_file(file);
-    const auto names = input_names(text);
-    return pytorch().task(std::filesystem::path(file).stem().string(), std::move(text), names);
+    return command_line::problem(pytorch(), file);
   }
   /// What a task is planned for: the device that the user named, or the one that is there.
   [[nodiscard]] mtmc::Device device_of(const mtmc::Task& task) {

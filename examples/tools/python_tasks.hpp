@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "command_line.hpp"
@@ -55,6 +56,18 @@ inline std::vector<std::string> input_names(const std::string& text) {
   for (const auto& graph : mtmc::forward_graphs(mtmc::parse_python(text)))
     if (graph.module == "Model") return graph.inputs;
   return {};
+}
+
+/// The task of a problem in PyTorch, which its judge records.
+inline mtmc::Task problem(mtmc::PyTorchEvaluator& evaluator, const std::string& file) {
+  auto text = mtmc::read_file(file);
+  const auto names = input_names(text);
+  return evaluator.task(std::filesystem::path(file).stem().string(), std::move(text), names);
+}
+
+/// A candidate for such a task.
+inline mtmc::Kernel module_from(const std::string& file) {
+  return {mtmc::languages::triton, mtmc::read_file(file), {}};
 }
 
 /// The finder for kernels of that language.
