@@ -79,9 +79,9 @@ inline constexpr std::array<std::string_view, 10> computing_classes{
 
 /// The decision table of `RulesPolicy` for regions in Python, top to bottom: the first row that holds for an
 /// action decides. Facts there say nothing of sizes, and often there is no roofline, so the rows go by kinds
-/// of work. Sources: "what is computed together, longest runs first; products with what follows them;
-/// several passes as one; then blocks, pipelining, order of programs, persistence", and what library and
-/// compiler are good at: single pointwise statements, convolutions, and products in f32 gain little.
+/// of work: what is computed together, longest runs first; products with what follows them; several passes
+/// as one; then blocks, pipelining, order of programs, persistence. What library and compiler are good at
+/// comes last: single pointwise statements, convolutions, and products in f32.
 [[nodiscard]] inline const std::vector<Rule>& default_program_rules() {
   using detail::begins_with_product;
   using detail::has_convolution;
