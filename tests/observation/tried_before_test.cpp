@@ -20,6 +20,13 @@ TEST_CASE("which functions a path speaks of") {
   CHECK(mtmc::functions_of("") == Names{});
 }
 
+TEST_CASE("a path in Python names the members of a run") {
+  CHECK(mtmc::members_of_run("Model/relu+launch:softmax#2+tanh#3") == Names{"relu", "softmax", "tanh#3"});
+  CHECK(mtmc::members_of_run("launch:a+relu#2+launch:b") == Names{"a", "relu#2", "b"});
+  CHECK(mtmc::members_of_run("Model/relu") == Names{"relu"});
+  CHECK(mtmc::members_of_run("") == Names{});
+}
+
 TEST_CASE("a step is about a launch where its region is of that function, alone or among others") {
   CHECK(mtmc::is_about(tried("tiling|gemm/k"), {"gemm"}));
   CHECK(mtmc::is_about(tried("fusion|launch:gemm+launch:bias"), {"bias"}));

@@ -173,6 +173,13 @@ namespace detail {
   return shares;
 }
 
+namespace detail {
+/// The function that an entry is: recorded kernels of one function are called "softmax@" and a hash.
+[[nodiscard]] inline std::string_view function_of_entry(std::string_view entry) noexcept {
+  return entry.substr(0, entry.find('@'));
+}
+} // namespace detail
+
 /// The launches that execute a region, as places in `shares`: its own for a launch, all of its members for a
 /// sequence, those of its function for everything within one.
 [[nodiscard]] inline std::vector<std::size_t> launches_of(const Region& region,
@@ -182,7 +189,7 @@ namespace detail {
   const auto function = std::string_view(region.path).substr(0, region.path.find('/'));
   for (std::size_t i = 0; i < shares.size(); ++i)
     if (by_line ? shares[i].line >= region.first_line && shares[i].line <= region.last_line
-                : shares[i].entry == function)
+                : detail::function_of_entry(shares[i].entry) == function)
       places.push_back(i);
   return places;
 }

@@ -26,6 +26,23 @@ namespace mtmc::inline MTMC_ABI {
   return functions;
 }
 
+/// The members of a run of statements and launches in Python by its path: {"relu", "softmax"} of
+/// "Model/relu+launch:softmax", {"relu#2", "tanh"} of "Model/relu#2+tanh".
+[[nodiscard]] inline std::vector<std::string_view> members_of_run(std::string_view path) {
+  constexpr std::string_view launch = "launch:";
+  std::vector<std::string_view> members;
+  const auto module = path.find('/'); // once, before the first statement
+  while (!path.empty()) {
+    const auto end = std::min(path.find('+'), path.size());
+    auto name = path.substr(0, end);
+    if (module < end && members.empty()) name.remove_prefix(module + 1);
+    if (name.starts_with(launch)) name = name.substr(launch.size(), name.find('#') - launch.size());
+    members.push_back(name);
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return members;
+}
+
 /// The region that an action's key names; empty if it names none.
 [[nodiscard]] inline std::string_view region_of_key(std::string_view key) noexcept {
   const auto bar = key.find('|');

@@ -18,6 +18,15 @@ struct Rule {
   double weight;
   /// Why, in a few words.
   std::string_view reason;
+  /// What length adds to the weight of a run of steps, so that of two runs the longer one is wanted more:
+  /// nothing for one intermediate, half of this for two, two thirds for three.
+  double by_length = 0;
+
+  /// The weight for this region.
+  [[nodiscard]] double weight_on(const Region& region) const noexcept {
+    const auto intermediates = static_cast<double>(region.facts.intermediates.size());
+    return intermediates > 1 ? weight + by_length * (1 - 1 / intermediates) : weight;
+  }
 };
 
 } // namespace mtmc

@@ -4,6 +4,7 @@
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/policy/gpu_rules.hpp>
+#include <mtmc/policy/program_rules.hpp>
 #include <mtmc/policy/rule.hpp>
 #include <mtmc/policy/situation.hpp>
 
@@ -15,10 +16,10 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`), top to bottom: the
-/// first row that holds for an action decides. Sources: the order "whole-kernel traffic, then locality, then
-/// memory access, then parallel mapping, then instruction level", with the tiers of headroom, that the
-/// published rule-based systems share.
+/// The decision table of `RulesPolicy` for everything but GPUs (`default_gpu_rules`) and Python
+/// (`default_program_rules`), top to bottom: the first row that holds for an action decides. Sources: the
+/// order "whole-kernel traffic, then locality, then memory access, then parallel mapping, then instruction
+/// level", with the tiers of headroom, that the published rule-based systems share.
 [[nodiscard]] const std::vector<Rule>& default_rules();
 
 /// Options of `RulesPolicy`.
@@ -44,23 +45,34 @@ struct RulesPolicyOptions {
   /// Factor on a variation: a type that gained nothing on another region of the same launch, or on another
   /// sequence of launches that shares one with this.
   double variation_factor = 0.7;
+  /// Steps in a row that gained nothing, after which a search in Python stops once no chain worth fusing is
+  /// left that was not tried, nor another one with a member of it.
+  int fruitless_steps = 3;
 };
 
-/// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU, or the host's own)
-/// from the roofline's bottleneck, the headroom and the structure of each region. On a GPU, where the times
-/// of several launches are known, each is seen by its own roofline, and its actions count by what can be
-/// saved there. Deterministic; no state.
+/// Chooses by a readable decision table (`default_rules`, `default_gpu_rules` on a GPU,
+/// `default_program_rules` for PyTorch modules and Triton kernels, or the host's own) from the roofline's
+/// bottleneck, the headroom and the structure of each region. On a GPU, where the times of several launches
+/// are known, each is seen by its own roofline, and its actions count by what can be saved there; of regions
+/// in Python, whose sizes nobody knows, fusing counts in full. There it also stops once all that is promising
+/// was tried, or when the last steps gained nothing and nothing is left to fuse. Deterministic; no state.
 class RulesPolicy {
 public:
   /// With the default tables.
   explicit RulesPolicy(RulesPolicyOptions options = {})
-      : RulesPolicy(options, default_rules(), default_gpu_rules()) {}
-  /// With the host's own table, also on GPUs; the first row that holds decides.
+      : RulesPolicy(options, default_rules(), default_gpu_rules(), default_program_rules()) {}
+  /// With the host's own table, also on GPUs and for Python; the first row that holds decides.
   RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules)
-      : options_(options), rules_(rules), gpu_rules_(std::move(rules)) {}
-  /// With the host's own tables, the second for GPUs.
+      : options_(options), rules_(rules), gpu_rules_(rules), program_rules_(std::move(rules)) {}
+  /// With the host's own tables, the second for GPUs and for Python, which runs on them.
   RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules, std::vector<Rule> gpu_rules)
-      : options_(options), rules_(std::move(rules)), gpu_rules_(std::move(gpu_rules)) {}
+      : options_(options), rules_(std::move(rules)), gpu_rules_(gpu_rules),
+        program_rules_(std::move(gpu_rules)) {}
+  /// With the host's own tables, the second for GPUs, the third for regions in Python.
+  RulesPolicy(RulesPolicyOptions options, std::vector<Rule> rules, std::vector<Rule> gpu_rules,
+              std::vector<Rule> program_rules)
+      : options_(options), rules_(std::move(rules)), gpu_rules_(std::move(gpu_rules)),
+        program_rules_(std::move(program_rules)) {}
 
   /// Weighs the legal actions by the tables.
   [[nodiscard]] ActionDistribution distribution(const Observation& seen, std::span<const Action> legal,
@@ -73,6 +85,7 @@ private:
   RulesPolicyOptions options_;
   std::vector<Rule> rules_;
   std::vector<Rule> gpu_rules_;
+  std::vector<Rule> program_rules_;
 };
 
 static_assert(check_policy<RulesPolicy>());

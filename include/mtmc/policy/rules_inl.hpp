@@ -2,6 +2,7 @@
 /// Definitions of policy/rules.hpp.
 
 #include <mtmc/actions/action_space.hpp>
+#include <mtmc/actions/program_applicability.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/observation/launch_shares.hpp>
@@ -168,14 +169,28 @@ struct ActionJudgement {
   bool tried = false;
   /// It is about a sequence of launches.
   bool merges = false;
+  /// Nothing new would come of it: the same was tried on this very region. A run in Python that was fused is
+  /// gone, so that its name means another one now.
+  bool exhausted = false;
+  /// The type gained nothing on something that has a part in common with this region.
+  bool varies = false;
+};
+
+/// A table for each kind of device, and for Python.
+struct RuleTables {
+  const std::vector<Rule>& processors;
+  const std::vector<Rule>& gpus;
+  const std::vector<Rule>& programs;
 };
 
 /// Weighs the actions of one observation.
 class ActionJudge {
 public:
-  ActionJudge(const RulesPolicyOptions& options, const std::vector<Rule>& rules,
-              const std::vector<Rule>& gpu_rules, const Observation& seen)
-      : options_(options), seen_(seen), situation_(assess(seen)), rules_(situation_.gpu ? gpu_rules : rules) {
+  ActionJudge(const RulesPolicyOptions& options, const RuleTables& tables, const Observation& seen)
+      : options_(options), seen_(seen), situation_(assess(seen)),
+        rules_(situation_.gpu ? tables.gpus : tables.processors), program_rules_(tables.programs),
+        in_python_(std::any_of(seen.structure.regions.begin(), seen.structure.regions.end(),
+                               [](const Region& region) { return in_python(region.facts); })) {
     // Tried on a CPU, too, and worse: gemm_bias_relu ended at 27x to 37x, by the table alone at 41x to 47x.
     if (situation_.gpu) shares_ = launch_shares(seen);
   }
@@ -185,7 +200,8 @@ public:
     for (const auto& action : legal) all.push_back(judge(action));
     weigh_gains(all);
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (legal[i].kind == Action::Kind::stop) all[i] = judge_stop(all);
+      if (legal[i].kind == Action::Kind::stop)
+        all[i] = in_python_ ? judge_stop_in_python(all, legal) : judge_stop(all);
     return all;
   }
 
@@ -216,7 +232,9 @@ private:
     } else {
       if (judgement.launch != nullptr && !sequence) situation = situation_of(*judgement.launch, situation_);
       judgement.merges = sequence;
-      judgement.gain = possible_gain(region, shares_, seen_.device);
+      // Of the values between the steps of a run in Python nobody knows how large they are.
+      if (!sequence || !in_python(region.facts))
+        judgement.gain = possible_gain(region, shares_, seen_.device);
     }
     const auto time = share_of_time(region, shares_);
     if (time && *time < options_.least_share) {
@@ -226,9 +244,9 @@ private:
       judgement.weight = 0;
       judgement.reason = "the region does next to none of the work";
     } else {
-      for (const auto& rule : rules_) {
+      for (const auto& rule : in_python(region.facts) ? program_rules_ : rules_) {
         if (rule.optimization != action.optimization || !rule.holds(region, situation)) continue;
-        judgement.weight = rule.weight;
+        judgement.weight = rule.weight_on(region);
         judgement.reason = rule.reason;
         break;
       }
@@ -248,18 +266,26 @@ private:
     int fruitless = 0;
     const bool merges = region != nullptr && region->kind == RegionKind::launch_sequence;
     const bool alone = shares_.size() > 1 && region != nullptr && !merges;
-    const auto merged = merges ? functions_of(region->path) : std::vector<std::string_view>{};
+    const bool python = region != nullptr && in_python(region->facts);
+    const auto members = python ? members_of_run : functions_of;
+    const auto merged = merges ? members(region->path) : std::vector<std::string_view>{};
+    const auto shares_a_member = [&](const HistoryEntry& entry) {
+      const auto others = members(region_of_key(entry.action_key));
+      return std::find_first_of(others.begin(), others.end(), merged.begin(), merged.end()) != others.end();
+    };
     for (const auto& entry : seen_.history) {
       if (entry.action_key == action.key() || (is_rewriting(entry.action_key) && is_rewriting(action.key())))
         (entry.kept ? kept : tried) = true;
       const bool variation = !gained(entry) && entry.action_key != action.key() &&
                              entry.action_key.starts_with(action.optimization + '|');
-      varied = varied || (merges && variation && !is_rewriting(action.key()) && is_about(entry, merged));
+      varied = varied || (merges && variation && !is_rewriting(action.key()) && shares_a_member(entry));
       if (judgement.launch == nullptr || !alone || !is_about(entry, {judgement.launch->entry})) continue;
       fruitless = gained(entry) ? 0 : fruitless + 1;
       varied = varied || variation;
     }
     judgement.tried = tried || kept;
+    judgement.exhausted = tried || (kept && !(python && merges && action.optimization == "fusion"));
+    judgement.varies = varied;
     if (kept) judgement.weight *= options_.repeated_factor;
     if (tried) judgement.weight *= options_.tried_factor;
     if (varied) judgement.weight *= options_.variation_factor;
@@ -314,10 +340,42 @@ private:
     return stop;
   }
 
+  /// Steps at the end of the history that gained nothing; where nothing is timed, that were not kept.
+  [[nodiscard]] int fruitless_steps() const {
+    const auto last =
+        std::find_if(seen_.history.rbegin(), seen_.history.rend(), [this](const HistoryEntry& entry) {
+          return entry.speed_up ? gained(entry) : entry.kept;
+        });
+    return static_cast<int>(last - seen_.history.rbegin());
+  }
+
+  /// Where nothing tells how much there is to gain, what was tried has to.
+  [[nodiscard]] ActionJudgement judge_stop_in_python(const std::vector<ActionJudgement>& all,
+                                                     std::span<const Action> legal) const {
+    constexpr double certain = 10;
+    constexpr double worth_fusing = 0.5;
+    if (situation_.reached >= options_.good_enough)
+      return {certain, "the bound of the device is nearly reached"};
+    bool promising = false, fusable = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& one = all[i];
+      if (one.exhausted || !(one.weight > options_.stop_weight)) continue;
+      promising = true;
+      fusable = fusable || (legal[i].optimization == "fusion" && !one.varies && one.weight >= worth_fusing);
+    }
+    if (!promising && !seen_.history.empty()) return {certain, "all that is promising was tried"};
+    if (!fusable && fruitless_steps() >= options_.fruitless_steps)
+      return {certain, "the last steps gained nothing, and nothing is left to fuse"};
+    return {options_.stop_weight, "nothing promising is left"};
+  }
+
   const RulesPolicyOptions& options_;
   const Observation& seen_;
   Situation situation_;
   const std::vector<Rule>& rules_;
+  const std::vector<Rule>& program_rules_;
+  /// The kernel is a module in Python.
+  bool in_python_;
   /// Empty where they are not known, and on a CPU.
   std::vector<LaunchShare> shares_;
 };
@@ -351,7 +409,7 @@ namespace mtmc::inline MTMC_ABI {
 
 MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen,
                                                          std::span<const Action> legal, std::stop_token) {
-  const detail::ActionJudge judge(options_, rules_, gpu_rules_, seen);
+  const detail::ActionJudge judge(options_, {rules_, gpu_rules_, program_rules_}, seen);
   const auto judgements = judge.judge(legal);
   ActionDistribution answer;
   double sum = 0;
@@ -369,7 +427,7 @@ MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen
 
 MTMC_INLINE std::string RulesPolicy::identity() const {
   return "rules 6, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
-         " for GPUs";
+         " for GPUs, " + std::to_string(program_rules_.size()) + " for Python";
 }
 
 } // namespace mtmc

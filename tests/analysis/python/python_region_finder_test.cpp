@@ -92,6 +92,17 @@ TEST_SUITE("statements of a module") {
     CHECK(has(actions_of(chain, ActionSpace::paper()), "reordering the Linear in line 9"));
   }
 
+  TEST_CASE("runs say what their members compute, in their order") {
+    const auto structure = structure_of(chain);
+    CHECK(region_of(structure, "Model/Linear+relu_multiplication").facts.directives ==
+          std::vector<std::string>{"torch", "contraction", "pointwise"});
+    CHECK(region_of(structure, "Model/Linear+relu_multiplication").facts.calls ==
+          std::vector<std::string>{"Linear", "relu", "*"});
+    const auto mixed = structure_of(softmax_text);
+    CHECK(region_of(mixed, "ModelNew/relu+launch:softmax_kernel").facts.directives ==
+          std::vector<std::string>{"torch", "triton.jit", "pointwise", "reduction"});
+  }
+
   TEST_CASE("a second product begins a kernel of its own") {
     const auto structure =
         structure_of(module("        self.a = nn.Linear(n, n)\n        self.b = nn.Linear(n, n)\n",
@@ -149,6 +160,22 @@ TEST_SUITE("Triton kernels") {
     CHECK(region_of(structure, "softmax_kernel/start+start").facts.intermediates ==
           std::vector<std::string>{"x_ptr"});
     CHECK(region_of(structure, "launch:softmax_kernel").first_line == 22);
+  }
+
+  TEST_CASE("of kernels with products no more than one is part of a fusable run") {
+    const auto fusable = [](std::string_view first, std::string_view path) {
+      return region_of(structure_of("import triton, triton.language as tl\n"
+                                    "@triton.jit\ndef a(x_ptr, y_ptr):\n    v = tl.load(x_ptr)\n" +
+                                    std::string(first) +
+                                    "    tl.store(y_ptr, v)\n"
+                                    "@triton.jit\ndef b(y_ptr, z_ptr):\n    v = tl.load(y_ptr)\n"
+                                    "    tl.store(z_ptr, tl.dot(v, v))\n"
+                                    "def both(x, y, z):\n    a[(1,)](x, y)\n    b[(1,)](y, z)\n"),
+                       path)
+          .facts.fusable;
+    };
+    CHECK(fusable("    v = tl.exp(v)\n", "launch:a+launch:b"));
+    CHECK_FALSE(fusable("    v = tl.dot(v, v)\n", "launch:a+launch:b"));
   }
 
   TEST_CASE("what may be done to them") {

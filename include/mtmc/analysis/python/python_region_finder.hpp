@@ -15,16 +15,18 @@ namespace mtmc::inline MTMC_ABI {
 /// for that is what it costs at least, and runs of neighbouring ones are of kind `launch_sequence`; the
 /// directive `torch` marks them. Of a text with Triton kernels there are also its kernels (`function`), their
 /// loops, loops that stand next to each other, the places where kernels are launched, and runs of those; the
-/// directive `triton.jit` marks them. A run is `fusable` where its members hand on values from one to the
-/// next, no more than one of them is a product or a convolution, and none needs all of a batch before it can
-/// go on. Facts say nothing of sizes: flops and bytes are 0. Never throws for what a text may be.
+/// directive `triton.jit` marks them. A run calls what its members call, and its directives name the classes
+/// of what they compute, in their order (`OperatorClass`; a kernel with `dot` is a contraction). A run is
+/// `fusable` where its members hand on values from one to the next, no more than one of them is a product or
+/// a convolution, and none needs all of a batch before it can go on. Facts say nothing of sizes: flops and
+/// bytes are 0. Never throws for what a text may be.
 class PythonRegionFinder {
 public:
   /// The structure of the kernel.
   [[nodiscard]] Structure find(const Task& task, const Kernel& kernel) const;
 
   /// Names the finder and its version, for cache keys.
-  [[nodiscard]] std::string identity() const { return "python 1, ast 3"; }
+  [[nodiscard]] std::string identity() const { return "python 2, ast 3"; }
 };
 
 static_assert(check_region_finder<PythonRegionFinder>());

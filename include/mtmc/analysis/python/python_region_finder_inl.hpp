@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +34,10 @@ struct PythonStep {
   std::string directive{};
   /// The name that a statement gives its value; empty where it gives it none.
   std::string variable{};
+  /// What is called in it.
+  std::vector<std::string> calls{};
+  /// Classes of what it computes, of its kernels too, each once.
+  std::vector<std::string> classes{};
 };
 
 /// Builds the structure of one text.
@@ -43,8 +46,9 @@ public:
   PythonStructure(const Kernel& kernel, const SyntaxNode& tree)
       : source_(kernel.source), triton_(triton_text(tree, kernel.source)), graphs_(forward_graphs(tree)) {
     structure_.kernel_id = kernel.id();
+    for (const auto& one : triton_.kernels) kernel_classes_.emplace(one.name, class_of(one));
     for (const auto& launch : triton_.launches)
-      if (!launch.function.empty()) launching_.insert(launch.function);
+      if (!launch.function.empty()) put_once(launching_[launch.function], kernel_classes_[launch.kernel]);
   }
 
   [[nodiscard]] Structure run() {
@@ -103,6 +107,18 @@ private:
   [[nodiscard]] static bool is_access(const TritonOperation& operation) {
     using enum TritonOperationKind;
     return operation.kind == load || operation.kind == store || operation.kind == atomic;
+  }
+
+  /// The class of operator that a kernel is most like.
+  [[nodiscard]] static std::string class_of(const TritonKernel& kernel) {
+    const auto has = [&kernel](TritonOperationKind kind) {
+      return std::any_of(kernel.operations.begin(), kernel.operations.end(),
+                         [kind](const TritonOperation& one) { return one.kind == kind; });
+    };
+    return std::string(to_string(has(TritonOperationKind::dot)         ? OperatorClass::contraction
+                                 : has(TritonOperationKind::scan)      ? OperatorClass::scan
+                                 : has(TritonOperationKind::reduction) ? OperatorClass::reduction
+                                                                       : OperatorClass::pointwise));
   }
 
   /// Whether a kernel's operation stands in a loop, or in one within it.
@@ -254,6 +270,7 @@ private:
                : region.facts.intermediates)
               .push_back(read); // what an earlier loop has read, too
         for (const auto& write : member.writes) put_once(region.facts.writes, write);
+        for (const auto& call : member.calls) put_once(region.facts.calls, call);
         region.facts.directives = member.directives;
         region.facts.transcendental = region.facts.transcendental || member.transcendental;
       }
@@ -280,6 +297,8 @@ private:
       };
       for (const auto& name : facts.reads) put_once(step.reads, passed(name));
       for (const auto& name : facts.writes) put_once(step.writes, passed(name));
+      step.calls = facts.calls;
+      step.classes = {kernel_classes_[launch.kernel]};
       auto& region =
           add(RegionKind::launch, "launch:" + launch.kernel, "the launch of " + launch.kernel, launch.range);
       step.path = region.path;
@@ -297,10 +316,16 @@ private:
       if (steps.empty()) continue;
       add_edges(steps);
       const auto fusable = [&steps = steps](std::size_t first, std::size_t last) {
-        return hands_on(steps, first, last);
+        const auto from = steps.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto to = steps.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+        return hands_on(steps, first, last) && std::count_if(from, to, is_product) <= 1;
       };
       add_runs(steps, fusable, "launches of ");
     }
+  }
+
+  [[nodiscard]] static bool is_product(const PythonStep& step) {
+    return std::find(step.classes.begin(), step.classes.end(), "contraction") != step.classes.end();
   }
 
   /// Every step but the last hands something on to a later one.
@@ -370,6 +395,10 @@ private:
     }
     region.facts.fusable = fusable;
     for (std::size_t i = first; i <= last; ++i) put_once(region.facts.directives, steps[i].directive);
+    for (std::size_t i = first; i <= last; ++i) {
+      for (const auto& call : steps[i].calls) put_once(region.facts.calls, call);
+      for (const auto& kind : steps[i].classes) put_once(region.facts.directives, kind);
+    }
   }
 
   /// Python's own operators have names.
@@ -416,7 +445,13 @@ private:
         step.directive = "torch";
       }
       step_of[i] = found->second;
-      steps[found->second].operators.push_back(i);
+      auto& step = steps[found->second];
+      step.operators.push_back(i);
+      put_once(step.calls, one.name);
+      if (const auto launching = launching_.find(one.name); launching != launching_.end())
+        for (const auto& kind : launching->second) put_once(step.classes, kind);
+      else if (computes(one.kind))
+        put_once(step.classes, std::string(to_string(one.kind)));
     }
     name(graph, steps, step_of);
     std::vector<PythonStep> computing;
@@ -430,8 +465,8 @@ private:
       region.facts.reads = step.reads;
       region.facts.writes = step.writes;
       region.facts.directives = {step.directive};
+      region.facts.calls = step.calls;
       for (const auto i : step.operators) {
-        put_once(region.facts.calls, graph.operators[i].name);
         region.facts.directives.emplace_back(to_string(graph.operators[i].kind));
         region.facts.opaque = region.facts.opaque || is_unknown(graph.operators[i]);
       }
@@ -526,6 +561,14 @@ private:
     return one.kind == OperatorClass::unknown && !is_launching(one);
   }
 
+  /// Products that kernels of the text compute in a step: one if there are any.
+  [[nodiscard]] int kernel_products(const ForwardGraph& graph, const PythonStep& step) const {
+    const bool launches = step.operators.empty() ||
+                          std::any_of(step.operators.begin(), step.operators.end(),
+                                      [&](std::size_t i) { return is_launching(graph.operators[i]); });
+    return launches && is_product(step) ? 1 : 0;
+  }
+
   /// Whether neighbouring statements could be one kernel: each but the last hands a value on to a later one,
   /// one of them at most is a product or a convolution, none is a network of its own, draws numbers, goes
   /// along an axis step by step or is not known, and what needs the whole batch comes last.
@@ -535,6 +578,7 @@ private:
     if (!hands_on(steps, first, last)) return false;
     int products = 0;
     for (std::size_t i = first; i <= last; ++i) {
+      products += kernel_products(graph, steps[i]);
       for (const auto number : steps[i].operators) {
         const auto& one = graph.operators[number];
         if (one.kind == contraction || one.kind == convolution) ++products;
@@ -548,7 +592,9 @@ private:
   std::string_view source_;
   TritonText triton_;
   std::vector<ForwardGraph> graphs_;
-  std::set<std::string> launching_;
+  /// The class of each kernel, by its name; and those of the kernels that a function launches.
+  std::map<std::string, std::string> kernel_classes_;
+  std::map<std::string, std::vector<std::string>> launching_;
   std::map<std::string, int> paths_;
   /// By the function that they stand in.
   std::map<std::string, std::vector<PythonStep>> launches_;
