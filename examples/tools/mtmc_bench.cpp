@@ -1,5 +1,5 @@
-// mtmc-bench: the tables of KernelBench in the user's own checkout: judges candidates for its problems, by its
-// own rules and by ours, or times the problems alone.
+// mtmc-bench: the tables of KernelBench in the user's own checkout: judges candidates for its problems, by
+// its own rules and by ours, or times the problems alone.
 
 #include <mtmc/bench.hpp>
 #include <mtmc/core/error.hpp>
@@ -40,8 +40,13 @@ struct BenchArguments {
 
 std::string seconds_text(double seconds) {
   char text[40];
-  std::snprintf(text, sizeof text, seconds >= 1 ? "%.3g s" : seconds >= 1e-3 ? "%.4g ms" : "%.4g us",
-                seconds >= 1 ? seconds : seconds >= 1e-3 ? seconds * 1e3 : seconds * 1e6);
+  std::snprintf(text, sizeof text,
+                seconds >= 1      ? "%.3g s"
+                : seconds >= 1e-3 ? "%.4g ms"
+                                  : "%.4g us",
+                seconds >= 1      ? seconds
+                : seconds >= 1e-3 ? seconds * 1e3
+                                  : seconds * 1e6);
   return text;
 }
 
@@ -66,8 +71,8 @@ std::optional<std::pair<int, int>> parsed_shard(const std::string& text) {
 std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
   auto problems = mtmc::find_kernelbench(arguments.folder);
   std::erase_if(problems, [&](const mtmc::BenchmarkProblem& problem) {
-    const bool level = std::find(arguments.levels.begin(), arguments.levels.end(), problem.level) !=
-                       arguments.levels.end();
+    const bool level =
+        std::find(arguments.levels.begin(), arguments.levels.end(), problem.level) != arguments.levels.end();
     return !level || (arguments.ending >= 0 && problem.number % 10 != arguments.ending);
   });
   const auto shard = *parsed_shard(arguments.shard);
@@ -76,8 +81,8 @@ std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
 
 /// The candidate for a problem: `<name>.py`, or the same in a folder `level<n>`.
 std::optional<std::string> candidate_for(const mtmc::BenchmarkProblem& problem, const std::string& folder) {
-  for (const auto& path : {folder + "/level" + problem.level + '/' + problem.name + ".py",
-                           folder + '/' + problem.name + ".py"})
+  for (const auto& path :
+       {folder + "/level" + problem.level + '/' + problem.name + ".py", folder + '/' + problem.name + ".py"})
     if (std::filesystem::exists(path)) return mtmc::read_file(path);
   return std::nullopt;
 }
@@ -104,8 +109,8 @@ std::map<std::string, std::string> read_flaws(const std::string& path) {
 class Bench {
 public:
   explicit Bench(const BenchArguments& arguments)
-      : arguments_(arguments), flaws_(arguments.flaws.empty() ? mtmc::known_kernelbench_flaws()
-                                                              : read_flaws(arguments.flaws)) {}
+      : arguments_(arguments),
+        flaws_(arguments.flaws.empty() ? mtmc::known_kernelbench_flaws() : read_flaws(arguments.flaws)) {}
 
   int run() {
     const auto problems = chosen(arguments_);
@@ -189,8 +194,8 @@ private:
     std::filesystem::create_directories(arguments_.output);
     std::ofstream file(results_path(), std::ios::app);
     if (!(file << mtmc::benchmark_line(result) << '\n' << std::flush))
-      throw mtmc::Error(mtmc::error_id::bench_files, "a result cannot be written", "Free space, or name another folder",
-                        results_path())
+      throw mtmc::Error(mtmc::error_id::bench_files, "a result cannot be written",
+                        "Free space, or name another folder", results_path())
           .as(mtmc::ErrorCategory::surroundings);
   }
 
@@ -211,11 +216,12 @@ private:
 
 int main(int argc, char** argv) {
   BenchArguments arguments;
-  CLI::App app{"Judges candidates for KernelBench's problems in a checkout of your own, by its own rules and by "
-               "stricter ones, or times the problems alone, where no candidates are named. A run that is "
-               "interrupted goes on with the same command. Exit codes: 0 done, 2 bad usage, 3 broken "
-               "surroundings, 130 interrupted.",
-               "mtmc-bench"};
+  CLI::App app{
+      "Judges candidates for KernelBench's problems in a checkout of your own, by its own rules and by "
+      "stricter ones, or times the problems alone, where no candidates are named. A run that is "
+      "interrupted goes on with the same command. Exit codes: 0 done, 2 bad usage, 3 broken "
+      "surroundings, 130 interrupted.",
+      "mtmc-bench"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
   app.add_option("--folder", arguments.folder, "the checkout")
       ->required()
@@ -235,9 +241,10 @@ int main(int argc, char** argv) {
         return parsed_shard(text) ? std::string() : text + " is not INDEX/COUNT with 0 <= INDEX < COUNT";
       })
       ->capture_default_str();
-  app.add_option("--flaws", arguments.flaws,
-                 "a file of problems whose rule tells nothing, lines \"<level>/<number>: <reason>\", in place "
-                 "of the list that is built in")
+  app.add_option(
+         "--flaws", arguments.flaws,
+         "a file of problems whose rule tells nothing, lines \"<level>/<number>: <reason>\", in place "
+         "of the list that is built in")
       ->check(command_line::readable_file());
   app.add_flag("--compile", arguments.compiled, "torch.compile is a baseline, too");
   app.add_flag("--strict-only", arguments.strict_only, "without the benchmark's own rules");

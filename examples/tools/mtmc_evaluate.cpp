@@ -141,7 +141,9 @@ int main(int argc, char** argv) {
                "surroundings.",
                "mtmc-evaluate"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
-  app.add_option("TASK", arguments.task, "the task file, or a problem in PyTorch (*.py)")->required()->check(command_line::readable_file());
+  app.add_option("TASK", arguments.task, "the task file, or a problem in PyTorch (*.py)")
+      ->required()
+      ->check(command_line::readable_file());
   app.add_option("CANDIDATE", arguments.candidates, "kernel files")
       ->required()
       ->check(command_line::readable_file());

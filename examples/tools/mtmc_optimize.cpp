@@ -41,8 +41,7 @@ int run(const Arguments& arguments) {
     try {
       for (const auto& file : command_line::task_files(path)) {
         try {
-          tasks.push_back(command_line::is_problem(file) ? evaluators.problem(file)
-                                                         : mtmc::load_task(file));
+          tasks.push_back(command_line::is_problem(file) ? evaluators.problem(file) : mtmc::load_task(file));
         } catch (const mtmc::Error& error) {
           remember(error);
         }

@@ -62,7 +62,9 @@ inline const std::map<std::string, std::string> policy_of_ablation{{"random-poli
                                                                    {"single-pass", "single-pass"}};
 
 inline void add_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("TASK", arguments.tasks, "task files (*.json), problems in PyTorch (*.py), or folders of either")->required();
+  app.add_option("TASK", arguments.tasks,
+                 "task files (*.json), problems in PyTorch (*.py), or folders of either")
+      ->required();
   auto* const policy =
       app.add_option(
              "--policy", arguments.policy,

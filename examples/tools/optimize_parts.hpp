@@ -95,13 +95,11 @@ public:
     return *evaluator;
   }
   /// The task of a problem in PyTorch.
-  [[nodiscard]] mtmc::Task problem(const std::string& file) {
-    return command_line::problem(pytorch(), file);
-  }
+  [[nodiscard]] mtmc::Task problem(const std::string& file) { return command_line::problem(pytorch(), file); }
   /// What a task is planned for: the device that the user named, or the one that is there.
   [[nodiscard]] mtmc::Device device_of(const mtmc::Task& task) {
-    const bool on_gpu = task.kernel.language == mtmc::languages::cuda ||
-                        task.kernel.language == mtmc::languages::pytorch;
+    const bool on_gpu =
+        task.kernel.language == mtmc::languages::cuda || task.kernel.language == mtmc::languages::pytorch;
     if (!arguments_.device.empty() && !on_gpu)
       throw mtmc::Error(mtmc::error_id::evaluator_unsupported,
                         "--device " + arguments_.device + " is a GPU, but the kernel is in " +

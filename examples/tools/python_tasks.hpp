@@ -19,9 +19,10 @@
 namespace command_line {
 
 inline void add_python_options(CLI::App& app, mtmc::PyTorchEvaluatorOptions& options) {
-  app.add_option("--python", options.python.interpreter,
-                 "of problems in PyTorch: the interpreter with torch and triton, of a virtual environment the "
-                 "one in it")
+  app.add_option(
+         "--python", options.python.interpreter,
+         "of problems in PyTorch: the interpreter with torch and triton, of a virtual environment the "
+         "one in it")
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--library-calls",

@@ -1,9 +1,9 @@
 // The contract of mtmc-bench, and of the tools that take problems in PyTorch in place of task files.
 
+#include <filesystem>
+
 #include "../backend/python/python_for_tests.hpp"
 #include "programs.hpp"
-
-#include <filesystem>
 
 using doctest::Contains;
 using programs::shown;
@@ -56,9 +56,11 @@ TEST_CASE("candidates are judged by two rules, and a run that was interrupted go
   const Folders folders;
   const auto output = folders.files.path("out");
   const auto run = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments{"--folder", folders.files.path("checkout"),
+    std::vector<std::string> arguments{"--folder",     folders.files.path("checkout"),
                                        "--candidates", folders.files.path("candidates"),
-                                       "--output", output, "--python", options->interpreter, "--judge-on", "cpu"};
+                                       "--output",     output,
+                                       "--python",     options->interpreter,
+                                       "--judge-on",   "cpu"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return programs::run("mtmc-bench", arguments);
   };
@@ -94,17 +96,18 @@ TEST_CASE("problems are chosen by level, ending and shard, and listed without an
   CHECK(list({"--ending", "3"}) == "level 1  13_none\n");
   CHECK(list({"--levels", "2"}).empty());
   CHECK(programs::run("mtmc-bench", {"--folder", folders.files.folder(), "--list"}).code == 2);
-  CHECK(programs::run("mtmc-bench", {"--folder", folders.files.path("checkout"), "--shard", "3/2"}).code == 2);
+  CHECK(programs::run("mtmc-bench", {"--folder", folders.files.path("checkout"), "--shard", "3/2"}).code ==
+        2);
 }
 
 TEST_CASE("mtmc-evaluate judges modules against a problem") {
   const auto options = python_for_tests();
   if (!options) return;
   const Folders folders;
-  const auto told = programs::run(
-      "mtmc-evaluate", {folders.files.path("checkout/level1/1_right.py"), folders.files.path("candidates/1_right.py"),
-                        folders.files.path("candidates/2_wrong.py"), "--json", "--python", options->interpreter,
-                        "--judge-on", "cpu"});
+  const auto told = programs::run("mtmc-evaluate", {folders.files.path("checkout/level1/1_right.py"),
+                                                    folders.files.path("candidates/1_right.py"),
+                                                    folders.files.path("candidates/2_wrong.py"), "--json",
+                                                    "--python", options->interpreter, "--judge-on", "cpu"});
   CAPTURE(told.error);
   CHECK(told.code == 0);
   const auto answers = programs::json_lines(told.output);
@@ -118,8 +121,8 @@ TEST_CASE("mtmc-optimize lists the actions of a problem") {
   const auto options = python_for_tests();
   if (!options) return;
   const Folders folders;
-  const auto told = programs::run("mtmc-optimize", {folders.files.path("checkout/level1/1_right.py"), "--list-actions",
-                                                    "--python", options->interpreter});
+  const auto told = programs::run("mtmc-optimize", {folders.files.path("checkout/level1/1_right.py"),
+                                                    "--list-actions", "--python", options->interpreter});
   CAPTURE(told.error);
   CHECK(told.code == 0);
   CHECK(shown(told.output) == Contains("rewriting the Linear, the relu and the multiplication in line 9"));

@@ -35,17 +35,18 @@ struct BenchmarkProblem {
 [[nodiscard]] std::vector<BenchmarkProblem> shard_of(std::span<const BenchmarkProblem> problems, int index,
                                                      int count);
 
-/// Why the rule of a problem tells nothing, by "<level>/<number>", at commit 423217d: results that are zero or
-/// the same for all inputs, candidates that cannot be right, and problems that algebra makes empty. From
+/// Why the rule of a problem tells nothing, by "<level>/<number>", at commit 423217d: results that are zero
+/// or the same for all inputs, candidates that cannot be right, and problems that algebra makes empty. From
 /// measurements on a processor, batch 2.
 [[nodiscard]] std::map<std::string, std::string> known_kernelbench_flaws();
 
 /// What is asked of a problem.
 struct BenchmarkQuestion {
   std::optional<std::string> candidate{}; ///< text that defines `ModelNew`; without one only baselines
-  /// Whether `torch.compile` is a baseline, too; without a candidate its time stands in the candidate's place.
+  /// Whether `torch.compile` is a baseline, too; without a candidate its time stands in the candidate's
+  /// place.
   bool compiled = false;
-  bool compatible = true;                 ///< whether it is also judged by the benchmark's own rules
+  bool compatible = true; ///< whether it is also judged by the benchmark's own rules
 };
 
 /// Judges a problem's candidate, or times its baselines. What a problem itself cannot do is in

@@ -99,8 +99,7 @@ MTMC_INLINE std::vector<BenchmarkProblem> shard_of(std::span<const BenchmarkProb
 MTMC_INLINE std::map<std::string, std::string> known_kernelbench_flaws() {
   std::map<std::string, std::string> flaws;
   const auto note = [&flaws](const char* level, std::initializer_list<int> numbers, const char* flaw) {
-    for (const int number : numbers)
-      flaws.emplace(std::string(level) + '/' + std::to_string(number), flaw);
+    for (const int number : numbers) flaws.emplace(std::string(level) + '/' + std::to_string(number), flaw);
   };
   note("1", {23, 37}, "a tensor of zeros passes");
   note("1", {90}, "only a corner of the result is above the tolerance");

@@ -53,14 +53,16 @@ speed_up_curves(std::span<const BenchmarkResult> results, std::string_view basel
   constexpr double lowest = -3, highest = 4; // logarithms to base 2
   constexpr std::array<std::string_view, 4> colours{"first", "second", "third", "fourth"};
   const auto at_x = [&](double logarithm) {
-    return left + (width - left - right) * (std::clamp(logarithm, lowest, highest) - lowest) / (highest - lowest);
+    return left +
+           (width - left - right) * (std::clamp(logarithm, lowest, highest) - lowest) / (highest - lowest);
   };
   const auto at_y = [&](double part) { return bottom - (bottom - top) * part; };
   const auto point = [&](double logarithm, double part) {
     return detail::short_number(at_x(logarithm), 1) + ',' + detail::short_number(at_y(part), 1);
   };
   detail::SvgDrawing drawing(width, height, "speed-ups");
-  drawing.write(left, 28, "title", "start", "Right, and more than p times as fast as " + std::string(baseline));
+  drawing.write(left, 28, "title", "start",
+                "Right, and more than p times as fast as " + std::string(baseline));
   drawing.write(left, 48, "", "start", "part of the problems");
   for (int i = 0; i <= 4; ++i) {
     drawing.line(i == 0 ? "axis" : "grid", left, at_y(i / 4.0), width - right, at_y(i / 4.0));

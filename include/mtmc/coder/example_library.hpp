@@ -89,9 +89,9 @@ public:
   /// there are none.
   ///
   /// A language without any of that type borrows those of its syntax: from CUDA, then OpenCL, then
-  /// others of C-like syntax; from Triton, then others of Python's. "cpp" neither lends nor borrows, since its
-  /// texts have no grid of threads; "pytorch" lends nothing, and borrows from Triton alone. `Example::language` says whose it is. The
-  /// pointers hold until the library is changed or ends.
+  /// others of C-like syntax; from Triton, then others of Python's. "cpp" neither lends nor borrows, since
+  /// its texts have no grid of threads; "pytorch" lends nothing, and borrows from Triton alone.
+  /// `Example::language` says whose it is. The pointers hold until the library is changed or ends.
   [[nodiscard]] std::vector<const Example*> find(std::string_view optimization, const Language& language,
                                                  std::size_t most = 1) const&;
 

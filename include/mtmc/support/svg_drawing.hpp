@@ -48,23 +48,25 @@ public:
   SvgDrawing() = default;
   /// Of that size; `label` is read out in place of the picture.
   SvgDrawing(double width, double height, std::string_view label) {
-    text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + short_number(width, 0) + ' ' +
-            short_number(height, 0) + "\" role=\"img\" aria-label=\"" + attribute(label) +
-            "\">\n<style>\n"
-            "text{font:12px system-ui,sans-serif;fill:#52514e}\n"
-            ".title{font-size:16px;font-weight:600;fill:#0b0b0b}\n.name{font-weight:600;fill:#0b0b0b}\n"
-            ".paper{fill:#fcfcfb}\n.grid{stroke:#e1e0d9;stroke-width:1}\n.axis{stroke:#a3a299;stroke-width:1}\n"
-            ".raw{fill:none;stroke:#2a78d6;stroke-opacity:.45;stroke-width:1}\n"
-            ".band{fill:#2a78d6;fill-opacity:.18}\n"
-            ".curve,.first,.second,.third,.fourth{fill:none;stroke:#2a78d6;stroke-width:2;stroke-linejoin:round}\n"
-            ".second{stroke:#1baf7a}\n.third{stroke:#eda100}\n.fourth{stroke:#4a3aa7}\n"
-            ".dashed{stroke-dasharray:6 4}\n"
-            ".best{stroke:#52514e;stroke-width:1.5;stroke-dasharray:6 4}\n"
-            "@media (prefers-color-scheme:dark){\ntext{fill:#c3c2b7}\n.title,.name{fill:#fff}\n"
-            ".paper{fill:#1a1a19}\n.grid{stroke:#2c2c2a}\n.axis{stroke:#5f5e58}\n"
-            ".raw,.curve,.first{stroke:#3987e5}\n.second{stroke:#199e70}\n.third{stroke:#c98500}\n"
-            ".fourth{stroke:#9085e9}\n.band{fill:#3987e5}\n.best{stroke:#c3c2b7}\n}\n</style>\n"
-            "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
+    text_ =
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + short_number(width, 0) + ' ' +
+        short_number(height, 0) + "\" role=\"img\" aria-label=\"" + attribute(label) +
+        "\">\n<style>\n"
+        "text{font:12px system-ui,sans-serif;fill:#52514e}\n"
+        ".title{font-size:16px;font-weight:600;fill:#0b0b0b}\n.name{font-weight:600;fill:#0b0b0b}\n"
+        ".paper{fill:#fcfcfb}\n.grid{stroke:#e1e0d9;stroke-width:1}\n.axis{stroke:#a3a299;stroke-width:1}\n"
+        ".raw{fill:none;stroke:#2a78d6;stroke-opacity:.45;stroke-width:1}\n"
+        ".band{fill:#2a78d6;fill-opacity:.18}\n"
+        ".curve,.first,.second,.third,.fourth{fill:none;stroke:#2a78d6;stroke-width:2;stroke-linejoin:round}"
+        "\n"
+        ".second{stroke:#1baf7a}\n.third{stroke:#eda100}\n.fourth{stroke:#4a3aa7}\n"
+        ".dashed{stroke-dasharray:6 4}\n"
+        ".best{stroke:#52514e;stroke-width:1.5;stroke-dasharray:6 4}\n"
+        "@media (prefers-color-scheme:dark){\ntext{fill:#c3c2b7}\n.title,.name{fill:#fff}\n"
+        ".paper{fill:#1a1a19}\n.grid{stroke:#2c2c2a}\n.axis{stroke:#5f5e58}\n"
+        ".raw,.curve,.first{stroke:#3987e5}\n.second{stroke:#199e70}\n.third{stroke:#c98500}\n"
+        ".fourth{stroke:#9085e9}\n.band{fill:#3987e5}\n.best{stroke:#c3c2b7}\n}\n</style>\n"
+        "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
   }
 
   /// `anchor`: "start", "middle" or "end" of the text stands at x.

@@ -145,7 +145,7 @@ public:
       drawing_.line("best", left, at_y(*options->best), width - right, at_y(*options->best));
       // At the left, where training begins below it.
       drawing_.write(left + 6, at_y(*options->best) - 6, "", "start",
-            options->best_name + ' ' + short_number(*options->best, 3));
+                     options->best_name + ' ' + short_number(*options->best, 3));
     }
     if (series.raw.size() == 1)
       path("raw", series.raw.front());

@@ -121,13 +121,14 @@ TEST_SUITE("compilation") {
   }
 
   TEST_CASE("a text that takes too long to compile is timed out") {
-    const auto task = vector_task(
-        "//@ launch f(y)\n"
-        "template <int n, int salt> struct Bomb {\n"
-        "  static constexpr unsigned value = Bomb<n - 1, 2 * salt>::value + Bomb<n - 1, 2 * salt + 1>::value;\n"
-        "};\n"
-        "template <int salt> struct Bomb<0, salt> { static constexpr unsigned value = salt; };\n"
-        "void f(float* y) { y[0] = Bomb<22, 1>::value; }\n");
+    const auto task =
+        vector_task("//@ launch f(y)\n"
+                    "template <int n, int salt> struct Bomb {\n"
+                    "  static constexpr unsigned value = Bomb<n - 1, 2 * salt>::value + Bomb<n - 1, 2 * salt "
+                    "+ 1>::value;\n"
+                    "};\n"
+                    "template <int salt> struct Bomb<0, salt> { static constexpr unsigned value = salt; };\n"
+                    "void f(float* y) { y[0] = Bomb<22, 1>::value; }\n");
     auto& backend = shared_backend();
     const auto begin = std::chrono::steady_clock::now();
     const auto result = backend.compile(task.kernel, {.plan = plan_of(task, 8), .deadline = in(300ms)}, {});

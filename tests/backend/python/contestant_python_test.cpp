@@ -24,10 +24,12 @@ TEST_CASE("kernels are launched with what the recording says, wherever operators
   const TemporaryFolder folder;
   const auto driver = folder.path() + "/libdriver.so";
   const auto here = std::string(MTMC_REPOSITORY) + "/tests/backend/python";
-  const auto compiled = run({"cc", "-std=gnu11", "-Wall", "-shared", "-fPIC", "-o", driver, here + "/driver_stub.c"});
+  const auto compiled =
+      run({"cc", "-std=gnu11", "-Wall", "-shared", "-fPIC", "-o", driver, here + "/driver_stub.c"});
   REQUIRE_MESSAGE(compiled.succeeded(), compiled.error);
-  const auto called = run({python->interpreter, here + "/contestant_calls.py",
-                           std::string(MTMC_REPOSITORY) + "/include/mtmc/backend/python", driver, folder.path()});
+  const auto called =
+      run({python->interpreter, here + "/contestant_calls.py",
+           std::string(MTMC_REPOSITORY) + "/include/mtmc/backend/python", driver, folder.path()});
   REQUIRE_MESSAGE(called.succeeded(), called.error);
   // Two clusters of two blocks each: Triton counts clusters. A grid without programs launches nothing.
   CHECK(called.output.find("scale_add: attribute 8 is 100000\n") != std::string::npos);

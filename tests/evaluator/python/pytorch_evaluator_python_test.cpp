@@ -84,9 +84,8 @@ TEST_SUITE("PyTorch tasks") {
   }
 
   TEST_CASE("a candidate that computes the same in another way is right, and timed against the problem") {
-    const auto evaluation =
-        evaluate("        return torch.clamp(self.norm(F.linear(x, self.linear.weight, "
-                 "self.linear.bias)).mul_(2.0), min=0)");
+    const auto evaluation = evaluate("        return torch.clamp(self.norm(F.linear(x, self.linear.weight, "
+                                     "self.linear.bias)).mul_(2.0), min=0)");
     if (!evaluation) return;
     CHECK(said(*evaluation) == "correct");
     REQUIRE(evaluation->speed_up);
@@ -96,10 +95,10 @@ TEST_SUITE("PyTorch tasks") {
   }
 
   TEST_CASE("what the constructor makes of weights is made of those of each case") {
-    const auto evaluation =
-        evaluate("        return torch.relu(self.norm(x @ self.w + self.linear.bias)) + torch.relu(self.norm(x @ "
-                 "self.w + self.linear.bias))",
-                 "        self.w = self.linear.weight.detach().t().contiguous()");
+    const auto evaluation = evaluate(
+        "        return torch.relu(self.norm(x @ self.w + self.linear.bias)) + torch.relu(self.norm(x @ "
+        "self.w + self.linear.bias))",
+        "        self.w = self.linear.weight.detach().t().contiguous()");
     if (!evaluation) return;
     CHECK(said(*evaluation) == "correct");
   }
@@ -119,15 +118,16 @@ TEST_SUITE("PyTorch tasks") {
     const auto evaluation = evaluate("        return self.linear(x)[:, :4]");
     if (!evaluation) return;
     CHECK(said(*evaluation).find("wrong_result") == 0);
-    CHECK(evaluate("        return self.linear(x)", "        self.more = nn.Linear(3, 3)")->rule == "weights");
+    CHECK(evaluate("        return self.linear(x)", "        self.more = nn.Linear(3, 3)")->rule ==
+          "weights");
     CHECK(evaluate("        return x if x.sum() > 0 else -x")->verdict == Verdict::compile_error);
   }
 
   TEST_CASE("what a call leaves in memory is gone in the next one") {
     const auto evaluation =
         evaluate("        self.calls += 1\n        return torch.relu(self.norm(self.linear(x))) * 2.0 * "
-                                 "self.calls",
-                                 "        self.register_buffer('calls', torch.zeros(1))");
+                 "self.calls",
+                 "        self.register_buffer('calls', torch.zeros(1))");
     if (!evaluation) return;
     CHECK(said(*evaluation) == "correct"); // for a module that was just made it is right
   }

@@ -36,6 +36,10 @@ class Channel:
         while data:
             data = data[os.write(self.writing, data):]
 
+    def close(self):
+        self.reading.close()
+        os.close(self.writing)
+
     def hear(self):
         """The next message, or None at the end."""
         line = b""

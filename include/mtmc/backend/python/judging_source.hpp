@@ -195,6 +195,13 @@ class Player:
             raise Lost("crashed", f"its process ended before {what}")
         return self.hear(seconds, what)
 
+    def set_up(self, key, seconds):
+        self.ask({"do": "set_up", "key": key}, seconds, "its constructor")
+
+    def end(self):
+        """Its process ends when nobody asks any more."""
+        self.channel.close()
+
     def call(self, poison, seconds):
         """One timed call. The device waits as long as the last one took the host."""
         said = self.ask({"do": "call", "poison": poison, "ahead": self.ahead}, seconds, "calling it")
@@ -302,17 +309,17 @@ class Judgement:
 
     def run(self):
         request = self.request
-        candidate = self.players["candidate"]
         cases = [self.case(with_truth=True) for _ in range(request["cases"])]
         for case in cases:
             self.measure.learn(case)
-        for player in self.players.values():
-            player.begin(self.buffers, request["start_seconds"])
+        self.begin()
+        self.choose(cases[0])
+        candidate = self.players["candidate"]
         longest = request["call_seconds"]
         bits = []
         for number, case in enumerate(cases):
             self.show(case)
-            candidate.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
+            candidate.set_up(case.key, request["start_seconds"])
             for again in range(2 if number == 0 else 1):
                 self.poison_outputs(POISONS[number + again])
                 candidate.call(POISONS[(number + again) % len(POISONS)], longest)
@@ -330,6 +337,47 @@ class Judgement:
         if request["seconds"] > 0:
             self.time()
         return self.verdict("correct", "", "", "")
+
+    def begin(self):
+        """Waits until all processes are ready. Of several configurations some may need more than the device has."""
+        lost = None
+        for name, player in list(self.players.items()):
+            try:
+                player.begin(self.buffers, self.request["start_seconds"])
+            except Lost as error:
+                if name == "incumbent":
+                    raise
+                lost = error
+                self.players.pop(name).end()
+        if not self.candidates():
+            raise lost
+
+    def candidates(self):
+        """By their names: "candidate", and where there are several configurations "candidate 1" and so on."""
+        return {name: player for name, player in self.players.items() if name != "incumbent"}
+
+    def choose(self, case):
+        """Of several configurations the fastest that is right becomes the candidate."""
+        candidates = self.candidates()
+        times, lost = {}, None
+        for name, player in candidates.items() if len(candidates) > 1 else ():
+            self.show(case)
+            try:
+                player.set_up(case.key, self.request["start_seconds"])
+                self.poison_outputs(POISONS[0])
+                calls = [player.call(POISONS[1], self.request["call_seconds"]) for _ in range(4)]
+                self.compare(case, case.truth, 1.0)
+                times[name] = statistics.median(calls[1:])
+            except Lost as error:
+                lost = error
+        if lost and not times:
+            raise lost
+        best = min(times, key=times.get) if times else next(iter(candidates))
+        self.result["chosen"] = int(best[len("candidate"):] or 0)
+        for name, player in candidates.items():
+            if name != best:
+                self.players.pop(name).end()
+        self.players["candidate"] = self.players.pop(best)
 
     def case(self, with_truth):
         return Case(self.problem, self.device, next(self.keys), with_truth)
@@ -406,11 +454,9 @@ class Judgement:
             for name in names if number % 2 == 0 else reversed(names):
                 player = self.players[name]
                 self.show(case)
-                if number == 0 or player.weights != case.key:
-                    player.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
-                    player.weights = case.key
-                    if number == 0:
-                        player.call(POISONS[0], request["call_seconds"])  # the first of a process is slower
+                player.set_up(case.key, request["start_seconds"])
+                if number == 0:
+                    player.call(POISONS[0], request["call_seconds"])  # the first of a process is slower
                 self.poison_outputs(POISONS[number % len(POISONS)])
                 times[name].append(player.call(POISONS[(number + 1) % len(POISONS)], request["call_seconds"]))
                 if name == "candidate":
@@ -439,22 +485,25 @@ class CompatibleJudgement(Judgement):
 
     WARM = 3
 
+    def compare(self, case, truth, factor):
+        self.near(case)
+
     def run(self):
         request = self.request
-        for player in self.players.values():
-            player.begin(self.buffers, request["start_seconds"])
+        self.begin()
+        self.choose(self.case(with_truth=False))
         candidate = self.players["candidate"]
         for _ in range(request["cases"]):
             case = self.case(with_truth=False)
             self.show(case)
-            candidate.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
+            candidate.set_up(case.key, request["start_seconds"])
             self.poison_outputs(POISONS[0])
             candidate.call(POISONS[0], request["call_seconds"])
             self.near(case)
         times = {}
         for name, player in self.players.items():
             self.show(case)
-            player.ask({"do": "set_up", "key": case.key}, request["start_seconds"], "its constructor")
+            player.set_up(case.key, request["start_seconds"])
             calls = [player.call(POISONS[0], request["call_seconds"]) for _ in range(request["least_pairs"] + self.WARM)]
             times[name] = calls[self.WARM:]
         self.result["times"] = times
@@ -489,8 +538,6 @@ class Table:
         kind = HostBuffers if request["device"] == "cpu" else DeviceBuffers
         self.buffers = kind([{**view, "offset": 0} for view in views], outputs)
         self.players = {name: Player(name, one, self.buffers, walls) for name, one in request["contestants"].items()}
-        for player in self.players.values():
-            player.weights = None
 
 
 RULES = {"low_precision": ("precision", "Compute in the precision of the problem: for tl.dot of f32 say "

@@ -27,8 +27,8 @@ struct PlanContestant {
   const RecordedPlan* plan = nullptr;
   /// The plan's kernels in its order.
   std::vector<std::shared_ptr<const LoweredKernel>> kernels{};
-  /// Text of a problem that defines `Model`, which PyTorch itself runs in place of the plan; else empty. It is
-  /// trusted: on a device nothing fences it in.
+  /// Text of a problem that defines `Model`, which PyTorch itself runs in place of the plan; else empty. It
+  /// is trusted: on a device nothing fences it in.
   std::string module{};
   /// Of a module: whether `torch.compile` makes it faster first.
   bool compiled = false;
@@ -36,8 +36,10 @@ struct PlanContestant {
 
 /// What is judged, and how thoroughly.
 struct PlanJudging {
-  const RecordedPlan* problem = nullptr;     ///< says what is right
-  PlanContestant candidate{};                ///< what is judged
+  const RecordedPlan* problem = nullptr; ///< says what is right
+  PlanContestant candidate{};            ///< what is judged
+  /// Further configurations of the candidate: the fastest that is right is judged, the others count nothing.
+  std::vector<PlanContestant> variants{};
   const PlanContestant* incumbent = nullptr; ///< what it is timed against, or null
   std::int64_t key = 0;                      ///< of all inputs and weights: keep it secret
   int cases = 2;                             ///< inputs that are compared with the truth
@@ -45,8 +47,8 @@ struct PlanJudging {
   double seconds = 0;                        ///< for timing; 0: nothing is timed
   int least_pairs = 7;                       ///< timed whatever they take
   int most_pairs = 28;                       ///< timed at most
-  bool promote = false; ///< all pairs are taken, however clear the answer is
-  bool atomics = false; ///< two calls on the same inputs may differ in their last bits
+  bool promote = false;                      ///< all pairs are taken, however clear the answer is
+  bool atomics = false;                      ///< two calls on the same inputs may differ in their last bits
   /// Above 0: by the rules of KernelBench in place of these: a result is right that is within this of what
   /// the problem's own arithmetic gives, absolute and relative; times are those of `least_pairs` calls on
   /// the same inputs, after three that do not count.
@@ -55,14 +57,15 @@ struct PlanJudging {
 
 /// What came of it.
 struct JudgedPlan {
-  Verdict verdict = Verdict::not_given;    ///< given unless there are diagnostics or it was timed out
-  std::string rule{};                      ///< that was broken; empty for `correct`
-  std::string message{};                   ///< what was found; empty for `correct`
-  std::string remedy{};                    ///< what to do instead
-  std::int64_t checked_elements = 0;       ///< compared over all calls
-  double largest_error = 0;                ///< in units of what is allowed
-  double library_share = 0;                ///< part of a call's time in operators of PyTorch, 0 to 1
-  std::string flaw{};                      ///< why the problem tells little, where that was seen
+  Verdict verdict = Verdict::not_given; ///< given unless there are diagnostics or it was timed out
+  std::string rule{};                   ///< that was broken; empty for `correct`
+  std::string message{};                ///< what was found; empty for `correct`
+  std::string remedy{};                 ///< what to do instead
+  std::int64_t checked_elements = 0;    ///< compared over all calls
+  double largest_error = 0;             ///< in units of what is allowed
+  double library_share = 0;             ///< part of a call's time in operators of PyTorch, 0 to 1
+  std::string flaw{};                   ///< why the problem tells little, where that was seen
+  int chosen = 0; ///< which configuration was judged: 0 the candidate itself, 1 the first of its variants
   std::vector<double> candidate_seconds{}; ///< of its calls, in the order of the pairs
   std::vector<double> incumbent_seconds{}; ///< of the incumbent's calls on the same inputs
   std::vector<Diagnostic> diagnostics{};   ///< why nothing could be judged
@@ -83,7 +86,8 @@ public:
   /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".
   /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. Throws `Error` (`mtmc.backend.001`)
   /// where Python is missing or lacks torch.
-  explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu", std::string visible = "0");
+  explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu",
+                     std::string visible = "0");
   PlanJudge(PlanJudge&&) noexcept;            ///< takes over the process
   PlanJudge& operator=(PlanJudge&&) noexcept; ///< takes over the process
   ~PlanJudge();

@@ -9,8 +9,8 @@
 #include <mtmc/core/json_message.hpp>
 #include <mtmc/support/base64.hpp>
 
-#include <array>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <map>
 #include <memory>
@@ -33,6 +33,7 @@ struct JudgingAnswer {
   double largest_error = 0;
   double library_share = 0;
   std::string flaw;
+  int chosen = 0;
   std::map<std::string, std::vector<double>> times;
 };
 
@@ -45,6 +46,7 @@ inline void visit_fields(JsonFields& visit, JudgingAnswer& noun) {
   visit.required("largest_error", noun.largest_error);
   visit.optional("library_share", noun.library_share);
   visit.optional("flaw", noun.flaw);
+  visit.optional("chosen", noun.chosen);
   visit.optional("times", noun.times);
 }
 
@@ -96,6 +98,8 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
                           {"seconds", 2 * std::chrono::ceil<std::chrono::seconds>(time).count() + 10}}}};
   detail::write_value(question["problem"], *what.problem);
   question["contestants"]["candidate"] = detail::contestant_json(what.candidate);
+  for (std::size_t i = 0; i < what.variants.size(); ++i)
+    question["contestants"]["candidate " + std::to_string(i + 1)] = detail::contestant_json(what.variants[i]);
   if (what.incumbent != nullptr)
     question["contestants"]["incumbent"] = detail::contestant_json(*what.incumbent);
   const auto said =
@@ -115,6 +119,7 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
     judged.largest_error = answer.largest_error;
     judged.library_share = answer.library_share;
     judged.flaw = std::move(answer.flaw);
+    judged.chosen = answer.chosen;
     judged.candidate_seconds = std::move(answer.times["candidate"]);
     judged.incumbent_seconds = std::move(answer.times["incumbent"]);
   } catch (const std::exception& error) {

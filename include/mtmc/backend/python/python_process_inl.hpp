@@ -68,13 +68,10 @@ MTMC_INLINE PythonProcess::PythonProcess(const PythonOptions& options, std::stri
 
 MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::string_view program)
     : folder(folder_in(options.temporary_folder)) {
-  constexpr std::pair<std::string_view, std::string_view> texts[] = {{"sandbox.py", sandbox_text},
-                                                                     {"zygote.py", zygote_text},
-                                                                     {"recording.py", recording_text},
-                                                                     {"lowering.py", lowering_text},
-                                                                     {"replaying.py", replaying_text},
-                                                                     {"contestant.py", contestant_text},
-                                                                     {"judging.py", judging_text}};
+  constexpr std::pair<std::string_view, std::string_view> texts[] = {
+      {"sandbox.py", sandbox_text},   {"zygote.py", zygote_text},       {"recording.py", recording_text},
+      {"lowering.py", lowering_text}, {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
+      {"judging.py", judging_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)

@@ -27,8 +27,8 @@ public:
   /// Evaluations disturb each other's times.
   static constexpr int max_concurrency = 1;
 
-  /// Starts Python, which takes seconds. Throws `Error` (`mtmc.backend.001`) where it cannot be used, and what
-  /// the CUDA backend throws where there is no such device.
+  /// Starts Python, which takes seconds. Throws `Error` (`mtmc.backend.001`) where it cannot be used, and
+  /// what the CUDA backend throws where there is no such device.
   explicit PyTorchEvaluator(PyTorchEvaluatorOptions options = {});
   PyTorchEvaluator(PyTorchEvaluator&&) noexcept;            ///< takes over the processes
   PyTorchEvaluator& operator=(PyTorchEvaluator&&) noexcept; ///< takes over the processes
@@ -38,13 +38,13 @@ public:
   [[nodiscard]] const Device& device() const noexcept;
 
   /// The task of a problem's text, recorded for this device: what goes in and comes out, for prompts and
-  /// reports. `problem_task` of the recording, inputs by the names that `Model.forward` gives them where it is
-  /// told (`names`). Throws `Error` (`mtmc.evaluator.001`) that says why it cannot be recorded.
+  /// reports. `problem_task` of the recording, inputs by the names that `Model.forward` gives them where it
+  /// is told (`names`). Throws `Error` (`mtmc.evaluator.001`) that says why it cannot be recorded.
   [[nodiscard]] Task task(std::string name, std::string text, std::span<const std::string> names = {},
                           std::stop_token stop = {});
 
-  /// Judges. Throws `Error`: `mtmc.evaluator.001` where the task's kernel is no problem in PyTorch or cannot be
-  /// recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
+  /// Judges. Throws `Error`: `mtmc.evaluator.001` where the task's kernel is no problem in PyTorch or cannot
+  /// be recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
 
   /// The same by other rules than the strict ones.

@@ -47,13 +47,41 @@ namespace detail {
       .about("PyTorchEvaluatorOptions::device");
 }
 
-/// A module that can be called, or why it cannot.
-struct PreparedModule {
+/// A plan with its kernels.
+struct LoweredPlan {
   RecordedPlan plan;
   std::vector<std::shared_ptr<const LoweredKernel>> kernels;
+};
+
+/// A module that can be called, in one configuration at least, or why it cannot.
+struct PreparedModule {
+  std::vector<LoweredPlan> configurations;
   std::optional<Refusal> refused;
   double seconds = 0; ///< what recording and lowering took
 };
+
+/// How many configurations there are where each autotuned kernel takes its i-th, or its last one.
+[[nodiscard]] inline int configurations_of(const RecordedPlan& plan) {
+  int most = 1;
+  for (const auto& choice : plan.choices) most = std::max(most, choice.configurations);
+  return most;
+}
+
+/// What each autotuned kernel takes in the i-th configuration.
+[[nodiscard]] inline std::map<std::string, int> choices_of(const RecordedPlan& plan, int number) {
+  std::map<std::string, int> choices;
+  for (const auto& choice : plan.choices)
+    choices[choice.kernel] = std::min(number, choice.configurations - 1);
+  return choices;
+}
+
+/// "softmax_kernel: BLOCK: 128, num_warps: 4", of all autotuned kernels.
+[[nodiscard]] inline std::string configuration_text(const RecordedPlan& plan) {
+  std::string text;
+  for (const auto& choice : plan.choices)
+    text += (text.empty() ? "" : "; ") + choice.kernel + ": " + choice.text;
+  return text;
+}
 
 /// Keeps the last ones of what is costly to make.
 template <class Value> class RecentlyMade {
@@ -84,15 +112,16 @@ private:
 
 struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
-      : options(std::move(given)), device(detail::device_of(options)), target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)),
-        recorder(options.python), compiler(options.python),
-        judge(options.python, options.device, std::to_string(options.ordinal)),
+      : options(std::move(given)), device(detail::device_of(options)),
+        target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)), recorder(options.python),
+        compiler(options.python), judge(options.python, options.device, std::to_string(options.ordinal)),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
     for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
   }
 
   /// The problem of a task, recorded.
-  [[nodiscard]] std::shared_ptr<const RecordedPlan> problem_of(const Task& task, const std::stop_token& stop) {
+  [[nodiscard]] std::shared_ptr<const RecordedPlan> problem_of(const Task& task,
+                                                               const std::stop_token& stop) {
     const auto key = task.kernel.id();
     if (auto known = problems.find(key)) return known;
     auto recording = recorder.record(
@@ -109,9 +138,10 @@ struct PyTorchEvaluator::State {
   }
 
   /// A candidate's plan with its kernels, or why there is none.
-  [[nodiscard]] std::shared_ptr<const detail::PreparedModule>
-  candidate_of(const Kernel& kernel, const Task& task, const RecordedPlan& problem,
-               const std::stop_token& stop) {
+  [[nodiscard]] std::shared_ptr<const detail::PreparedModule> candidate_of(const Kernel& kernel,
+                                                                           const Task& task,
+                                                                           const RecordedPlan& problem,
+                                                                           const std::stop_token& stop) {
     const auto key = kernel.id() + task.kernel.id();
     if (auto known = candidates.find(key)) return known;
     const auto begin = std::chrono::steady_clock::now();
@@ -124,54 +154,72 @@ struct PyTorchEvaluator::State {
   [[nodiscard]] detail::PreparedModule made_candidate(const Kernel& kernel, const RecordedPlan& problem,
                                                       const std::stop_token& stop) const {
     detail::PreparedModule made;
-    const auto refused = [&made](Verdict verdict, std::string_view rule, std::vector<Diagnostic> reasons) {
-      made.refused = Refusal{verdict, std::string(rule), std::move(reasons)};
-    };
-    auto recording = recorder.record({.text = kernel.source,
-                                      .constructor = problem.constructor,
-                                      .inputs = problem.inputs,
-                                      .target = target},
-                                     stop);
-    if (recording.timed_out)
-      made.refused = refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
-                             "its constructor and call take too long on tensors without content",
-                             "Do less on the host");
-    else if (!recording.plan)
-      refused(Verdict::compile_error, refusal_rule::recording, std::move(recording.diagnostics));
-    else if (auto differs = check_paired_draws(problem, *recording.plan))
-      refused(Verdict::refused, refusal_rule::weights, {std::move(*differs)});
-    else if (auto other = check_same_results(problem, *recording.plan))
-      refused(Verdict::wrong_result, refusal_rule::reference, {std::move(*other)});
+    RecordingRequest request{.text = kernel.source,
+                             .constructor = problem.constructor,
+                             .inputs = problem.inputs,
+                             .target = target};
+    detail::LoweredPlan first;
+    made.refused = prepare(request, problem, stop, first);
     if (made.refused) return made;
+    made.configurations.push_back(std::move(first));
+    const int count =
+        std::min(detail::configurations_of(made.configurations[0].plan), std::max(options.configurations, 1));
+    for (int i = 1; i < count; ++i) {
+      request.choices = detail::choices_of(made.configurations[0].plan, i);
+      detail::LoweredPlan other; // one that needs too much is none
+      if (!prepare(request, problem, stop, other)) made.configurations.push_back(std::move(other));
+    }
+    return made;
+  }
+
+  /// Records and lowers a candidate; why that cannot be done, if it cannot.
+  [[nodiscard]] std::optional<Refusal> prepare(const RecordingRequest& request, const RecordedPlan& problem,
+                                               const std::stop_token& stop, detail::LoweredPlan& made) const {
+    auto recording = recorder.record(request, stop);
+    if (recording.timed_out)
+      return refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
+                     "its constructor and call take too long on tensors without content",
+                     "Do less on the host");
+    if (!recording.plan)
+      return Refusal{Verdict::compile_error, std::string(refusal_rule::recording),
+                     std::move(recording.diagnostics)};
+    if (auto differs = check_paired_draws(problem, *recording.plan))
+      return Refusal{Verdict::refused, std::string(refusal_rule::weights), {std::move(*differs)}};
+    if (auto other = check_same_results(problem, *recording.plan))
+      return Refusal{Verdict::wrong_result, std::string(refusal_rule::reference), {std::move(*other)}};
     made.plan = std::move(*recording.plan);
     if (options.library_calls == LibraryCalls::refuse)
       for (const auto& step : made.plan.phases.forward)
-        if (step.operation && !made.refused)
-          made.refused =
-              refusal(Verdict::refused, refusal_rule::library_calls,
-                      "the operator " + step.operation->name + " of PyTorch remains",
-                      "Compute everything in kernels", step.line);
-    if (options.device == "cpu" && !made.plan.kernels.empty())
-      made.refused = refusal(Verdict::refused, refusal_rule::launch,
-                             "the kernel " + made.plan.kernels[0].name + " is launched, and there is no GPU",
-                             "Judge it where there is one", made.plan.kernels[0].line);
-    for (std::size_t i = 0; i < made.plan.kernels.size() && !made.refused; ++i) {
-      auto lowering = compiler.lower(made.plan.kernels[i], target, stop);
-      if (lowering.timed_out)
-        made.refused = refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
-                               "lowering " + made.plan.kernels[i].name + " takes too long",
-                               "Unroll less, and use smaller blocks", made.plan.kernels[i].line);
-      else if (!lowering.kernel)
-        refused(lowering.refused ? Verdict::refused : Verdict::compile_error,
-                lowering.refused ? refusal_rule::screen : refusal_rule::compiler,
-                std::move(lowering.diagnostics));
-      else if (lowering.kernel->global_scratch_bytes + lowering.kernel->profile_scratch_bytes > 0)
-        made.refused = refusal(Verdict::refused, refusal_rule::launch,
-                               made.plan.kernels[i].name + " needs scratch memory of Triton's launcher",
-                               "Use no tensor descriptors", made.plan.kernels[i].line);
-      made.kernels.push_back(std::move(lowering.kernel));
-    }
-    return made;
+        if (step.operation)
+          return refusal(Verdict::refused, refusal_rule::library_calls,
+                         "the operator " + step.operation->name + " of PyTorch remains",
+                         "Compute everything in kernels", step.line);
+    for (const auto& kernel : made.plan.kernels)
+      if (auto refused = lower(kernel, stop, made)) return refused;
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> lower(const RecordedKernel& kernel, const std::stop_token& stop,
+                                             detail::LoweredPlan& made) const {
+    if (options.device == "cpu")
+      return refusal(Verdict::refused, refusal_rule::launch,
+                     "the kernel " + kernel.name + " is launched, and there is no GPU",
+                     "Judge it where there is one", kernel.line);
+    auto lowering = compiler.lower(kernel, target, stop);
+    if (lowering.timed_out)
+      return refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
+                     "lowering " + kernel.name + " takes too long", "Unroll less, and use smaller blocks",
+                     kernel.line);
+    if (!lowering.kernel)
+      return Refusal{lowering.refused ? Verdict::refused : Verdict::compile_error,
+                     std::string(lowering.refused ? refusal_rule::screen : refusal_rule::compiler),
+                     std::move(lowering.diagnostics)};
+    if (lowering.kernel->global_scratch_bytes + lowering.kernel->profile_scratch_bytes > 0)
+      return refusal(Verdict::refused, refusal_rule::launch,
+                     kernel.name + " needs scratch memory of Triton's launcher", "Use no tensor descriptors",
+                     kernel.line);
+    made.kernels.push_back(std::move(lowering.kernel));
+    return std::nullopt;
   }
 
   static void demand_no_stop(const std::stop_token& stop) {
@@ -220,16 +268,24 @@ struct PyTorchEvaluator::State {
   PlanJudge judge;
   detail::RecentlyMade<RecordedPlan> problems;
   detail::RecentlyMade<detail::PreparedModule> candidates;
+  /// Which configuration of a kernel was the fastest, by the kernel's id.
+  std::map<std::string, std::size_t> winners;
   std::uint64_t questions = 0;
+
+  [[nodiscard]] std::size_t winner_of(const Kernel& kernel) const {
+    const auto found = winners.find(kernel.id());
+    return found == winners.end() ? 0 : found->second;
+  }
 };
 
 namespace detail {
 
-/// A kernel of a task as something that is called: the problem itself as PyTorch runs it.
-[[nodiscard]] inline PlanContestant contestant_of(const Task& task, const RecordedPlan& problem,
-                                                  const std::shared_ptr<const PreparedModule>& made) {
-  if (!made) return {.plan = &problem, .module = task.kernel.source};
-  return {.plan = &made->plan, .kernels = made->kernels};
+/// The problem itself, as PyTorch runs it.
+[[nodiscard]] inline PlanContestant contestant_of(const Task& task, const RecordedPlan& problem) {
+  return {.plan = &problem, .module = task.kernel.source};
+}
+[[nodiscard]] inline PlanContestant contestant_of(const LoweredPlan& made) {
+  return {.plan = &made.plan, .kernels = made.kernels};
 }
 
 /// Seconds and speed-up of an evaluation from the pairs of times.
@@ -364,11 +420,15 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   auto what = state.judging(question.purpose, question.rules);
   what.problem = problem.get();
   what.atomics = task.atomics;
-  what.candidate = detail::contestant_of(task, *problem, made);
+  what.candidate =
+      made ? detail::contestant_of(made->configurations[0]) : detail::contestant_of(task, *problem);
   what.candidate.compiled = question.compiled;
+  for (std::size_t i = 1; made && i < made->configurations.size(); ++i)
+    what.variants.push_back(detail::contestant_of(made->configurations[i]));
   PlanContestant incumbent;
   if (question.incumbent != nullptr) {
-    incumbent = detail::contestant_of(task, *problem, beaten);
+    incumbent = beaten ? detail::contestant_of(beaten->configurations[state.winner_of(*question.incumbent)])
+                       : detail::contestant_of(task, *problem);
     what.incumbent = &incumbent;
   }
   const auto time = std::chrono::duration<double>(state.options.evaluation_seconds);
@@ -377,7 +437,8 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   State::demand_no_stop(stop);
   if (judged.timed_out)
     return refuse(refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
-                          "the evaluation takes more than " + readable_seconds(time.count()), "Do less work"));
+                          "the evaluation takes more than " + readable_seconds(time.count()),
+                          "Do less work"));
   if (!judged.diagnostics.empty())
     throw Error(error_id::evaluator_unsupported, "the judge failed: " + judged.diagnostics[0].message,
                 judged.diagnostics[0].remedy, "task " + task.name);
@@ -385,6 +446,11 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
     return refuse(refusal(judged.verdict, judged.rule, judged.message, judged.remedy));
   evaluation.verdict = Verdict::correct;
   evaluation.resources["library_share"] = judged.library_share;
+  if (made && !made->configurations[0].plan.choices.empty()) {
+    const auto winner = static_cast<std::size_t>(judged.chosen) % made->configurations.size();
+    state.winners[question.candidate.id()] = winner;
+    evaluation.environment["configuration"] = detail::configuration_text(made->configurations[winner].plan);
+  }
   if (!judged.flaw.empty()) evaluation.environment["flaw"] = judged.flaw;
   const auto size = task.main_size() != nullptr ? *task.main_size() : ProblemSize{};
   if (question.rules == PyTorchRules::strict)

@@ -33,7 +33,8 @@ inline constexpr EnumName<LibraryCalls> library_calls_names[] = {
 enum class PyTorchRules {
   /// The truth in double precision, fresh inputs for each pair of calls: what `PlanJudge` says of itself.
   strict,
-  /// KernelBench's: five trials within 1e-4 of the problem's own results, absolute and relative; the mean of a
+  /// KernelBench's: five trials within 1e-4 of the problem's own results, absolute and relative; the mean of
+  /// a
   /// hundred calls on the same inputs. A speed-up has no interval.
   compatible,
 };
@@ -59,6 +60,9 @@ struct PyTorchEvaluatorOptions {
   /// Whether operators of PyTorch may remain; their share of the time is in
   /// `Evaluation::resources["library_share"]` in any case.
   LibraryCalls library_calls = LibraryCalls::allow;
+  /// Configurations of autotuned kernels that are tried: in the i-th all of them take their i-th, or their
+  /// last one. The fastest that is right is judged; `Evaluation::environment["configuration"]` says which.
+  int configurations = 8;
   /// Inputs that are compared with the truth.
   int cases = 2;
   /// Probability with which the interval of a speed-up covers the true one. From (0.5, 1).
