@@ -153,7 +153,7 @@ MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
         (question.candidate ? outcome.baselines["compile"] : outcome.seconds) = compiled.seconds;
     if (question.candidate && question.compatible) {
       auto& theirs = result.rules["compatible"] =
-          detail::outcome_of(evaluator.evaluate_by(PyTorchRules::compatible, request, stop));
+          detail::outcome_of(evaluator.evaluate_by(JudgingRules::compatible, request, stop));
       theirs.library_share = outcome.library_share;
     }
   } catch (const Error& error) {

@@ -313,7 +313,7 @@ MTMC_INLINE std::string describe_speed(const Observation& seen) {
   if (const auto* size = seen.task.main_size()) {
     const double stated = stated_flops(seen.task, *size);
     const double flops = stated > 0 ? stated : seen.structure.flops;
-    text += "; at " + to_string(*size) + " that is " +
+    text += (size->symbols.empty() ? "; that is " : "; at " + to_string(*size) + " that is ") +
             detail::with_prefix(least_bytes(seen.task, *size) / seconds) + "B/s";
     if (flops > 0) text += " and " + detail::with_prefix(flops / seconds) + "FLOP/s";
     text += detail::bound_text(roofline_of(seen), least_bytes(seen.task, *size));

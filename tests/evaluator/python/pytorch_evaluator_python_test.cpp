@@ -146,6 +146,44 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(said(*evaluation).find("wrong_result") == 0);
   }
 
+  TEST_CASE("by the benchmark's own rules a result is right that is near the problem's") {
+    const auto python = python_for_tests();
+    if (!python) return;
+    EvaluationRequest request;
+    request.task = task();
+    request.candidate = {
+        languages::triton, candidate("        return torch.relu(self.norm(self.linear(x))) * 2.00008"), {}};
+    request.incumbent = request.task.kernel;
+    const auto theirs = shared_evaluator(*python).evaluate_by(JudgingRules::compatible, request);
+    CHECK(said(theirs) == "correct");
+    CHECK(theirs.sizes.at(0).samples == 100);
+    REQUIRE(theirs.speed_up);
+    CHECK_FALSE(theirs.speed_up->has_interval());
+    CHECK(shared_evaluator(*python).evaluate(request).verdict == Verdict::low_precision);
+    request.candidate.source = candidate("        return torch.relu(self.norm(self.linear(x))) * 2.01");
+    CHECK(shared_evaluator(*python).evaluate_by(JudgingRules::compatible, request).verdict ==
+          Verdict::wrong_result);
+  }
+
+  TEST_CASE("a script is right that gives the same in another process, or what a golden one gives") {
+    const auto python = python_for_tests();
+    if (!python) return;
+    auto& evaluator = shared_evaluator(*python);
+    const std::string golden = "import torch\nx = torch.randn(32, 8, device='cuda')\n"
+                               "result_gold = {'a': torch.softmax(x, dim=1), 'b': x.argmax(dim=1)}\n";
+    const std::string other = "import torch\nx = torch.randn(32, 8, device='cuda')\ne = x.exp()\n"
+                              "result_gold = {'a': e / e.sum(dim=1, keepdim=True), 'b': x.argmax(dim=1)}\n";
+    const auto alone = evaluator.evaluate_script(golden, "result_gold");
+    CHECK(said(alone) == "correct");
+    CHECK(alone.seconds > 0);
+    CHECK(said(evaluator.evaluate_script(other, "result_gold", &golden)) == "correct");
+    const std::string wrong = "import torch\nx = torch.randn(32, 8, device='cuda')\n"
+                              "result_gold = {'a': torch.softmax(x, dim=0), 'b': x.argmax(dim=1)}\n";
+    CHECK(evaluator.evaluate_script(wrong, "result_gold", &golden).verdict == Verdict::wrong_result);
+    const std::string unwritten = "import torch\nresult_gold = {'a': torch.empty(16, device='cuda') + 1}\n";
+    CHECK(evaluator.evaluate_script(unwritten, "result_gold").verdict == Verdict::wrong_result);
+  }
+
   TEST_CASE("a task that is no problem in PyTorch is an error") {
     const auto python = python_for_tests();
     if (!python) return;

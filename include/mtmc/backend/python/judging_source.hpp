@@ -95,6 +95,9 @@ class DeviceBuffers(HostBuffers):
             self.handles[name] = [base64.b64encode(handle).decode() for _, handle in made]
 
     def allocated(self, size):
+        # A peer sees all of the memory that a small allocation is a part of.
+        whole = 2 << 20
+        size = (size + whole - 1) // whole * whole
         address = ctypes.c_uint64()
         handle = ctypes.create_string_buffer(self.HANDLE)
         if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) != 0:
@@ -479,6 +482,43 @@ class Judgement:
                 "largest_error": min(self.largest, 1e300), **self.result}
 
 
+class ReproducibleJudgement(Judgement):
+    """Of what has kernels itself, so that nobody else can say what is right: two processes give the same."""
+
+    def run(self):
+        request = self.request
+        self.begin()
+        first, second = self.players["candidate"], self.players["incumbent"]
+        for number in range(request["cases"]):
+            key, results = next(self.keys), []
+            for player, poison in ((first, POISONS[number]), (second, POISONS[number + 1])):
+                player.set_up(key, request["start_seconds"])
+                self.poison_outputs(poison)
+                player.call(poison, request["call_seconds"])
+                results.append([tensor.clone() for tensor in self.buffers.outputs()])
+            self.agree(*results)
+        times = [first.call(POISONS[0], request["call_seconds"]) for _ in range(request["least_pairs"] + 1)]
+        self.result["times"] = {"candidate": times[1:]}
+        self.result["library_share"] = first.ask(
+            {"do": "share", "poison": POISONS[0]}, 4 * request["call_seconds"], "timing its steps")["library_share"]
+        return self.verdict("correct", "", "", "")
+
+    def agree(self, given, again):
+        for i, (one, other) in enumerate(zip(given, again)):
+            self.checked += one.numel()
+            if not is_floating(one):
+                if not torch.equal(one, other):
+                    place = int((one != other).reshape(-1).nonzero()[0].item())
+                    self.refuse_result(i, place, one, other, "wrong_result", 0)
+                continue
+            scale = scale_of(other)
+            error, place = largest_error(one, other, scale)
+            bound = max(self.request["tolerance"], LEAST_EPSILONS * EPSILONS[name_of(one.dtype)])
+            self.largest = max(self.largest, error / bound)
+            if error > bound:
+                self.refuse_result(i, place, one, other, "wrong_result", error / bound)
+
+
 class CompatibleJudgement(Judgement):
     """By a benchmark's own rules: results near the problem's own, which are not the truth, and the mean of many calls
     on the same inputs."""
@@ -540,6 +580,7 @@ class Table:
         self.players = {name: Player(name, one, self.buffers, walls) for name, one in request["contestants"].items()}
 
 
+JUDGEMENTS = {"strict": Judgement, "compatible": CompatibleJudgement, "reproducible": ReproducibleJudgement}
 RULES = {"low_precision": ("precision", "Compute in the precision of the problem: for tl.dot of f32 say "
                                         "input_precision=\"ieee\", and add up in f32"),
          "wrong_result": ("reference", "Compute what the problem's forward computes"),
@@ -554,8 +595,7 @@ def answer(request, folder):
     torch.set_num_threads(max(1, os.cpu_count() or 1)) if device.type == "cpu" else None
     if device.type == "cuda":
         table.buffers.make()
-    kind = CompatibleJudgement if request["tolerance"] > 0 else Judgement
-    judgement = kind(request, table.players, table.buffers, device)
+    judgement = JUDGEMENTS[request["rules"]](request, table.players, table.buffers, device)
     try:
         return judgement.run()
     except Lost as lost:

@@ -5,12 +5,14 @@
 #include <mtmc/backend/python/python_options.hpp>
 #include <mtmc/backend/python/recorded_plan.hpp>
 #include <mtmc/core/diagnostic.hpp>
+#include <mtmc/core/enum_names.hpp>
 #include <mtmc/core/evaluation.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -34,6 +36,30 @@ struct PlanContestant {
   bool compiled = false;
 };
 
+/// By which rules a plan is judged.
+enum class JudgingRules {
+  /// The truth in double precision, fresh inputs for each pair of calls; see `PlanJudge`.
+  strict,
+  /// KernelBench's: a result is right that is within a tolerance of what the problem's own arithmetic gives,
+  /// absolute and relative; times are those of many calls on the same inputs, after three that do not count.
+  compatible,
+  /// For scripts that launch kernels themselves: the incumbent, in another process and with other contents in
+  /// unwritten memory, gives the same within a tolerance relative to the result's scale.
+  reproducible,
+};
+
+namespace detail {
+inline constexpr EnumName<JudgingRules> judging_rules_names[] = {
+    {JudgingRules::strict, "strict"},
+    {JudgingRules::compatible, "compatible"},
+    {JudgingRules::reproducible, "reproducible"},
+};
+}
+/// Values and names.
+[[nodiscard]] constexpr std::span<const EnumName<JudgingRules>> enum_names(JudgingRules) noexcept {
+  return detail::judging_rules_names;
+}
+
 /// What is judged, and how thoroughly.
 struct PlanJudging {
   const RecordedPlan* problem = nullptr; ///< says what is right
@@ -45,14 +71,12 @@ struct PlanJudging {
   int cases = 2;                             ///< inputs that are compared with the truth
   double call_seconds = 20;                  ///< a call may take
   double seconds = 0;                        ///< for timing; 0: nothing is timed
-  int least_pairs = 7;                       ///< timed whatever they take
-  int most_pairs = 28;                       ///< timed at most
-  bool promote = false;                      ///< all pairs are taken, however clear the answer is
-  bool atomics = false;                      ///< two calls on the same inputs may differ in their last bits
-  /// Above 0: by the rules of KernelBench in place of these: a result is right that is within this of what
-  /// the problem's own arithmetic gives, absolute and relative; times are those of `least_pairs` calls on
-  /// the same inputs, after three that do not count.
-  double compatible_tolerance = 0;
+  int least_pairs = 7;  ///< timed whatever they take; calls, where the same inputs are used again
+  int most_pairs = 28;  ///< timed at most
+  bool promote = false; ///< all pairs are taken, however clear the answer is
+  bool atomics = false; ///< two calls on the same inputs may differ in their last bits
+  JudgingRules rules = JudgingRules::strict; ///< what is right, and what is timed
+  double tolerance = 0;                      ///< of the rules that have one
 };
 
 /// What came of it.

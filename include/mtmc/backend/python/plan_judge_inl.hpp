@@ -92,7 +92,8 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
                         {"most_pairs", what.most_pairs},
                         {"promote", what.promote},
                         {"atomics", what.atomics},
-                        {"tolerance", what.compatible_tolerance},
+                        {"rules", to_string(what.rules)},
+                        {"tolerance", what.tolerance},
                         {"limits",
                          {{"memory_bytes", options_.memory_limit},
                           {"seconds", 2 * std::chrono::ceil<std::chrono::seconds>(time).count() + 10}}}};

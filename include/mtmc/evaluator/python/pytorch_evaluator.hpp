@@ -1,6 +1,7 @@
 #pragma once
 /// Judges PyTorch modules with Triton kernels against a problem in PyTorch: records, lowers, calls.
 
+#include <mtmc/backend/python/plan_judge.hpp>
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/device.hpp>
 #include <mtmc/core/evaluation.hpp>
@@ -47,12 +48,20 @@ public:
   /// be recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
 
-  /// The same by other rules than the strict ones.
-  [[nodiscard]] Evaluation evaluate_by(PyTorchRules rules, const EvaluationRequest& request,
+  /// The same by other rules: `compatible` takes five trials within 1e-4 and the mean of a hundred calls, as
+  /// KernelBench does; a speed-up has no interval then.
+  [[nodiscard]] Evaluation evaluate_by(JudgingRules rules, const EvaluationRequest& request,
                                        std::stop_token stop = {});
 
   /// A call of the problem itself, as PyTorch runs it or after `torch.compile`: a candidate's baseline.
   [[nodiscard]] Evaluation evaluate_baseline(const Task& task, bool compiled, std::stop_token stop = {});
+
+  /// A script that does everything when it is run and leaves what it gave in a variable, inputs included, as
+  /// TritonBench's tests do (`RecordingRequest::Role::script`): whether `golden`, or where there is none the
+  /// script itself, gives the same in another process, within 1e-3 of the results' scale; and how long all of
+  /// its launches take.
+  [[nodiscard]] Evaluation evaluate_script(const std::string& text, const std::string& variable,
+                                           const std::string* golden = nullptr, std::stop_token stop = {});
 
   /// Names the protocol and what it is set to, for cache keys.
   [[nodiscard]] std::string identity() const;

@@ -175,7 +175,24 @@ struct PyTorchEvaluator::State {
   /// Records and lowers a candidate; why that cannot be done, if it cannot.
   [[nodiscard]] std::optional<Refusal> prepare(const RecordingRequest& request, const RecordedPlan& problem,
                                                const std::stop_token& stop, detail::LoweredPlan& made) const {
+    if (auto refused = record(request, stop, made)) return refused;
+    if (auto differs = check_paired_draws(problem, made.plan))
+      return Refusal{Verdict::refused, std::string(refusal_rule::weights), {std::move(*differs)}};
+    if (auto other = check_same_results(problem, made.plan))
+      return Refusal{Verdict::wrong_result, std::string(refusal_rule::reference), {std::move(*other)}};
+    if (options.library_calls == LibraryCalls::refuse)
+      for (const auto& step : made.plan.phases.forward)
+        if (step.operation)
+          return refusal(Verdict::refused, refusal_rule::library_calls,
+                         "the operator " + step.operation->name + " of PyTorch remains",
+                         "Compute everything in kernels", step.line);
+    return lower_all(stop, made);
+  }
+
+  [[nodiscard]] std::optional<Refusal> record(const RecordingRequest& request, const std::stop_token& stop,
+                                              detail::LoweredPlan& made) const {
     auto recording = recorder.record(request, stop);
+    demand_no_stop(stop);
     if (recording.timed_out)
       return refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
                      "its constructor and call take too long on tensors without content",
@@ -183,17 +200,12 @@ struct PyTorchEvaluator::State {
     if (!recording.plan)
       return Refusal{Verdict::compile_error, std::string(refusal_rule::recording),
                      std::move(recording.diagnostics)};
-    if (auto differs = check_paired_draws(problem, *recording.plan))
-      return Refusal{Verdict::refused, std::string(refusal_rule::weights), {std::move(*differs)}};
-    if (auto other = check_same_results(problem, *recording.plan))
-      return Refusal{Verdict::wrong_result, std::string(refusal_rule::reference), {std::move(*other)}};
     made.plan = std::move(*recording.plan);
-    if (options.library_calls == LibraryCalls::refuse)
-      for (const auto& step : made.plan.phases.forward)
-        if (step.operation)
-          return refusal(Verdict::refused, refusal_rule::library_calls,
-                         "the operator " + step.operation->name + " of PyTorch remains",
-                         "Compute everything in kernels", step.line);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Refusal> lower_all(const std::stop_token& stop,
+                                                 detail::LoweredPlan& made) const {
     for (const auto& kernel : made.plan.kernels)
       if (auto refused = lower(kernel, stop, made)) return refused;
     return std::nullopt;
@@ -235,7 +247,7 @@ struct PyTorchEvaluator::State {
   }
 
   /// How thoroughly a candidate is judged.
-  [[nodiscard]] PlanJudging judging(Purpose purpose, PyTorchRules rules) {
+  [[nodiscard]] PlanJudging judging(Purpose purpose, JudgingRules rules) {
     const bool promote = purpose == Purpose::promote;
     PlanJudging what;
     what.key = next_key();
@@ -244,12 +256,35 @@ struct PyTorchEvaluator::State {
     what.seconds = promote ? options.promote_seconds : options.explore_seconds;
     what.most_pairs = promote ? options.promote_pairs : options.explore_pairs;
     what.promote = promote;
-    if (rules == PyTorchRules::compatible) { // KernelBench's scripts, since 2025-11
+    what.rules = rules;
+    if (rules == JudgingRules::compatible) { // KernelBench's scripts, since 2025-11
       what.cases = 5;
       what.least_pairs = 100;
-      what.compatible_tolerance = 1e-4;
+      what.tolerance = 1e-4;
     }
     return what;
+  }
+
+  /// Asks the judge. Throws where it could not judge.
+  [[nodiscard]] JudgedPlan judged(const PlanJudging& what, const std::string& name,
+                                  const std::stop_token& stop) const {
+    const std::chrono::duration<double> time(options.evaluation_seconds);
+    auto answer = judge.judge(what, std::chrono::duration_cast<std::chrono::milliseconds>(time), stop);
+    demand_no_stop(stop);
+    if (!answer.timed_out && !answer.diagnostics.empty())
+      throw Error(error_id::evaluator_unsupported, "the judge failed: " + answer.diagnostics[0].message,
+                  answer.diagnostics[0].remedy, "task " + name);
+    return answer;
+  }
+
+  /// Why a candidate was not found correct.
+  [[nodiscard]] std::optional<Refusal> refusal_of(const JudgedPlan& answer) const {
+    if (answer.timed_out)
+      return refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
+                     "the evaluation takes more than " + readable_seconds(options.evaluation_seconds),
+                     "Do less work");
+    if (answer.verdict == Verdict::correct) return std::nullopt;
+    return refusal(answer.verdict, answer.rule, answer.message, answer.remedy);
   }
 
   [[nodiscard]] std::map<std::string, std::string> environment() const {
@@ -364,15 +399,15 @@ struct PyTorchEvaluator::Question {
   const Kernel& candidate;
   const Kernel* incumbent = nullptr;
   Purpose purpose = Purpose::explore;
-  PyTorchRules rules = PyTorchRules::strict;
+  JudgingRules rules = JudgingRules::strict;
   bool compiled = false; ///< of the problem itself
 };
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
-  return evaluate_by(PyTorchRules::strict, request, std::move(stop));
+  return evaluate_by(JudgingRules::strict, request, std::move(stop));
 }
 
-MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_by(PyTorchRules rules, const EvaluationRequest& request,
+MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_by(JudgingRules rules, const EvaluationRequest& request,
                                                      std::stop_token stop) {
   return answer({.task = request.task,
                  .candidate = request.candidate,
@@ -431,19 +466,8 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
                        : detail::contestant_of(task, *problem);
     what.incumbent = &incumbent;
   }
-  const auto time = std::chrono::duration<double>(state.options.evaluation_seconds);
-  const auto judged =
-      state.judge.judge(what, std::chrono::duration_cast<std::chrono::milliseconds>(time), stop);
-  State::demand_no_stop(stop);
-  if (judged.timed_out)
-    return refuse(refusal(Verdict::timeout, refusal_rule::evaluation_deadline,
-                          "the evaluation takes more than " + readable_seconds(time.count()),
-                          "Do less work"));
-  if (!judged.diagnostics.empty())
-    throw Error(error_id::evaluator_unsupported, "the judge failed: " + judged.diagnostics[0].message,
-                judged.diagnostics[0].remedy, "task " + task.name);
-  if (judged.verdict != Verdict::correct)
-    return refuse(refusal(judged.verdict, judged.rule, judged.message, judged.remedy));
+  const auto judged = state.judged(what, task.name, stop);
+  if (auto refused = state.refusal_of(judged)) return refuse(*refused);
   evaluation.verdict = Verdict::correct;
   evaluation.resources["library_share"] = judged.library_share;
   if (made && !made->configurations[0].plan.choices.empty()) {
@@ -453,10 +477,65 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   }
   if (!judged.flaw.empty()) evaluation.environment["flaw"] = judged.flaw;
   const auto size = task.main_size() != nullptr ? *task.main_size() : ProblemSize{};
-  if (question.rules == PyTorchRules::strict)
+  if (question.rules == JudgingRules::strict)
     detail::record_pairs(judged, state.options.confidence, size, evaluation);
   else
     detail::record_means(judged, size, evaluation);
+  evaluation.cost.total = seconds_since(begin);
+  evaluation.cost.check = evaluation.cost.total - evaluation.cost.compile;
+  return evaluation;
+}
+
+MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_script(const std::string& text, const std::string& variable,
+                                                         const std::string* golden, std::stop_token stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto& state = *state_;
+  Evaluation evaluation;
+  evaluation.environment = state.environment();
+  evaluation.environment["truth"] = golden == nullptr ? "itself in another process" : "the golden script";
+  const auto prepared = [&](const std::string& script, detail::LoweredPlan& made) {
+    auto refused = state.record({.role = RecordingRequest::Role::script,
+                                 .text = script,
+                                 .class_name = variable,
+                                 .target = state.target},
+                                stop, made);
+    return refused ? refused : state.lower_all(stop, made);
+  };
+  const auto refuse = [&](const Refusal& reason) {
+    evaluation.verdict = reason.verdict;
+    evaluation.rule = reason.rule;
+    evaluation.diagnostics = reason.diagnostics;
+    evaluation.cost.total = seconds_since(begin);
+    return evaluation;
+  };
+  detail::LoweredPlan made, right;
+  if (auto refused = prepared(text, made)) return refuse(*refused);
+  if (golden != nullptr)
+    if (auto refused = prepared(*golden, right))
+      throw Error(error_id::evaluator_unsupported,
+                  "the golden script cannot be recorded: " + refused->diagnostics.at(0).message,
+                  refused->diagnostics.at(0).remedy);
+  const auto& wanted = golden == nullptr ? made : right;
+  if (auto other = check_same_results(wanted.plan, made.plan))
+    return refuse({Verdict::wrong_result, std::string(refusal_rule::reference), {std::move(*other)}});
+  evaluation.cost.compile = seconds_since(begin);
+  auto what = state.judging(Purpose::explore, JudgingRules::reproducible);
+  const auto incumbent = detail::contestant_of(wanted);
+  what.problem = &wanted.plan;
+  what.candidate = detail::contestant_of(made);
+  what.incumbent = &incumbent;
+  what.tolerance = 1e-3;
+  const auto judged = state.judged(what, variable, stop);
+  if (auto refused = state.refusal_of(judged)) return refuse(*refused);
+  evaluation.verdict = Verdict::correct;
+  evaluation.resources["library_share"] = judged.library_share;
+  evaluation.seconds = median(judged.candidate_seconds);
+  SizeEvaluation size;
+  size.seconds = evaluation.seconds;
+  size.samples = static_cast<int>(judged.candidate_seconds.size());
+  size.checked_elements = size.total_elements = judged.checked_elements;
+  size.largest_error = judged.largest_error;
+  evaluation.sizes = {std::move(size)};
   evaluation.cost.total = seconds_since(begin);
   evaluation.cost.check = evaluation.cost.total - evaluation.cost.compile;
   return evaluation;

@@ -29,27 +29,6 @@ inline constexpr EnumName<LibraryCalls> library_calls_names[] = {
   return detail::library_calls_names;
 }
 
-/// By which rules candidates are judged.
-enum class PyTorchRules {
-  /// The truth in double precision, fresh inputs for each pair of calls: what `PlanJudge` says of itself.
-  strict,
-  /// KernelBench's: five trials within 1e-4 of the problem's own results, absolute and relative; the mean of
-  /// a
-  /// hundred calls on the same inputs. A speed-up has no interval.
-  compatible,
-};
-
-namespace detail {
-inline constexpr EnumName<PyTorchRules> pytorch_rules_names[] = {
-    {PyTorchRules::strict, "strict"},
-    {PyTorchRules::compatible, "compatible"},
-};
-}
-/// Values and names.
-[[nodiscard]] constexpr std::span<const EnumName<PyTorchRules>> enum_names(PyTorchRules) noexcept {
-  return detail::pytorch_rules_names;
-}
-
 /// Settings of `PyTorchEvaluator`.
 struct PyTorchEvaluatorOptions {
   PythonOptions python{}; ///< where Python is; it needs torch and triton
