@@ -26,6 +26,7 @@ namespace {
 
 struct BenchArguments {
   mtmc::PyTorchEvaluatorOptions pytorch{};
+  std::string suite = "kernelbench";
   std::string folder;
   std::string candidates;
   std::string output;
@@ -50,6 +51,8 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
+std::string level_text(const std::string& level) { return level.empty() ? "" : "level " + level + "  "; }
+
 /// "2.1 ms, eager 4.2 ms, 2.00x"; of a baseline alone "eager 4.2 ms".
 std::string times_text(double seconds, double eager) {
   const auto base = "eager " + seconds_text(eager);
@@ -69,10 +72,12 @@ std::optional<std::pair<int, int>> parsed_shard(const std::string& text) {
 }
 
 std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
-  auto problems = mtmc::find_kernelbench(arguments.folder);
+  auto problems = arguments.suite == "kernelbench"     ? mtmc::find_kernelbench(arguments.folder)
+                  : arguments.suite == "tritonbench-g" ? mtmc::find_tritonbench(arguments.folder, "G")
+                                                       : mtmc::find_tritonbench(arguments.folder, "T");
   std::erase_if(problems, [&](const mtmc::BenchmarkProblem& problem) {
-    const bool level =
-        std::find(arguments.levels.begin(), arguments.levels.end(), problem.level) != arguments.levels.end();
+    const bool level = problem.level.empty() || std::find(arguments.levels.begin(), arguments.levels.end(),
+                                                          problem.level) != arguments.levels.end();
     return !level || (arguments.ending >= 0 && problem.number % 10 != arguments.ending);
   });
   const auto shard = *parsed_shard(arguments.shard);
@@ -116,7 +121,7 @@ public:
     const auto problems = chosen(arguments_);
     if (arguments_.list) {
       for (const auto& problem : problems)
-        std::printf("level %s  %s\n", problem.level.c_str(), problem.name.c_str());
+        std::printf("%s%s\n", level_text(problem.level).c_str(), problem.name.c_str());
       return command_line::done;
     }
     auto results = earlier_results();
@@ -136,11 +141,7 @@ public:
       }
       try {
         if (!evaluator) evaluator.emplace(arguments_.pytorch);
-        auto result = mtmc::run_benchmark_problem(*evaluator, problem,
-                                                  {.candidate = std::move(candidate),
-                                                   .compiled = arguments_.compiled,
-                                                   .compatible = !arguments_.strict_only},
-                                                  interrupt.token());
+        auto result = judged(*evaluator, problem, std::move(candidate), interrupt.token());
         if (const auto flaw = flaws_.find(problem.level + '/' + std::to_string(problem.number));
             flaw != flaws_.end())
           result.flaw = flaw->second;
@@ -153,7 +154,8 @@ public:
         if (!evaluator) return code;
       }
     }
-    if (!arguments_.candidates.empty() || arguments_.compiled) report(results);
+    if (!arguments_.candidates.empty() || arguments_.compiled || arguments_.suite != "kernelbench")
+      report(results);
     return interrupt.token().stop_requested() ? command_line::interrupted_by_user : code;
   }
 
@@ -163,6 +165,19 @@ private:
   [[nodiscard]] std::optional<std::string> candidate_of(const mtmc::BenchmarkProblem& problem) const {
     if (arguments_.candidates.empty()) return std::nullopt;
     return candidate_for(problem, arguments_.candidates);
+  }
+
+  [[nodiscard]] mtmc::BenchmarkResult judged(mtmc::PyTorchEvaluator& evaluator,
+                                             const mtmc::BenchmarkProblem& problem,
+                                             std::optional<std::string> candidate,
+                                             const std::stop_token& stop) const {
+    if (arguments_.suite != "kernelbench")
+      return mtmc::run_tritonbench_problem(evaluator, problem, candidate, stop);
+    return mtmc::run_benchmark_problem(evaluator, problem,
+                                       {.candidate = std::move(candidate),
+                                        .compiled = arguments_.compiled,
+                                        .compatible = !arguments_.strict_only},
+                                       stop);
   }
 
   static mtmc::BenchmarkResult not_answered(const mtmc::BenchmarkProblem& problem) {
@@ -184,10 +199,11 @@ private:
       const auto eager = outcome.baselines.find("eager");
       if (!outcome.correct)
         said = outcome.reason;
-      else if (eager != outcome.baselines.end())
-        said = times_text(outcome.seconds, eager->second);
+      else
+        said = eager == outcome.baselines.end() ? seconds_text(outcome.seconds)
+                                                : times_text(outcome.seconds, eager->second);
     }
-    std::printf("level %s  %-60s %s%s\n", result.level.c_str(), result.problem.c_str(), said.c_str(),
+    std::printf("%s%-60s %s%s\n", level_text(result.level).c_str(), result.problem.c_str(), said.c_str(),
                 result.flaw.empty() ? "" : ("  [" + result.flaw + ']').c_str());
     std::fflush(stdout);
     if (arguments_.output.empty()) return;
@@ -223,6 +239,9 @@ int main(int argc, char** argv) {
       "surroundings, 130 interrupted.",
       "mtmc-bench"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);
+  app.add_option("--suite", arguments.suite, "which benchmark; of TritonBench kernels (g) or functions (t)")
+      ->check(CLI::IsMember({"kernelbench", "tritonbench-g", "tritonbench-t"}))
+      ->capture_default_str();
   app.add_option("--folder", arguments.folder, "the checkout")
       ->required()
       ->check(command_line::readable_file(true));

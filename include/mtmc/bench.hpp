@@ -8,3 +8,4 @@
 #include <mtmc/bench/benchmark_result.hpp>
 #include <mtmc/bench/kernelbench.hpp>
 #include <mtmc/bench/speed_up_chart.hpp>
+#include <mtmc/bench/tritonbench.hpp>

@@ -60,6 +60,7 @@
 #include <mtmc/bench/benchmark_metrics_inl.hpp>
 #include <mtmc/bench/benchmark_result_inl.hpp>
 #include <mtmc/bench/kernelbench_inl.hpp>
+#include <mtmc/bench/tritonbench_inl.hpp>
 #include <mtmc/coder/answer_inl.hpp>
 #include <mtmc/coder/example_library_inl.hpp>
 #include <mtmc/coder/openai_inl.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 /// Definitions of bench/kernelbench.hpp.
 
+#include <mtmc/bench/benchmark_outcome.hpp>
 #include <mtmc/bench/kernelbench.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <initializer_list>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -45,30 +45,6 @@ inline void add_level(const std::filesystem::path& folder, const std::string& le
     if (path.extension() != ".py" || !number) continue;
     problems.push_back({.level = level, .number = *number, .name = name, .path = path.string()});
   }
-}
-
-/// Verdicts of candidates that were not called at all.
-[[nodiscard]] inline bool was_called(Verdict verdict) {
-  constexpr Verdict not_called[] = {Verdict::not_given, Verdict::compile_error, Verdict::compile_timeout,
-                                    Verdict::refused,   Verdict::launch_error,  Verdict::crashed,
-                                    Verdict::timeout};
-  return std::find(std::begin(not_called), std::end(not_called), verdict) == std::end(not_called);
-}
-
-[[nodiscard]] inline BenchmarkOutcome outcome_of(const Evaluation& evaluation) {
-  BenchmarkOutcome outcome;
-  outcome.called = was_called(evaluation.verdict);
-  outcome.correct = evaluation.correct();
-  outcome.seconds = evaluation.seconds;
-  if (!evaluation.sizes.empty() && evaluation.sizes[0].incumbent_seconds > 0)
-    outcome.baselines["eager"] = evaluation.sizes[0].incumbent_seconds;
-  if (const auto share = evaluation.resources.find("library_share"); share != evaluation.resources.end())
-    outcome.library_share = share->second;
-  if (!evaluation.correct()) {
-    outcome.reason = std::string(to_string(evaluation.verdict));
-    if (!evaluation.diagnostics.empty()) outcome.reason += ": " + evaluation.diagnostics[0].message;
-  }
-  return outcome;
 }
 
 } // namespace detail
