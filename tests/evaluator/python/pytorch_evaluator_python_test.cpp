@@ -182,6 +182,8 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(evaluator.evaluate_script(wrong, "result_gold", &golden).verdict == Verdict::wrong_result);
     const std::string unwritten = "import torch\nresult_gold = {'a': torch.empty(16, device='cuda') + 1}\n";
     CHECK(evaluator.evaluate_script(unwritten, "result_gold").verdict == Verdict::wrong_result);
+    CHECK(evaluator.evaluate_script(golden, "results").verdict == Verdict::compile_error);
+    CHECK_THROWS_AS((void)evaluator.evaluate_script("result_gold = {'a': [3, 4]}\n", "result_gold"), Error);
   }
 
   TEST_CASE("a task that is no problem in PyTorch is an error") {

@@ -624,7 +624,9 @@ def whole_script(recording, request, folder):
     torch.allclose = torch.equal = lambda *arguments, **named: True
     torch.testing.assert_close = lambda *arguments, **named: None
     module = load_candidate(request["text"], folder)
-    given = leaves(module.__dict__.get(request["class"]))
+    if request["class"] not in module.__dict__:
+        raise Refused(f"the script leaves nothing in `{request['class']}`")
+    given = leaves(module.__dict__[request["class"]])
     return plan_of(recording, [recording.view(tensor) for tensor in given if isinstance(tensor, torch.Tensor)])
 
 

@@ -59,7 +59,7 @@ public:
   /// A script that does everything when it is run and leaves what it gave in a variable, inputs included, as
   /// TritonBench's tests do (`RecordingRequest::Role::script`): whether `golden`, or where there is none the
   /// script itself, gives the same in another process, within 1e-3 of the results' scale; and how long all of
-  /// its launches take.
+  /// its launches take. Throws as `evaluate`, also where the script leaves no tensor there.
   [[nodiscard]] Evaluation evaluate_script(const std::string& text, const std::string& variable,
                                            const std::string* golden = nullptr, std::stop_token stop = {});
 

@@ -516,6 +516,10 @@ MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_script(const std::string& text
                   "the golden script cannot be recorded: " + refused->diagnostics.at(0).message,
                   refused->diagnostics.at(0).remedy);
   const auto& wanted = golden == nullptr ? made : right;
+  if (wanted.plan.outputs.empty())
+    throw Error(error_id::evaluator_unsupported,
+                "the script leaves no tensor in `" + variable + "`, so that nothing can be compared",
+                "Have it keep its results there");
   if (auto other = check_same_results(wanted.plan, made.plan))
     return refuse({Verdict::wrong_result, std::string(refusal_rule::reference), {std::move(*other)}});
   evaluation.cost.compile = seconds_since(begin);
