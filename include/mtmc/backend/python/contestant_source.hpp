@@ -280,7 +280,8 @@ class Program:
             results = [result] if isinstance(result, torch.Tensor) else \
                 [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
             for view, tensor in zip(operation["outputs"], results):
-                self.keep(view, tensor, read)
+                if tensor.numel() or 0 in view["sizes"] or self.memory.device.type != "cpu":
+                    self.keep(view, tensor, read)  # else statistics that only a device's own operator gives
             for storage in over:
                 self.tensors.pop(storage, None)
 

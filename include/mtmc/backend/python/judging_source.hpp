@@ -213,25 +213,54 @@ class Player:
 
 
 class Case:
-    """Inputs and weights from one key, and what is right for them."""
+    """Inputs and weights from one key, and what is right for them. Inputs may fill a fifth of a device's memory, so they
+    are made anew where they are needed, and lie nowhere twice."""
 
     def __init__(self, problem, device, key, with_truth):
-        replay = Replay(problem, device, key=key)
+        self.problem, self.device, self.key = problem, device, key
+        replay = self.made()
+        replay.run("forward")
+        self.own = rows(replay.outputs())
+        del replay
+        self.truth = self.own
+        if with_truth:
+            exact = self.made().widened()
+            exact.run("forward")
+            self.truth = rows(exact.outputs())
+
+    def made(self):
+        replay = Replay(self.problem, self.device, key=self.key)
         replay.run("inputs")
         replay.run("setup")
-        self.key = key
-        self.inputs = [replay.memory.tensor(value["tensor"]).clone() for value in problem.get("inputs", ())
-                       if value["kind"] == "tensor"]
-        self.truth = None
-        if with_truth:
-            exact = replay.copy(double=True)
-            exact.run("forward")
-            self.truth = [tensor.clone() for tensor in exact.outputs()]
-            del exact
-        replay.run("forward")
-        self.own = [tensor.clone() for tensor in replay.outputs()]
-        if self.truth is None:
-            self.truth = self.own
+        return replay
+
+    def show(self, shared):
+        """Puts the inputs where the contestants find them."""
+        replay = Replay(self.problem, self.device, key=self.key)
+        replay.run("inputs")
+        values = [value for value in self.problem.get("inputs", ()) if value["kind"] == "tensor"]
+        for tensor, value in zip(shared, values, strict=True):
+            tensor.copy_(replay.memory.tensor(value["tensor"]))
+        self.sums = sums_of(shared)
+
+
+def rows(tensors):
+    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
+
+
+def sums_of(tensors):
+    """Two sums over the bits of each, of which the second counts places, too."""
+    found = []
+    for tensor in tensors:
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+        words = whole[:whole.numel() // 8 * 8].view(torch.int64)
+        plain, placed = [torch.zeros((), dtype=torch.int64, device=tensor.device) for _ in range(2)]
+        for begin, (part,) in chunks(words):
+            places = torch.arange(begin, begin + part.numel(), device=tensor.device) * 0x9E3779B1 + 1
+            plain += part.sum()
+            placed += (part * places).sum()
+        found.append((plain.item(), placed.item(), bytes(whole[words.numel() * 8:].tolist())))
+    return found
 
 
 def chunks(*tensors):
@@ -312,34 +341,38 @@ class Judgement:
 
     def run(self):
         request = self.request
-        cases = [self.case(with_truth=True) for _ in range(request["cases"])]
-        for case in cases:
-            self.measure.learn(case)
         self.begin()
-        self.choose(cases[0])
-        candidate = self.players["candidate"]
-        longest = request["call_seconds"]
-        bits = []
-        for number, case in enumerate(cases):
-            self.show(case)
-            candidate.set_up(case.key, request["start_seconds"])
-            for again in range(2 if number == 0 else 1):
-                self.poison_outputs(POISONS[number + again])
-                candidate.call(POISONS[(number + again) % len(POISONS)], longest)
-                self.compare(case, case.truth, 1.0)
-                if number == 0:
-                    bits.append([tensor.clone() for tensor in self.buffers.outputs()])
-                if not self.same_inputs(case):
-                    raise Lost("input_modified", "it writes to its inputs")
-        if not request["atomics"] and not all(torch.equal(raw(a), raw(b)) for a, b in zip(*bits)):
-            return self.verdict("nondeterministic", "same_bits", "two calls on the same inputs give other bits",
-                                "Add in a fixed order; do not read memory that nothing has written")
-        self.flaws(cases)
+        for number in range(request["cases"]):
+            case = self.case(with_truth=True)
+            self.measure.learn(case)
+            if number == 0:
+                self.choose(case)
+                first = case.truth
+            self.check(case, number)
+            self.look_for_flaws(first, case)
+        candidate, longest = self.players["candidate"], request["call_seconds"]
         self.result["library_share"] = candidate.ask(
             {"do": "share", "poison": POISONS[0]}, 4 * longest, "timing its steps")["library_share"]
         if request["seconds"] > 0:
             self.time()
         return self.verdict("correct", "", "", "")
+
+    def check(self, case, number):
+        """Compares a candidate's call with the truth; in the first case two calls with each other, too."""
+        request, candidate = self.request, self.players["candidate"]
+        self.show(case)
+        candidate.set_up(case.key, request["start_seconds"])
+        before = None
+        for again in range(2 if number == 0 else 1):
+            self.poison_outputs(POISONS[(number + again) % len(POISONS)])
+            candidate.call(POISONS[(number + again + 1) % len(POISONS)], request["call_seconds"])
+            self.compare(case, case.truth, 1.0)
+            if not self.same_inputs(case):
+                raise Lost("input_modified", "it writes to its inputs")
+            sums = sums_of(self.buffers.outputs())
+            if before not in (None, sums) and not request["atomics"]:
+                raise Lost("nondeterministic", "two calls on the same inputs give other bits")
+            before = sums
 
     def begin(self):
         """Waits until all processes are ready. Of several configurations some may need more than the device has."""
@@ -386,13 +419,12 @@ class Judgement:
         return Case(self.problem, self.device, next(self.keys), with_truth)
 
     def show(self, case):
-        for shared, given in zip(self.buffers.inputs(), case.inputs):
-            shared.copy_(given)
+        case.show(self.buffers.inputs())
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
     def same_inputs(self, case):
-        return all(torch.equal(raw(shared), raw(given)) for shared, given in zip(self.buffers.inputs(), case.inputs))
+        return sums_of(self.buffers.inputs()) == case.sums
 
     def poison_outputs(self, byte):
         for content in self.buffers.raw["outputs"]:
@@ -428,22 +460,22 @@ class Judgement:
             message += f"; the error is {times:.3g} times what is allowed"
         raise Lost(verdict, message)
 
-    def flaws(self, cases):
+    def look_for_flaws(self, first, case):
         """Whether a tensor of zeros, or one and the same tensor for all inputs, would do."""
-        zero = constant = True
-        for i, truth in enumerate(cases[0].truth):
+        zero = all(not bool(truth.any()) for truth in case.truth)
+        constant = case.truth is not first
+        for i, (truth, other) in enumerate(zip(case.truth, first)):
             if not is_floating(truth):
-                zero = zero and not bool(truth.any())
-                constant = constant and all(torch.equal(truth, case.truth[i]) for case in cases[1:])
-                continue
-            allowed = self.measure.allowed(i, cases[0].own[i].dtype)
-            scale = scale_of(truth)
-            zero = zero and scale == 0
-            constant = constant and all(largest_error(case.truth[i], truth, scale)[0] <= allowed for case in cases[1:])
+                constant = constant and torch.equal(truth, other)
+            else:
+                allowed = self.measure.allowed(i, case.own[i].dtype)
+                constant = constant and largest_error(other, truth, scale_of(truth))[0] <= allowed
         if zero:
             self.result["flaw"] = "the result is zero whatever the inputs are"
-        elif constant and len(cases) > 1:
+        elif constant:
             self.result["flaw"] = "the result is the same for all inputs"
+        elif case.truth is not first:
+            self.result.pop("flaw", None)
 
     def time(self):
         """Pairs of calls on inputs that neither has seen, in turn, every result compared."""
@@ -559,11 +591,6 @@ class CompatibleJudgement(Judgement):
                     self.refuse_result(i, begin + int(far.nonzero()[0].item()), given, own, "wrong_result", 0)
 
 
-def raw(tensor):
-    whole = tensor.contiguous().reshape(-1)
-    return whole.view(torch.uint8) if whole.numel() else whole
-
-
 class Table:
     """Who takes part, before anybody has used the device."""
 
@@ -587,6 +614,7 @@ RULES = {"low_precision": ("precision", "Compute in the precision of the problem
          "timeout": ("launch_deadline", "Do less work, or end the loop"),
          "crashed": ("crash", "Stay inside of the tensors: check masks and offsets"),
          "launch_error": ("launch", "Ask for no more shared memory, registers and threads than the device has"),
+         "nondeterministic": ("same_bits", "Add in a fixed order; do not read memory that nothing has written"),
          "input_modified": ("inputs_unchanged", "Write results to tensors of your own")}
 
 

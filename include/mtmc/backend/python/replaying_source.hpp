@@ -91,11 +91,12 @@ class Memory:
         given = torch.frombuffer(bytearray(content), dtype=TYPES[name])
         row[:given.numel()].copy_(given)
 
-    def copy(self, double):
-        """The same content in memory of its own, as doubles where asked."""
-        other = Memory(self.plan, self.device, double)
+    def widened(self):
+        """The same content as doubles. What was converted is given back at once."""
+        other = Memory(self.plan, self.device, True)
         for number in list(self.held):
             other.whole(number)[0].copy_(self.whole(number)[0])
+            del self.held[number]
         return other
 
     def tensor(self, view):
@@ -177,10 +178,9 @@ class Replay:
         self.drawn = 0
         self.launcher = launcher
 
-    def copy(self, double=False):
-        """The same at this moment, in memory of its own; from here on in double precision where asked: inputs and
-        weights are the numbers they are."""
-        return Replay(self.plan, key=self.key, launcher=self.launcher, memory=self.memory.copy(double))
+    def widened(self):
+        """Goes on in double precision: inputs and weights are the numbers they are."""
+        return Replay(self.plan, key=self.key, launcher=self.launcher, memory=self.memory.widened())
 
     def run(self, phase):
         """Does the steps of a phase, whose n-th draw depends on key, phase and n alone. What only this phase needs is
@@ -226,6 +226,8 @@ class Replay:
         result = function(*given, **named)
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         for view, tensor in zip(operation["outputs"], results):
+            if tensor.numel() == 0 and 0 not in view["sizes"] and self.memory.device.type == "cpu":
+                continue  # statistics that only a device's own operator gives
             self.memory.keep(view, tensor, view["storage"] in new and view["storage"] not in read)
 
     def operator(self, name):
@@ -286,7 +288,7 @@ def answer(request, folder):
     for phase in ("inputs", "setup"):
         replay.run(phase)
     if request["double"]:
-        replay = replay.copy(double=True)
+        replay = replay.widened()
     replay.run("forward")
     outputs = replay.outputs()
     if sum(tensor.numel() * tensor.element_size() for tensor in outputs) > MAX_CONTENT:
