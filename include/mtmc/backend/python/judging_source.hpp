@@ -297,6 +297,22 @@ def largest_error(given, truth, scale):
     return worst, place
 
 
+# After so many pairs one may look: the interval from the so-manieth smallest to the so-manieth largest ratio.
+LOOKS = {7: 1, 14: 3}
+OVERWHELMING = 1.5
+
+
+def is_clear(ratios):
+    """Whether more pairs of times would tell nothing that matters."""
+    if len(ratios) == 3 and (min(ratios) > OVERWHELMING or max(ratios) < 1 / OVERWHELMING):
+        return True
+    if len(ratios) not in LOOKS:
+        return False
+    rank = LOOKS[len(ratios)]
+    low, high = sorted(ratios)[rank - 1], sorted(ratios)[-rank]
+    return low > 1 or high < 1 or high - low < 0.02
+
+
 def is_floating(tensor):
     return tensor.dtype.is_floating_point
 
@@ -500,9 +516,8 @@ class Judgement:
                     if not self.same_inputs(case):
                         raise Lost("input_modified", "it writes to its inputs")
             done = number + 1
-            if done >= 3 and "incumbent" in times and not request["promote"]:
-                ratios = [a / b for a, b in zip(times["incumbent"], times["candidate"])]
-                if max(ratios) < 1 / 1.5 or (done >= 7 and statistics.median(ratios) < 0.9):
+            if "incumbent" in times and not request["promote"]:
+                if is_clear([a / b for a, b in zip(times["incumbent"], times["candidate"])]):
                     break
             if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
                 break

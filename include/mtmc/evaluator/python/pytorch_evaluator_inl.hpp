@@ -17,6 +17,7 @@
 #include <mtmc/evaluator/python/pytorch_evaluator.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/os_random.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
@@ -59,6 +60,13 @@ struct PreparedModule {
   std::optional<Refusal> refused;
   double seconds = 0; ///< what recording and lowering took
 };
+
+/// SHA-256 of the kernels' binaries, one behind the other; empty without any.
+[[nodiscard]] inline std::string binary_hash_of(const LoweredPlan& made) {
+  std::string all;
+  for (const auto& kernel : made.kernels) all += kernel->cubin;
+  return all.empty() ? all : sha256_hex(all);
+}
 
 /// How many configurations there are where each autotuned kernel takes its i-th, or its last one.
 [[nodiscard]] inline int configurations_of(const RecordedPlan& plan) {
@@ -339,7 +347,8 @@ inline void record_pairs(const JudgedPlan& judged, double confidence, const Prob
     for (std::size_t i = 0; i < judged.candidate_seconds.size() && i < judged.incumbent_seconds.size(); ++i)
       logarithms.push_back(std::log(std::max(judged.incumbent_seconds[i], 1e-9) /
                                     std::max(judged.candidate_seconds[i], 1e-9)));
-    const auto interval = median_interval(logarithms, 1 - confidence);
+    const auto interval = median_interval(
+        logarithms, TimingLooks{}.error_left(static_cast<int>(logarithms.size()), confidence));
     size.speed_up = SpeedUp{
         std::exp(interval.value), std::exp(interval.low), std::exp(interval.high), interval.confidence, {}};
     evaluation.speed_up = size.speed_up;
@@ -470,11 +479,17 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   if (auto refused = state.refusal_of(judged)) return refuse(*refused);
   evaluation.verdict = Verdict::correct;
   evaluation.resources["library_share"] = judged.library_share;
-  if (made && !made->configurations[0].plan.choices.empty()) {
+  if (made) {
     const auto winner = static_cast<std::size_t>(judged.chosen) % made->configurations.size();
+    const auto& called = made->configurations[winner];
     state.winners[question.candidate.id()] = winner;
-    evaluation.environment["configuration"] = detail::configuration_text(made->configurations[winner].plan);
+    evaluation.binary_hash = detail::binary_hash_of(called);
+    if (!called.plan.choices.empty())
+      evaluation.environment["configuration"] = detail::configuration_text(called.plan);
   }
+  if (beaten)
+    evaluation.incumbent_binary_hash =
+        detail::binary_hash_of(beaten->configurations[state.winner_of(*question.incumbent)]);
   if (!judged.flaw.empty()) evaluation.environment["flaw"] = judged.flaw;
   const auto size = task.main_size() != nullptr ? *task.main_size() : ProblemSize{};
   if (question.rules == JudgingRules::strict)
