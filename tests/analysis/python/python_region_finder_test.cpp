@@ -86,10 +86,22 @@ TEST_SUITE("statements of a module") {
     CHECK(run.kind == RegionKind::launch_sequence);
     CHECK(run.facts.fusable);
     CHECK(run.facts.intermediates == std::vector<std::string>{"Linear of line 9"});
-    CHECK(structure.edges.size() == 1);
+    CHECK(structure.edges.size() == 2);
     CHECK(has(actions_of(chain), "fusing the Linear and relu and the multiplication in line 9 to 10"));
     CHECK(has(actions_of(chain), "tiling the Linear in line 9"));
     CHECK(has(actions_of(chain, ActionSpace::paper()), "reordering the Linear in line 9"));
+  }
+
+  TEST_CASE("a statement that only looks at a value in another shape ends no run") {
+    const auto texts =
+        actions_of(module("", "        x = torch.exp(x)\n"
+                              "        n = x.size(0)\n"
+                              "        x = x.view(n, -1)\n"
+                              "        x = x.transpose(0, 1)\n"
+                              "        x = torch.log1p(x)\n"
+                              "        return torch.cat([x, x.flatten().tanh().view_as(x)], dim=0)\n"));
+    CHECK(has(texts, "fusing the exp and log1p in line 8 to 12"));
+    CHECK(has(texts, "fusing the exp, log1p and tanh in line 8 to 13"));
   }
 
   TEST_CASE("runs say what their members compute, in their order") {

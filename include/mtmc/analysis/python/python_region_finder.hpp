@@ -18,15 +18,16 @@ namespace mtmc::inline MTMC_ABI {
 /// directive `triton.jit` marks them. A run calls what its members call, and its directives name the classes
 /// of what they compute, in their order (`OperatorClass`; a kernel with `dot` is a contraction). A run is
 /// `fusable` where its members hand on values from one to the next, no more than one of them is a product or
-/// a convolution, and none needs all of a batch before it can go on. Facts say nothing of sizes: flops and
-/// bytes are 0. Never throws for what a text may be.
+/// a convolution, and none needs all of a batch before it can go on; a statement that only looks at a value
+/// in another shape is passed over. Facts say nothing of sizes: flops and bytes are 0. Never throws for what
+/// a text may be.
 class PythonRegionFinder {
 public:
   /// The structure of the kernel.
   [[nodiscard]] Structure find(const Task& task, const Kernel& kernel) const;
 
   /// Names the finder and its version, for cache keys.
-  [[nodiscard]] std::string identity() const { return "python 2, ast 3"; }
+  [[nodiscard]] std::string identity() const { return "python 3, ast 3"; }
 };
 
 static_assert(check_region_finder<PythonRegionFinder>());

@@ -456,9 +456,7 @@ private:
     name(graph, steps, step_of);
     std::vector<PythonStep> computing;
     for (auto& step : steps)
-      if (std::any_of(step.operators.begin(), step.operators.end(),
-                      [&](std::size_t i) { return computes(graph.operators[i].kind); }))
-        computing.push_back(step);
+      if (computes(graph, step)) computing.push_back(step);
     for (auto& step : computing) {
       auto& region = add(RegionKind::launch, graph.module + '/' + step.path, "the " + step.name, step.range);
       step.path = region.path;
@@ -547,14 +545,41 @@ private:
         step.name += (i == 0 ? "" : i + 1 == names.size() ? " and the " : ", the ") + names[i];
       }
     }
+    const auto makers = makers_of(graph, steps, step_of);
     for (std::size_t i = 0; i < graph.operators.size(); ++i)
-      for (const auto operand : graph.operators[i].operands) {
-        if (operand >= i || !step_of[operand] || !step_of[i] || step_of[operand] == step_of[i]) continue;
-        auto& producer = steps[*step_of[operand]];
-        const auto value = producer.path + " of line " + std::to_string(producer.range.first_line);
-        put_once(producer.writes, value);
-        put_once(steps[*step_of[i]].reads, value);
-      }
+      for (const auto operand : graph.operators[i].operands)
+        for (const auto maker : operand < i ? makers[operand] : std::vector<std::size_t>{}) {
+          if (!step_of[i] || maker == *step_of[i]) continue;
+          auto& producer = steps[maker];
+          const auto value = producer.path + " of line " + std::to_string(producer.range.first_line);
+          put_once(producer.writes, value);
+          put_once(steps[*step_of[i]].reads, value);
+        }
+  }
+
+  [[nodiscard]] static bool computes(const ForwardGraph& graph, const PythonStep& step) {
+    return std::any_of(step.operators.begin(), step.operators.end(),
+                       [&](std::size_t i) { return computes(graph.operators[i].kind); });
+  }
+
+  /// Of each operator the steps that compute its value: its own, or, where that only looks at values in
+  /// another shape, those that made them.
+  [[nodiscard]] static std::vector<std::vector<std::size_t>>
+  makers_of(const ForwardGraph& graph, const std::vector<PythonStep>& steps,
+            const std::vector<std::optional<std::size_t>>& step_of) {
+    constexpr std::size_t most_makers = 8;
+    std::vector<std::vector<std::size_t>> makers(graph.operators.size());
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+      auto& mine = makers[i];
+      const bool looks = step_of[i] && graph.operators[i].kind == OperatorClass::view &&
+                         !computes(graph, steps[*step_of[i]]);
+      if (step_of[i] && !looks) mine = {*step_of[i]};
+      for (const auto operand : graph.operators[i].operands)
+        for (const auto maker : looks&& operand < i ? makers[operand] : std::vector<std::size_t>{})
+          if (mine.size() < most_makers && std::find(mine.begin(), mine.end(), maker) == mine.end())
+            mine.push_back(maker);
+    }
+    return makers;
   }
 
   [[nodiscard]] bool is_unknown(const ForwardOperator& one) const {
