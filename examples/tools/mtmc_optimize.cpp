@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -66,6 +67,13 @@ int run(const Arguments& arguments) {
       command_line::list_actions(task, evaluators.device_of(task), parts.policy, parts.space, arguments.json);
     return code;
   }
+
+  if (arguments.replay.empty() && !arguments.asks_coder() &&
+      std::any_of(tasks.begin(), tasks.end(),
+                  [](const mtmc::Task& task) { return task.kernel.language == mtmc::languages::pytorch; }))
+    std::fprintf(
+        stderr, "note: the offline coder changes kernels in Triton, and writes no first one for a problem in "
+                "PyTorch: --coder openai asks a language model\n");
 
   // With --json, standard output belongs to the objects alone.
   mtmc::TerminalReport terminal{arguments.json ? stderr : stdout,
