@@ -133,6 +133,16 @@ static int look_up(void** parameters) {
   return has_no_scratch(parameters, 5) ? 0 : invalid_value;
 }
 
+/* float* table, int64_t* places, float* out, int32_t n: out[i] = table[places[i]]. */
+static int take(void** parameters) {
+  const float* table = *(float**)parameters[0];
+  const int64_t* places = *(int64_t**)parameters[1];
+  float* out = *(float**)parameters[2];
+  const int32_t n = *(int32_t*)parameters[3];
+  for (int32_t i = 0; i < n; ++i) out[i] = table[places[i]];
+  return has_no_scratch(parameters, 4) ? 0 : invalid_value;
+}
+
 int cuLaunchKernelEx(const Configuration* launch, void* function, void** parameters, void** extra) {
   const Attribute* attribute = launch->attributes;
   (void)extra;
@@ -144,5 +154,6 @@ int cuLaunchKernelEx(const Configuration* launch, void* function, void** paramet
   printf("\n");
   if (strcmp(function, "scale_add") == 0) return scale_add(parameters);
   if (strcmp(function, "add_product") == 0) return add_product(parameters);
+  if (strcmp(function, "take") == 0) return take(parameters);
   return strcmp(function, "look_up") == 0 ? look_up(parameters) : 0;
 }

@@ -289,9 +289,8 @@ TEST_CASE("results in the memory of inputs, in a part of their memory, and of th
             "  //   output_1: f32[4, 4] with strides of 8, 1 elements, from byte 16; all 256 bytes of its "
             "memory\n"
             "  //   output_2: f32[2]\n") != std::string::npos);
-  CHECK(
-      text.find("[[maybe_unused]] float* input_0, [[maybe_unused]] float* output_1, [[maybe_unused]] float* "
-                "output_2) const {") != std::string::npos);
+  for (const char* const parameter : {"input_0", "output_1", "output_2"})
+    CHECK(text.find("[[maybe_unused]] float* " + std::string(parameter)) != std::string::npos);
   const CompiledLauncher launcher(text, R"(
 int main() {
   alignas(16) float x[32] = {}, out[64] = {}, numbers[2] = {};

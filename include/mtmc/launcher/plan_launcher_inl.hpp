@@ -124,8 +124,16 @@ private:
     return (memory.place == Place::weight ? "mtmc_weight_" : "mtmc_at_") + memory.name;
   }
 
+  /// A line for each.
+  [[nodiscard]] static std::string parameter_list(const std::vector<std::string>& parameters) {
+    std::string text;
+    for (const auto& parameter : parameters)
+      text += (text.empty() ? "[[maybe_unused]] " : ",\n                  [[maybe_unused]] ") + parameter;
+    return text;
+  }
+
   [[nodiscard]] std::string call() const {
-    std::vector<std::string> parameters{"[[maybe_unused]] void* stream", "[[maybe_unused]] void* scratch"};
+    std::vector<std::string> parameters{"void* stream", "void* scratch"};
     std::string described, addresses;
     const auto take = [&](int storage, const std::string& value) {
       const bool empty = plan_.storages[static_cast<std::size_t>(storage)].bytes == 0;
@@ -135,11 +143,11 @@ private:
     };
     if (memories_.scratch_bytes() > 0)
       addresses += "    const Address mtmc_scratch = mtmc_address(scratch, \"scratch\");\n";
-    if (!memories_.weights().empty()) parameters.emplace_back("[[maybe_unused]] const Weights& weights");
+    if (!memories_.weights().empty()) parameters.emplace_back("const Weights& weights");
     for (const int storage : memories_.weights()) take(storage, "weights." + memories_.at(storage).name);
     for (const int storage : memories_.parameters()) {
       const auto& memory = memories_.at(storage);
-      parameters.push_back("[[maybe_unused]] " + pointer(memory));
+      parameters.push_back(pointer(memory));
       described += "  //   " + memory.name + ": " + comment_text(memory.text) + '\n';
       take(storage, memory.name);
     }
@@ -167,7 +175,7 @@ private:
            "context "
            "must be current. Throws\n  // std::runtime_error with what the driver says, and "
            "std::invalid_argument for an address that is none.\n" +
-           described + "  void operator()(" + joined(parameters) + ") const {\n" + addresses + steps +
+           described + "  void operator()(" + parameter_list(parameters) + ") const {\n" + addresses + steps +
            "  }\n";
   }
 
