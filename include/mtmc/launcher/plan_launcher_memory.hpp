@@ -9,7 +9,6 @@
 #include <mtmc/support/text.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
