@@ -102,6 +102,7 @@
 #include <mtmc/evaluator/worker_entry_inl.hpp>
 #include <mtmc/evaluator/worker_evaluator_inl.hpp>
 #include <mtmc/launcher/launcher_inl.hpp>
+#include <mtmc/launcher/plan_launcher_inl.hpp>
 #include <mtmc/loop/journal_inl.hpp>
 #include <mtmc/loop/journal_writer_inl.hpp>
 #include <mtmc/loop/loop_inl.hpp>

@@ -9,3 +9,4 @@
 #include <mtmc/analysis/python/triton_kernels.hpp>
 #include <mtmc/backend/python.hpp>
 #include <mtmc/evaluator/python/pytorch_evaluator.hpp>
+#include <mtmc/launcher/plan_launcher.hpp>

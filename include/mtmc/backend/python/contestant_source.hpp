@@ -201,9 +201,12 @@ class Program:
         self.work = [self.bound(number, step) for number, step in enumerate(self.steps)]
 
     def poison(self, byte):
-        """Gives all memory that the call makes a content of no meaning."""
+        """Gives all memory that the call makes a content of no meaning, or the numbers that the text says."""
         for storage in self.scratch:
-            if not self.plan["storages"][storage].get("content"):
+            content = self.plan["storages"][storage].get("content")
+            if content:
+                self.memory.fill(storage, bytes.fromhex(content))
+            else:
                 raw = torch.empty(0, dtype=torch.uint8, device=self.memory.device)
                 raw.set_(self.memory.held[storage]).fill_(byte)
 

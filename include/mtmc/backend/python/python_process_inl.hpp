@@ -104,6 +104,7 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
                                "CUDA_VISIBLE_DEVICES=",
                                "PYTHONWARNINGS=ignore",
                                "TRITON_DEFAULT_FP_FUSION=1",
+                               "TRITON_DISABLE_LINE_INFO=1", // else folders of the day are in binaries
                                "TRITON_CACHE_DIR=" + folder.path() + "/cache"};
   child_options.descriptors = {{theirs.get(), 3}};
   child_options.new_session = true;
