@@ -5,62 +5,14 @@
 #include <string>
 
 #include "program_draft.hpp"
+#include "program_texts.hpp"
 
 using namespace mtmc;
 using namespace mtmc::testing;
+using program_texts::product;
+using program_texts::sums;
 
 namespace {
-
-const std::string product = R"(import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    m = tl.program_id(0) * BM + tl.arange(0, BM)
-    n = tl.program_id(1) * BN + tl.arange(0, BN)
-    total = tl.zeros([BM, BN], tl.float32)
-    for k0 in range(0, K, BK):  # along the rows of a
-        k = k0 + tl.arange(0, BK)
-        x = tl.load(a + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
-        y = tl.load(b + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
-        total = tl.dot(x, y, total)
-    tl.store(c + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
-
-
-class ModelNew(nn.Module):
-    def forward(self, a, b):
-        M, K = a.shape
-        N = b.shape[1]
-        c = torch.empty(M, N, device=a.device)
-        product[(triton.cdiv(M, 64), triton.cdiv(N, 64))](a, b, c, M, N, K, BM=64, BN=64, BK=32)
-        return c
-)";
-
-const std::string sums = R"(import torch
-import torch.nn as nn
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def sums(x, out, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * columns
-    total = tl.zeros([BLOCK], tl.float32)
-    for start in range(0, columns, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        total += tl.load(x + row + at, mask=at < columns, other=0.0)
-    tl.store(out + tl.program_id(0), tl.sum(total, 0))
-
-
-class ModelNew(nn.Module):
-    def forward(self, x):
-        out = torch.empty(x.shape[0], device=x.device)
-        sums[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
-        return out
-)";
 
 constexpr const char* of_product = "pipeline|product/k0";
 constexpr const char* of_sums = "pipeline|sums/start";

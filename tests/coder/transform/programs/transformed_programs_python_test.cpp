@@ -1,0 +1,124 @@
+// What the offline coder makes of texts with Triton kernels, run by Python against what it was made of.
+#include <mtmc/actions/action_space.hpp>
+#include <mtmc/analysis/python/python_region_finder.hpp>
+#include <mtmc/core/json.hpp>
+#include <mtmc/support/file_io.hpp>
+#include <mtmc/support/process/subprocess.hpp>
+#include <mtmc/support/temporary_folder.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../../backend/python/python_for_tests.hpp"
+#include "../../example_tasks.hpp"
+#include "program_draft.hpp"
+#include "program_texts.hpp"
+
+using namespace mtmc;
+using namespace mtmc::testing;
+
+namespace {
+
+/// All variants of all feasible actions on a text, by "key@sample".
+std::map<std::string, std::string> all_variants(const std::string& text) {
+  CodingRequest about = program_request(text, "tiling|");
+  const Structure structure = PythonRegionFinder{}.find(about.seen.task, about.seen.kernel);
+  const TransformCoder coder;
+  std::map<std::string, std::string> variants;
+  for (const Action& action :
+       coder.feasible_actions(about, ActionSpace::extended().legal_actions(structure, about.seen.device))) {
+    if (action.kind != Action::Kind::optimize) continue;
+    for (int sample = 0;; ++sample) {
+      const std::string key = action.optimization + '|' + action.region;
+      const Draft draft = draft_of_text(text, key, sample);
+      if (!draft.kernel) {
+        CHECK(draft.failure == DraftFailure::declined);
+        CHECK_MESSAGE(draft.message.starts_with("no further variant"), key, ": ", draft.message);
+        break;
+      }
+      variants[key + '@' + std::to_string(sample)] = draft.kernel->source;
+    }
+  }
+  return variants;
+}
+
+void compare(const std::string& python, const nlohmann::json& programs) {
+  const TemporaryFolder folder;
+  write_file_atomic(folder.path() + "/programs.json", programs.dump());
+  ProcessOptions process;
+  process.arguments = {
+      python, std::string(MTMC_REPOSITORY) + "/tests/coder/transform/programs/transformed_programs.py",
+      folder.path()};
+  process.deadline = std::chrono::minutes(10);
+  const auto done = run_process(process);
+  MESSAGE(done.output);
+  CHECK_MESSAGE(done.succeeded(), done.error);
+}
+
+nlohmann::json described(const std::string& name, const std::string& text) {
+  return {{"name", name},
+          {"text", text},
+          {"constructor", nlohmann::json::array()},
+          {"variants", all_variants(text)}};
+}
+
+} // namespace
+
+TEST_CASE("every variant of the specifications' texts gives what the text gave") {
+  const auto python = python_for_tests();
+  if (!python) return;
+  auto programs = nlohmann::json::array();
+  for (const auto& program : program_texts::all()) {
+    auto one = described(program.name, program.text);
+    CHECK_MESSAGE(!one["variants"].empty(), program.name);
+    one["calls"] = nlohmann::json::parse(program.calls);
+    programs.push_back(std::move(one));
+  }
+  compare(python->interpreter, programs);
+}
+
+TEST_CASE("every variant of both sides of the built-in examples does") {
+  const auto python = python_for_tests();
+  if (!python) return;
+  auto programs = nlohmann::json::array();
+  for (const auto& example : example_tasks::built_in(languages::triton))
+    for (const auto* text : {&example.before, &example.after}) {
+      auto one = described(example.optimization + (text == &example.after ? " after" : " before"), *text);
+      const auto said = nlohmann::json::parse(example.task);
+      one["constructor"] = said["constructor"];
+      one["calls"] = said["calls"];
+      programs.push_back(std::move(one));
+    }
+  compare(python->interpreter, programs);
+}
+
+TEST_CASE("every variant of what a language model wrote is Python, and does where it runs here") {
+  const auto python = python_for_tests();
+  if (!python) return;
+  // Small calls of modules that the interpreter can run.
+  const std::map<std::string, std::pair<std::string, std::string>> calls{};
+  auto programs = nlohmann::json::array();
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(MTMC_REPOSITORY) + "/tests/bench/python_answers")) {
+    const std::string answer = read_file(file.path().string());
+    const auto begin = answer.find("```python\n");
+    const auto end = answer.rfind("```");
+    if (begin == std::string::npos || end <= begin) continue;
+    const std::string name = file.path().stem().string();
+    auto one = described(name, answer.substr(begin + 10, end - begin - 10));
+    if (const auto found = calls.find(name); found != calls.end()) {
+      one["constructor"] = nlohmann::json::parse(found->second.first);
+      one["calls"] = nlohmann::json::parse(found->second.second);
+    }
+    programs.push_back(std::move(one));
+  }
+  CHECK(programs.size() > 20);
+  compare(python->interpreter, programs);
+}
