@@ -95,6 +95,22 @@ class ModelNew(nn.Module):
         return out
 )";
 
+/// Each element on its own.
+inline const std::string elementwise = head + R"(@triton.jit
+def scaled(x, out, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < total)
+    tl.store(out + at, 2.0 * v, mask=at < total)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        total = x.numel()
+        scaled[(triton.cdiv(total, 256),)](x, out, total, BLOCK=256)
+        return out
+)";
+
 /// A text, and small shapes that its module is called with.
 struct Program {
   std::string name{};
@@ -107,6 +123,7 @@ struct Program {
 inline std::vector<Program> all() {
   return {{"product", product, "[[[70, 50], [50, 130]], [[600, 20], [20, 70]], [[1, 1], [1, 1]]]"},
           {"numbered", numbered, "[[[70, 50], [50, 130]], [[300, 20], [20, 70]], [[1, 1], [1, 1]]]"},
+          {"elementwise", elementwise, "[[[3000]], [[2, 3]], [[256]]]"},
           {"sums", sums, "[[[3, 2500]], [[1, 1]], [[2, 1024]]]"}};
 }
 

@@ -55,8 +55,8 @@ TEST_CASE("of one number that // and % take apart, where they are computed") {
 )"),
              "pid_n = pid % num_n\n", "pid_n = within_group // group_height\n"));
   const auto other = text_after(numbered, of_numbered, 4);
-  CHECK(other.find("pid_m = pid % (tl.num_programs(0) // num_n)\n    pid_n = (pid // (tl.num_programs(0) "
-                   "// num_n))\n") != std::string::npos);
+  CHECK(other.find("pid_m = pid % (tl.num_programs(0) // num_n)\n    pid_n = pid // (tl.num_programs(0) "
+                   "// num_n)\n") != std::string::npos);
 }
 
 TEST_CASE("the product that a grid is may be written in many ways") {

@@ -4,6 +4,7 @@
 #include <mtmc/coder/transform/programs/pipeline.hpp>
 #include <mtmc/coder/transform/programs/program_transformation.hpp>
 #include <mtmc/coder/transform/programs/reordering.hpp>
+#include <mtmc/coder/transform/programs/tiling.hpp>
 
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace mtmc::inline MTMC_ABI {
 /// The table of `TransformCoder{}` for such texts. A host adds rows of its own, or puts one before these to
 /// replace it: the first row of an optimisation and a language counts.
 [[nodiscard]] inline std::vector<ProgramTransformationEntry> default_program_transformations() {
-  return {{"pipeline", pipeline_loads}, {"reordering", reorder_programs}};
+  return {{"pipeline", pipeline_loads}, {"reordering", reorder_programs}, {"tiling", tile_programs}};
 }
 
 } // namespace mtmc
