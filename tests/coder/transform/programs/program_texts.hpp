@@ -111,6 +111,60 @@ class ModelNew(nn.Module):
         return out
 )";
 
+/// Two kernels of which the second one goes on with what the first one has stored.
+inline const std::string pair = head + R"(# the first half
+@triton.jit
+def shift(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Adds one."""
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)  # once
+    tl.store(y_ptr + offs, x + 1.0, mask=mask)
+
+
+@triton.jit
+def gate(h_ptr, z_ptr, out_ptr, total, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    x = tl.load(h_ptr + at, mask=inside, other=0.0)
+    # of another input
+    z = tl.load(z_ptr + at, mask=inside, other=0.0)
+    tl.store(out_ptr + at, x * tl.sigmoid(z), mask=inside)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, z):
+        n = x.numel()
+        hidden = torch.empty_like(x)
+        grid = (triton.cdiv(n, 512),)
+        shift[grid](x, hidden, n, BLOCK=512)
+        out = torch.empty_like(hidden)
+        gate[grid](hidden, z, out, hidden.numel(), BLOCK=512, num_warps=4)
+        return out
+)";
+
+/// One kernel three times.
+inline const std::string thrice = head + R"(@triton.jit
+def half(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < n)
+    v += 1.0
+    tl.store(y + at, 0.5 * v, mask=at < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        a = torch.empty_like(x)
+        b = torch.empty_like(a)
+        c = torch.empty_like(b)
+        grid = lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)
+        half[grid](x, a, x.numel(), BLOCK=128)
+        half[grid](a, b, a.numel(), BLOCK=128)
+        half[grid](b, c, b.numel(), BLOCK=128)
+        return c
+)";
+
 /// A text, and small shapes that its module is called with.
 struct Program {
   std::string name{};
@@ -124,6 +178,8 @@ inline std::vector<Program> all() {
   return {{"product", product, "[[[70, 50], [50, 130]], [[600, 20], [20, 70]], [[1, 1], [1, 1]]]"},
           {"numbered", numbered, "[[[70, 50], [50, 130]], [[300, 20], [20, 70]], [[1, 1], [1, 1]]]"},
           {"elementwise", elementwise, "[[[3000]], [[2, 3]], [[256]]]"},
+          {"pair", pair, "[[[700], [700]], [[2, 3], [2, 3]]]"},
+          {"thrice", thrice, "[[[700]], [[2, 3]]]"},
           {"sums", sums, "[[[3, 2500]], [[1, 1]], [[2, 1024]]]"}};
 }
 

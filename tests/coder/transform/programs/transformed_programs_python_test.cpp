@@ -108,12 +108,10 @@ TEST_CASE("every variant of what a language model wrote is Python, and does wher
       {"53_Gemm_Scaling_Hardtanh_GELU", {"[24, 70, 0.5, -2, 2]", "[[[5, 24]]]"}},
       {"43_MinGPTCausalAttention", {"[16, 2, 0.0, 0.0, 32]", "[[[2, 7, 16]]]"}},
       {"33_BatchNorm", {"[5]", "[[[3, 5, 6, 7]]]"}},
-      {"13_ConvTranspose3d_Mean_Add_Softmax_Tanh_Scaling", {"[4, 5, 3, 2, 1, 2.0]", "[[[2, 4, 3, 4, 5]]]"}},
       {"13_DenseNet121TransitionLayer", {"[6, 5]", "[[[2, 6, 4, 6]]]"}},
       {"23_Conv3d_GroupNorm_Mean", {"[3, 6, 3, 2]", "[[[2, 3, 4, 5, 6]]]"}},
       {"83_Conv3d_GroupNorm_Min_Clamp_Dropout", {"[3, 6, 3, 2, 0.0, 1.0, 0.0]", "[[[2, 3, 4, 5, 6]]]"}},
-      {"93_ConvTranspose2d_Add_Min_GELU_Multiply", {"[4, 5, 4, 2, 0.5, 2.0]", "[[[2, 4, 5, 9]]]"}},
-      {"73_Conv2d_BatchNorm_Scaling", {"[3, 8, 3, 2.0]", "[[[2, 3, 9, 11]]]"}}};
+      {"93_ConvTranspose2d_Add_Min_GELU_Multiply", {"[64, 16, 4, 2, 0.5, 2.0]", "[[[2, 64, 5, 9]]]"}}};
   auto programs = nlohmann::json::array();
   for (const auto& file :
        std::filesystem::directory_iterator(std::string(MTMC_REPOSITORY) + "/tests/bench/python_answers")) {

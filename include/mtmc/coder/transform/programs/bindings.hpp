@@ -8,7 +8,9 @@
 #include <mtmc/analysis/syntax/syntax_tree.hpp>
 #include <mtmc/support/text.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -189,6 +191,14 @@ public:
     }
   }
 
+  /// The same for a kernel: numbers of programs and ranges read as what they are, and a name that does not
+  /// stand for one thing gets a mark, so that it is not taken for another kernel's.
+  [[nodiscard]] CanonicalText in_kernel(std::string mark) const {
+    CanonicalText other = *this;
+    other.mark_ = std::move(mark);
+    return other;
+  }
+
   /// The same for what stands in a lambda, whose parameter has that name.
   [[nodiscard]] CanonicalText with_meta(std::string parameter) const {
     CanonicalText other = *this;
@@ -216,25 +226,31 @@ private:
     constexpr std::size_t longest = 2000;
     const SyntaxNode* value = own_.only_value(name);
     if (value == nullptr && own_.count(name) == 0) value = outer_.only_value(name);
-    std::string text = name;
-    if (value != nullptr && is_arithmetic(*value)) {
-      given_[name] = name; // a name that stands for itself, in broken texts
-      text = of(*value);
-      if (text.size() > longest) text = name;
+    std::string text = own_.count(name) > 0 ? mark_ + name : name;
+    if (value != nullptr && is_arithmetic(*value) && has_lasting_names(*value)) {
+      given_[name] = text; // a name that stands for itself, in broken texts
+      std::string meant = of(*value);
+      if (meant.size() <= longest) text = std::move(meant);
     }
     given_[name] = text;
     return text;
   }
+
+public:
   /// What has the same value whenever it is computed, if its names do.
-  [[nodiscard]] static bool is_arithmetic(const SyntaxNode& node) {
+  [[nodiscard]] bool is_arithmetic(const SyntaxNode& node) const {
     bool plain = true;
-    walk(node, [&plain](const SyntaxNode& one) {
+    walk(node, [&](const SyntaxNode& one) {
       if (one.kind == NodeKind::call) {
         const SyntaxNode& called = callee(one);
         const std::string function = called.kind == NodeKind::member ? called.text.substr(1) : called.text;
-        plain = plain && (function == "cdiv" || function == "numel" || function == "size" ||
-                          function == "min" || function == "max" || function == "int" ||
-                          function == "float" || function == "len" || function == "next_power_of_2");
+        constexpr std::string_view anywhere[] = {"cdiv",  "numel", "size",           "min", "max", "int",
+                                                 "float", "len",   "next_power_of_2"};
+        constexpr std::string_view kernels[] = {"program_id", "num_programs", "arange", "to"};
+        const auto among = [&function](const auto& all) {
+          return std::find(std::begin(all), std::end(all), function) != std::end(all);
+        };
+        plain = plain && (among(anywhere) || (!mark_.empty() && among(kernels)));
         return;
       }
       plain =
@@ -245,6 +261,16 @@ private:
            one.kind == NodeKind::slice || one.kind == NodeKind::lambda || one.kind == NodeKind::parameter);
     });
     return plain;
+  }
+
+private:
+  /// Whether no name in an expression is bound again, so that it means the same later.
+  [[nodiscard]] bool has_lasting_names(const SyntaxNode& node) const {
+    bool lasting = true;
+    walk(node, [&](const SyntaxNode& one) {
+      lasting = lasting && (one.kind != NodeKind::name || own_.count(one.text) <= 1);
+    });
+    return lasting;
   }
   /// A grid that is computed from what a launch is given: its value, with that put in.
   [[nodiscard]] std::string of_lambda(const SyntaxNode& lambda) {
@@ -259,6 +285,7 @@ private:
   const Bindings& outer_;
   std::map<std::string, std::string> given_;
   std::string meta_{}; ///< the parameter of the lambda around
+  std::string mark_{}; ///< before names of a kernel that do not stand for one thing
 };
 
 } // namespace mtmc::detail
