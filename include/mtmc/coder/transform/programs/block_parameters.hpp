@@ -36,9 +36,8 @@ struct BlockParameter {
 /// and any other one is a reason not to change it.
 class BlockParameterReader {
 public:
-  BlockParameterReader(const ProgramRequest& request, const TritonKernel& kernel, const BlockValues& values,
-                       std::string name)
-      : request_(request), kernel_(kernel), values_(values), behind_(values, name) {
+  BlockParameterReader(const TritonKernel& kernel, const BlockValues& values, std::string name)
+      : kernel_(kernel), values_(values), behind_(values, name) {
     result_.name = std::move(name);
   }
 
@@ -304,7 +303,6 @@ private:
     return both;
   }
 
-  const ProgramRequest& request_;
   const TritonKernel& kernel_;
   const BlockValues& values_;
   ValuesBehindEnd behind_;
@@ -333,7 +331,7 @@ private:
   std::vector<BlockParameter> all;
   for (const TritonParameter& parameter : kernel.parameters)
     if (blocks.contains(parameter.name))
-      all.push_back(BlockParameterReader(request, kernel, values, parameter.name).read());
+      all.push_back(BlockParameterReader(kernel, values, parameter.name).read());
   return all;
 }
 

@@ -170,7 +170,8 @@ private:
   };
   void divisions_in(const SyntaxNode& node, const Bindings& own, std::vector<std::string> names,
                     std::vector<Division>& to) const {
-    if (names.size() > 8) return;
+    constexpr std::size_t most_names = 5, most_divisions = 32; // no grid goes through more
+    if (names.size() > most_names || to.size() > most_divisions) return;
     if (const auto division = rounded_up(node); division.divisor != nullptr) to.push_back({division, names});
     if (node.kind == NodeKind::name) {
       const SyntaxNode* value = own.only_value(node.text);

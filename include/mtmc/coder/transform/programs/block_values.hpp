@@ -117,26 +117,16 @@ public:
     }
   }
 
-  /// The divisor P of `x % P`, and so on: whether an expression, names looked up, asks if blocks of that size
-  /// fill their axis.
-  [[nodiscard]] bool asks_for_rest(const SyntaxNode& node, const std::string& block, int depth = 8) const {
-    if (node.kind == NodeKind::binary && node.text == "%" && is_name(right_operand(node), block)) return true;
-    if (node.kind == NodeKind::name && depth > 0)
-      if (const SyntaxNode* const value = names_.only_value(node.text))
-        return asks_for_rest(*value, block, depth - 1);
-    return std::any_of(node.children.begin(), node.children.end(),
-                       [&](const SyntaxNode& child) { return asks_for_rest(child, block, depth); });
+  /// Whether an expression, names looked up, asks by `x % P` if blocks of that size fill their axis.
+  [[nodiscard]] bool asks_for_rest(const SyntaxNode& node, const std::string& block) const {
+    std::set<std::string> seen;
+    return asks_for_rest(node, block, seen);
   }
 
   /// The comparisons that a mask is made of, names looked up.
-  void comparisons(const SyntaxNode& mask, std::vector<const SyntaxNode*>& to, int depth = 8) const {
-    const bool compares = node_compares(mask);
-    if (compares) to.push_back(&mask);
-    if (mask.kind == NodeKind::name && depth > 0)
-      for (const SyntaxNode* const value : names_.values(mask.text))
-        if (value != nullptr) comparisons(*value, to, depth - 1);
-    if (!compares)
-      for (const SyntaxNode& child : mask.children) comparisons(child, to, depth);
+  void comparisons(const SyntaxNode& mask, std::vector<const SyntaxNode*>& to) const {
+    std::set<std::string> seen;
+    comparisons(mask, to, seen);
   }
 
   /// Whether a mask leaves out what is behind the end of the axis that blocks of that size divide.
@@ -150,6 +140,25 @@ public:
   }
 
 private:
+  [[nodiscard]] bool asks_for_rest(const SyntaxNode& node, const std::string& block,
+                                   std::set<std::string>& seen) const {
+    if (node.kind == NodeKind::binary && node.text == "%" && is_name(right_operand(node), block)) return true;
+    if (node.kind == NodeKind::name && seen.insert(node.text).second)
+      if (const SyntaxNode* const value = names_.only_value(node.text))
+        return asks_for_rest(*value, block, seen);
+    return std::any_of(node.children.begin(), node.children.end(),
+                       [&](const SyntaxNode& child) { return asks_for_rest(child, block, seen); });
+  }
+  void comparisons(const SyntaxNode& mask, std::vector<const SyntaxNode*>& to,
+                   std::set<std::string>& seen) const {
+    const bool compares = node_compares(mask);
+    if (compares) to.push_back(&mask);
+    if (mask.kind == NodeKind::name && seen.insert(mask.text).second)
+      for (const SyntaxNode* const value : names_.values(mask.text))
+        if (value != nullptr) comparisons(*value, to, seen);
+    if (!compares)
+      for (const SyntaxNode& child : mask.children) comparisons(child, to, seen);
+  }
   [[nodiscard]] static bool node_compares(const SyntaxNode& node) {
     constexpr std::string_view signs[] = {"<", "<=", ">", ">=", "==", "!="};
     return node.kind == NodeKind::chain ||
