@@ -114,6 +114,12 @@ TEST_CASE("two blocks of the same number are told apart by the ends of their axe
         "num_warps=8)");
 }
 
+TEST_CASE("they are still told apart when the order of programs was changed") {
+  const auto grouped = text_after(product, "reordering|product");
+  CHECK(line_with(text_after(grouped, of_product, 1), "product[") ==
+        "product[(triton.cdiv(M, 128), triton.cdiv(N, 64))](a, b, c, M, N, K, BM=128, BN=64, BK=32)");
+}
+
 TEST_CASE("sizes that other launches share are changed with theirs") {
   const auto twice =
       with(elementwise, "        return out",

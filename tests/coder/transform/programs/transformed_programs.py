@@ -1,4 +1,4 @@
-"""Runs texts with Triton kernels and what the offline coder made of them, as transformed_programs_python_test.cpp
+"""Runs texts with Triton kernels and what the offline coder made of them, as transformed_programs_python_slow_test.cpp
 described: in Triton's interpreter, or on a GPU where there is one. Both are made from the same seed and called on the
 same inputs, and must give the same but for the rounding of sums in another order.
 

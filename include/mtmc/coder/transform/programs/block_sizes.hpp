@@ -86,7 +86,7 @@ private:
       if (value == nullptr) refuse(parameter + " is not given in " + line_of(*site.call));
       const SyntaxNode& literal = followed(*value, own, site, parameter);
       add_literal(literal);
-      for (const int axis : found->axes) add_grid(site, own, *found, definition, axis, literal);
+      if (!found->axes.empty()) add_grid(site, own, *found, definition, literal);
     }
   }
   void add_literal(const SyntaxNode& literal) {
@@ -183,12 +183,9 @@ private:
     for (const SyntaxNode& child : node.children) divisions_in(child, own, names, to);
   }
 
-  /// An axis of a grid has to be divided by the size.
+  /// The axes of a grid whose numbers say which block have to be divided by the size, one of them at least.
   void add_grid(const LaunchSite& site, const Bindings& own, const BlockParameter& parameter,
-                const SyntaxNode& definition, int axis, const SyntaxNode& literal) {
-    const auto axes = grid_axes(site, own, module_);
-    if (axis < 0 || static_cast<std::size_t>(axis) >= axes.size())
-      refuse("the grid in " + line_of(*site.call) + " was not recognised");
+                const SyntaxNode& definition, const SyntaxNode& literal) {
     std::vector<std::string> names;
     const SyntaxNode* grid = site.grid;
     while (grid->kind == NodeKind::name && names.size() < 8 && own.only_value(grid->text) != nullptr) {
@@ -196,8 +193,13 @@ private:
       grid = own.only_value(grid->text);
     }
     const std::string meta = grid->kind == NodeKind::lambda ? grid->children.front().text : std::string();
+    const auto axes = grid_axes(site, own, module_);
     std::vector<Division> all;
-    divisions_in(*axes[static_cast<std::size_t>(axis)], own, names, all);
+    for (const int axis : parameter.axes) {
+      if (axis < 0 || static_cast<std::size_t>(axis) >= axes.size())
+        refuse("the grid in " + line_of(*site.call) + " was not recognised");
+      divisions_in(*axes[static_cast<std::size_t>(axis)], own, names, all);
+    }
     bool divided = false;
     std::vector<const Division*> written;
     for (const Division& division : all) {

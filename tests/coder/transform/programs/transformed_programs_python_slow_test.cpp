@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -26,15 +28,48 @@ using namespace mtmc::testing;
 
 namespace {
 
-/// All variants of all feasible actions on a text, by "key@sample".
-std::map<std::string, std::string> all_variants(const std::string& text) {
+/// The feasible actions on a text but for `stop`.
+std::vector<Action> feasible_on(const std::string& text) {
   CodingRequest about = program_request(text, "tiling|");
   const Structure structure = PythonRegionFinder{}.find(about.seen.task, about.seen.kernel);
-  const TransformCoder coder;
+  auto actions = TransformCoder{}.feasible_actions(
+      about, ActionSpace::extended().legal_actions(structure, about.seen.device));
+  std::erase_if(actions, [](const Action& action) { return action.kind != Action::Kind::optimize; });
+  return actions;
+}
+
+/// Texts after up to four feasible actions, one after the other, by their keys.
+std::map<std::string, std::string> some_sequences(const std::string& text, int count) {
+  std::map<std::string, std::string> sequences;
+  std::uint64_t state = 0x9E3779B97F4A7C15U;
+  const auto below = [&state](std::size_t number) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<std::size_t>(state >> 11) % number;
+  };
+  for (int sequence = 0; sequence < count; ++sequence) {
+    std::string after = text, keys;
+    for (int step = 0; step < 4; ++step) {
+      const auto actions = feasible_on(after);
+      if (actions.empty()) break;
+      const Action& action = actions[below(actions.size())];
+      const int sample = static_cast<int>(below(4));
+      const std::string key = action.optimization + '|' + action.region;
+      const Draft draft = draft_of_text(after, key, sample);
+      if (!draft.kernel) continue;
+      after = draft.kernel->source;
+      keys += key + '@' + std::to_string(sample) + ' ';
+    }
+    if (!keys.empty()) sequences[keys] = after;
+  }
+  return sequences;
+}
+
+/// All variants of all feasible actions on a text, by "key@sample".
+std::map<std::string, std::string> all_variants(const std::string& text) {
   std::map<std::string, std::string> variants;
-  for (const Action& action :
-       coder.feasible_actions(about, ActionSpace::extended().legal_actions(structure, about.seen.device))) {
-    if (action.kind != Action::Kind::optimize) continue;
+  for (const Action& action : feasible_on(text)) {
     for (int sample = 0;; ++sample) {
       const std::string key = action.optimization + '|' + action.region;
       const Draft draft = draft_of_text(text, key, sample);
@@ -96,6 +131,49 @@ TEST_CASE("every variant of both sides of the built-in examples does") {
       one["calls"] = said["calls"];
       programs.push_back(std::move(one));
     }
+  compare(python->interpreter, programs);
+}
+
+TEST_CASE("and is recorded and lowered") {
+  const auto python = python_for_tests();
+  if (!python) return;
+  for (const auto& program : program_texts::all())
+    for (const auto& [key, text] : all_variants(program.text)) {
+      CAPTURE(program.name);
+      CAPTURE(key);
+      RecordingRequest request;
+      request.text = text;
+      const auto calls = nlohmann::json::parse(program.calls);
+      for (const auto& shape : calls[0])
+        request.inputs.push_back(tensor_input(shape.get<std::vector<std::int64_t>>()));
+      const auto recording = shared_recorder(*python).record(request);
+      for (const auto& diagnostic : recording.diagnostics) FAIL_CHECK(diagnostic.message);
+      if (!recording.plan) continue;
+      for (const auto& kernel : recording.plan->kernels)
+        for (const auto& diagnostic :
+             shared_compiler(*python).lower(kernel, recording.plan->target).diagnostics)
+          FAIL_CHECK(diagnostic.message);
+    }
+}
+
+TEST_CASE("one action after another gives what the text gave") {
+  const auto python = python_for_tests();
+  if (!python) return;
+  auto programs = nlohmann::json::array();
+  const auto add = [&](const std::string& name, const std::string& text, const nlohmann::json& constructor,
+                       const nlohmann::json& calls) {
+    programs.push_back({{"name", name},
+                        {"text", text},
+                        {"constructor", constructor},
+                        {"calls", calls},
+                        {"variants", some_sequences(text, 6)}});
+  };
+  for (const auto& program : program_texts::all())
+    add(program.name, program.text, nlohmann::json::array(), nlohmann::json::parse(program.calls));
+  for (const auto& example : example_tasks::built_in(languages::triton)) {
+    const auto said = nlohmann::json::parse(example.task);
+    add(example.optimization, example.before, said["constructor"], said["calls"]);
+  }
   compare(python->interpreter, programs);
 }
 
