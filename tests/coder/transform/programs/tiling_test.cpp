@@ -152,6 +152,15 @@ TEST_CASE("where a kernel is only right for whole blocks, they only become small
         "BLOCK=512, num_warps=2)");
 }
 
+TEST_CASE("what counts elements block by block may count those behind the end") {
+  const auto counted = with(with(sums, "    for start", "    count = 0\n    for start"),
+                            "        total +=", "        count += BLOCK\n        total +=");
+  CHECK(why_not(counted, of_sums) == "BLOCK is used for more than blocks in line 14");
+  const auto next = with(with(sums, "range(0, columns, BLOCK)", "range(tl.cdiv(columns, BLOCK))"),
+                         "at = start +", "seen = (start + 1) * BLOCK\n        at = start * BLOCK +");
+  CHECK(launch_after(next, of_sums) == "BLOCK=512, num_warps=2)");
+}
+
 TEST_CASE("a condition that blocks fill the axis stands for a mask") {
   const auto even =
       with(sums, "        total +=",

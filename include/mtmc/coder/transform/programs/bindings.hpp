@@ -162,7 +162,7 @@ public:
     case NodeKind::lambda:
       return of_lambda(node);
     case NodeKind::member: {
-      const std::string dotted = dotted_name(node);
+      std::string dotted = dotted_name(node);
       if (dotted.starts_with("self.")) return dotted;
       return of(operand(node)) + node.text;
     }
@@ -178,7 +178,7 @@ public:
       const SyntaxNode& called = callee(node);
       // The number of elements of a tensor that was made like another one.
       if (called.kind == NodeKind::member && called.text == ".numel" && arguments(node).empty())
-        return of(model_of(operand(called))) + ".numel()";
+        return of(*model_of(&operand(called))) + ".numel()";
       std::string text = of(called) + '(';
       for (const SyntaxNode& argument : arguments(node)) text += of(argument) + ',';
       return text + ')';
@@ -207,14 +207,17 @@ public:
   }
 
   /// The tensor that `torch.empty_like` made this one like, if that is what it is; itself otherwise.
-  [[nodiscard]] const SyntaxNode& model_of(const SyntaxNode& tensor, int depth = 8) const {
-    if (tensor.kind != NodeKind::name || depth == 0) return tensor;
-    const SyntaxNode* const value = own_.only_value(tensor.text);
-    if (value == nullptr || value->kind != NodeKind::call || arguments(*value).empty()) return tensor;
-    const std::string made = dotted_name(callee(*value));
-    const bool like = made == "torch.empty_like" || made == "torch.zeros_like" || made == "torch.ones_like";
-    const SyntaxNode& model = arguments(*value).front();
-    return like && model.kind == NodeKind::name ? model_of(model, depth - 1) : tensor;
+  [[nodiscard]] const SyntaxNode* model_of(const SyntaxNode* tensor) const {
+    for (int step = 0; step < 8 && tensor->kind == NodeKind::name; ++step) {
+      const SyntaxNode* const value = own_.only_value(tensor->text);
+      if (value == nullptr || value->kind != NodeKind::call || arguments(*value).empty()) break;
+      const std::string made = dotted_name(callee(*value));
+      const bool like = made == "torch.empty_like" || made == "torch.zeros_like" || made == "torch.ones_like";
+      const SyntaxNode& model = arguments(*value).front();
+      if (!like || model.kind != NodeKind::name) break;
+      tensor = &model;
+    }
+    return tensor;
   }
 
 private:

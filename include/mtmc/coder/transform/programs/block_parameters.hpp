@@ -60,10 +60,8 @@ private:
 
   // --- where the parameter's name stands
 
-  void check_all(const SyntaxNode& node, const SyntaxNode* but = nullptr,
-                 const SyntaxNode* and_but = nullptr) {
-    for (const SyntaxNode& child : node.children)
-      if (&child != but && &child != and_but) check_uses(child);
+  void check_all(const SyntaxNode& node) {
+    for (const SyntaxNode& child : node.children) check_uses(child);
   }
   void check_uses(const SyntaxNode& node) {
     if (is_block(node)) refuse(node, "is used for more than blocks");
@@ -71,29 +69,33 @@ private:
       check_uses(*division.dividend);
       return;
     }
-    if (node.kind == NodeKind::call) {
-      check_call(node);
-    } else if (node.kind == NodeKind::binary && node.text == "*" && check_product(node)) {
-      return;
-    } else if (node.kind == NodeKind::binary && (node.text == "==" || node.text == "!=") &&
-               integer_of(right_operand(node)) == 0) {
+    if (node.kind == NodeKind::binary && node.text == "*" && check_product(node)) return;
+    const bool goes_on = node.kind == NodeKind::assignment && node.text == "+=" &&
+                         values_.is_step(right_operand(node), result_.name) && in_loop_over_blocks(node);
+    if (goes_on && is_address(left_operand(node))) return; // by a block
+    const bool compared = node.kind == NodeKind::binary && (node.text == "==" || node.text == "!=") &&
+                          integer_of(right_operand(node)) == 0;
+    if (compared)
       check_rest(left_operand(node));
-    } else if (node.kind == NodeKind::assignment && node.text == "+=" &&
-               values_.is_step(right_operand(node), result_.name) && in_loop_over_blocks(node)) {
-      return; // pointers go on by a block
-    } else {
+    else if (node.kind == NodeKind::call)
+      check_call(node);
+    else
       check_all(node);
-    }
+  }
+  /// Pointers or offsets: what has lanes, or is a parameter. A number may count what is behind the end, too.
+  [[nodiscard]] bool is_address(const SyntaxNode& node) const {
+    return !values_.of(node).lanes.empty() ||
+           std::any_of(kernel_.parameters.begin(), kernel_.parameters.end(),
+                       [&](const TritonParameter& one) { return is_name(node, one.name); });
   }
   /// `M % P + N % Q` compared with 0: whether blocks fill the axis.
   void check_rest(const SyntaxNode& node) {
-    if (node.kind == NodeKind::binary && node.text == "%" && is_block(right_operand(node)))
-      check_uses(left_operand(node));
-    else if (node.kind == NodeKind::binary && node.text == "+") {
-      check_rest(left_operand(node));
-      check_rest(right_operand(node));
-    } else
-      check_uses(node);
+    const bool rest = node.kind == NodeKind::binary && node.text == "%" && is_block(right_operand(node));
+    const bool sum = node.kind == NodeKind::binary && node.text == "+";
+    if (sum)
+      for (const SyntaxNode& child : node.children) check_rest(child);
+    else
+      check_uses(rest ? left_operand(node) : node);
   }
   void check_call(const SyntaxNode& call) {
     const std::string function = function_of_call(call);
@@ -152,6 +154,11 @@ private:
       if (number.axes.empty() && !number.counters.contains(result_.name))
         refuse(product, "is multiplied with what counts no blocks");
       if (number.shape != std::vector<std::string>{}) refuse(product, "is multiplied with a block");
+      // Where the next block begins may be behind the end.
+      walk(*other, [this](const SyntaxNode& node) {
+        if (node.kind == NodeKind::binary && node.text == "+" && integer_of(right_operand(node)))
+          result_.larger = false;
+      });
       result_.axes.insert(number.axes.begin(), number.axes.end());
       check_uses(*other);
       return true;

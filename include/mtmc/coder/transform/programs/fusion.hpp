@@ -324,20 +324,12 @@ private:
     if (statement == nullptr || !has_own_lines(source_, statement->range)) return;
     if (!like && (in_call || !sizes.empty())) return;
     if (in_call) {
-      std::string other;
-      for (std::size_t at = 0; at < call.size();) {
-        const std::size_t found = call.find(buffer, at);
-        const std::size_t end = found == std::string::npos ? call.size() : found;
-        other += call.substr(at, end - at);
-        at = end;
-        if (found == std::string::npos) break;
-        const bool whole =
-            (found == 0 || (!is_name_character(call[found - 1]) && call[found - 1] != '.')) &&
-            (found + buffer.size() == call.size() || !is_name_character(call[found + buffer.size()]));
-        other += whole ? model : buffer;
-        at = found + buffer.size();
+      for (std::size_t at = call.find(buffer); at != std::string::npos; at = call.find(buffer, at + 1)) {
+        const std::size_t end = at + buffer.size();
+        const bool whole = (at == 0 || (!is_name_character(call[at - 1]) && call[at - 1] != '.')) &&
+                           (end == call.size() || !is_name_character(call[end]));
+        if (whole) call.replace(at, buffer.size(), model);
       }
-      call = other;
     }
     edits_.insert(edits_.end(), sizes.begin(), sizes.end());
     edits_.push_back(without_lines(source_, statement->range));

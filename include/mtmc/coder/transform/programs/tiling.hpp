@@ -71,8 +71,8 @@ struct ProgramTiling {
       possible = possible && (!wanted || may_become(size, *wanted));
       tiling.sizes.push_back(wanted.value_or(0));
     }
-    // Three stages of both tiles, of four bytes an element.
-    if (device.shared_memory_bytes > 0 && 3 * 4 * k * (m + n) > device.shared_memory_bytes) continue;
+    // Twelve: three stages of both tiles, of four bytes an element.
+    if (device.shared_memory_bytes > 0 && k * (m + n) * 12 > device.shared_memory_bytes) continue;
     if (possible) tilings.push_back(std::move(tiling));
   }
   return tilings;
