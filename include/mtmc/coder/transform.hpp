@@ -1,6 +1,6 @@
 #pragma once
 /// The offline coder: applies an action to the kernel's syntax tree, only where the dependences allow it, and
-/// prints the new source. No model, no network.
+/// prints the new source; of texts with Triton kernels it changes what is mechanical. No model, no network.
 
 #include <mtmc/core/concepts.hpp>
 #include <mtmc/core/step.hpp>
@@ -14,14 +14,16 @@
 namespace mtmc::inline MTMC_ABI {
 
 struct TransformationEntry;
+struct ProgramTransformationEntry;
 
-/// A coder that knows a fixed set of transformations of C-family text. The same request gives the same draft;
+/// A coder that knows a fixed set of transformations, of C-family text and of Python texts with Triton
+/// kernels, of which all that it does not change stays as it was. The same request gives the same draft;
 /// the sample index selects among variants (tile sizes, unroll factors, loop orders), the one expected to be
 /// best first. What it cannot do it declines (`DraftFailure::declined`) with the reason as message: no
-/// transformation for the optimisation, a region that is gone, a dependence in the way, variants used up.
-/// Stateless; calls may run at once.
+/// transformation for the optimisation, a region that is gone, a dependence in the way, variants used up, a
+/// text that was not understood. Stateless; calls may run at once.
 ///
-/// Two parameters of a function are taken to be different memory unless some launch line gives them the same
+/// Two parameters of a function are taken to be different memory unless some launch gives them the same
 /// buffer.
 class TransformCoder {
 public:
@@ -29,11 +31,15 @@ public:
   TransformCoder();
   /// With the host's own table (coder/transform/table.hpp); the first entry of an optimisation counts.
   explicit TransformCoder(std::vector<TransformationEntry> transformations);
+  /// With the host's own tables; the second one is for texts with Triton kernels
+  /// (coder/transform/programs/table.hpp).
+  TransformCoder(std::vector<TransformationEntry> transformations,
+                 std::vector<ProgramTransformationEntry> programs);
 
   /// The kernel after the request's action on its region, or why there is none.
   [[nodiscard]] Draft implement(const CodingRequest& request, std::stop_token stop) const;
 
-  /// Whether its table has an entry for the type, and the language is of the C family.
+  /// Whether one of its tables has an entry for the type and the language.
   [[nodiscard]] bool writes(std::string_view optimization, const Language& language) const;
 
   /// The actions whose first variant it does not decline on the kernel of `about.seen`, and `stop`.
@@ -45,6 +51,7 @@ public:
 
 private:
   std::shared_ptr<const std::vector<TransformationEntry>> transformations_;
+  std::shared_ptr<const std::vector<ProgramTransformationEntry>> programs_;
 };
 
 static_assert(check_coder<TransformCoder>() && KnowsWhatItWrites<TransformCoder> &&
