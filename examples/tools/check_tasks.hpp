@@ -70,6 +70,10 @@ inline int check_tasks(const std::vector<std::string>& paths, const mtmc::Device
     }
     for (const auto& file : files) {
       try {
+        if (file.ends_with(".py"))
+          throw mtmc::Error(mtmc::error_id::evaluator_unsupported,
+                            "a problem in PyTorch is checked by recording it",
+                            "mtmc-record PROBLEM.py does that, without a GPU");
         const auto task = checked_task(file, device);
         const std::size_t launches = mtmc::parse_launch_lines(task.kernel).launches.size();
         print(file,

@@ -47,6 +47,13 @@ inline mtmc::AnyEvaluator evaluator_for(const mtmc::Language& language, const Ju
                             arguments.options};
 }
 
+/// A text of several lines as a part of a list: none of them begins where a line of ours would.
+inline std::string indented(std::string text) {
+  for (auto at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, "      ");
+  return text;
+}
+
 /// For an option that names a GPU that need not be there.
 inline CLI::Validator known_device() {
   const auto problem = [](const std::string& name) -> std::string {

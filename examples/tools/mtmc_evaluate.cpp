@@ -56,7 +56,7 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
   for (const auto& diagnostic : evaluation.diagnostics) {
     std::printf("  %s", diagnostic.severity == mtmc::Severity::warning ? "warning: " : "");
     if (diagnostic.line > 0) std::printf("line %d: ", diagnostic.line);
-    std::printf("%s\n", diagnostic.message.c_str());
+    std::printf("%s\n", command_line::indented(diagnostic.message).c_str());
     if (!diagnostic.remedy.empty()) std::printf("    -> %s\n", diagnostic.remedy.c_str());
   }
   for (const auto& size : evaluation.sizes)

@@ -33,7 +33,7 @@ void print(const std::vector<mtmc::Diagnostic>& diagnostics) {
   for (const auto& diagnostic : diagnostics) {
     std::printf("  refused%s: %s\n",
                 diagnostic.line > 0 ? (" in line " + std::to_string(diagnostic.line)).c_str() : "",
-                diagnostic.message.c_str());
+                command_line::indented(diagnostic.message).c_str());
     if (!diagnostic.remedy.empty()) std::printf("    %s\n", diagnostic.remedy.c_str());
   }
 }

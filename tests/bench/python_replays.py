@@ -73,7 +73,7 @@ def compare(text, plan):
     inputs = [replay.value(value, None) for value in plan["inputs"]]
     inputs = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
     with torch.no_grad():
-        torch.manual_seed((replay.key * 1000003 + (replaying.PHASES.index("forward") << 24)) % (1 << 63))  # for what forward draws first
+        torch.manual_seed(replaying.seed_of(replay.key, "forward", 0))  # for what forward draws first
         expected = [leaf for leaf in replaying.leaves(model(*inputs)) if isinstance(leaf, torch.Tensor)]
     replay.run("forward")
     pairs = list(zip(replay.outputs(), expected, strict=True))

@@ -30,6 +30,7 @@ namespace mtmc::inline MTMC_ABI::detail {
   if (!evaluation.correct()) {
     outcome.reason = std::string(to_string(evaluation.verdict));
     if (!evaluation.diagnostics.empty()) outcome.reason += ": " + evaluation.diagnostics[0].message;
+    std::replace(outcome.reason.begin(), outcome.reason.end(), '\n', ' ');
   }
   return outcome;
 }

@@ -115,7 +115,8 @@ MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
   else
     request.incumbent.reset();
   try {
-    const auto strict = evaluator.evaluate(request, stop);
+    const auto strict = question.candidate ? evaluator.evaluate_by(JudgingRules::strict, request, stop)
+                                           : evaluator.evaluate_baseline(task, false, stop);
     result.environment = strict.environment;
     auto& outcome = result.rules["strict"] = detail::outcome_of(strict);
     if (!question.candidate && strict.correct()) {

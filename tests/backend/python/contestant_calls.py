@@ -15,7 +15,7 @@ sys.path.insert(0, str(folder))
 import torch
 
 import contestant
-from replaying import Refused, Replay
+from replaying import Replay
 
 TARGET = {"name": "NVIDIA H100", "capability": 90, "multiprocessors": 132, "shared_bytes": 232448,
           "cache_bytes": 50 << 20, "memory_bytes": 80 << 30}
@@ -75,7 +75,8 @@ plan = recorded()
 contestant.Driver.__init__.__defaults__ = (str(driver),)
 kernels = [{"cubin": b"ELF", "entry": kernel["name"], "threads": 128, "cluster": [2, 1, 1], "shared_bytes": 100000}
            for kernel in plan["kernels"]]
-called = contestant.PlanContestant({"plan": plan, "kernels": kernels}, torch.device("cpu"))
+results = [{"strides": view["strides"], "own": True} for view in plan["outputs"]]
+called = contestant.PlanContestant({"plan": plan, "kernels": kernels, "results": results}, torch.device("cpu"))
 x = torch.rand(4, 8)
 for key in (1, 2):
     called.set_up(key, [x])
@@ -88,5 +89,5 @@ own, of_library = called.shares()
 assert own > 0 and of_library > 0
 try:
     contestant.Driver([{"cubin": b"", "entry": "missing", "shared_bytes": 0}])
-except Refused as refused:
-    print(refused)
+except contestant.LaunchFailed as failure:
+    print(failure)

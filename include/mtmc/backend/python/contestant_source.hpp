@@ -19,7 +19,7 @@ import types
 
 import torch
 
-from replaying import PHASES, Refused, Replay, TYPES, leaves, parts_of, storages_of, values_of
+from replaying import Refused, Replay, TYPES, input_tensors, leaves, parts_of, seed_of, storages_of, values_of
 
 FLUSHED = {"cpu": 64 << 20, "cuda": 256 << 20}
 
@@ -97,6 +97,10 @@ PASSED = {"i1": ctypes.c_uint8, "u1": ctypes.c_uint8, "i8": ctypes.c_int8, "u8":
           "i64": ctypes.c_int64, "u64": ctypes.c_uint64, "fp64": ctypes.c_double}
 
 
+class LaunchFailed(Exception):
+    """What the driver refuses."""
+
+
 class Driver:
     """Launches lowered kernels through the driver, in PyTorch's context and on its stream."""
 
@@ -108,7 +112,7 @@ class Driver:
         if status != 0:
             name = ctypes.c_char_p()
             self.cuda.cuGetErrorName(status, ctypes.byref(name))
-            raise Refused(f"{what} fails with {(name.value or b'an unknown error').decode()}")
+            raise LaunchFailed(f"{what} fails with {(name.value or b'an unknown error').decode()}")
 
     def load(self, kernel):
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
@@ -211,7 +215,7 @@ class Program:
                 raw.set_(self.memory.held[storage]).fill_(byte)
 
     def call(self):
-        self.replay.drawn = PHASES.index("forward") << 24
+        self.replay.begin("forward")
         with torch.no_grad():
             for work in self.work:
                 work()
@@ -310,7 +314,7 @@ class Program:
     def shares(self):
         """Seconds of the steps that are kernels and fills, and of those that are operators, each step by itself."""
         clock = Clock(self.memory.device)
-        self.replay.drawn = PHASES.index("forward") << 24
+        self.replay.begin("forward")
         own, of_library = 0.0, 0.0
         with torch.no_grad():
             for step, work in zip(self.steps, self.work):
@@ -331,37 +335,44 @@ class PlanContestant:
         self.plan = request["plan"]
         self.device = device
         self.launcher = Driver(request["kernels"]) if request["kernels"] else None
+        self.wanted = request["results"]
 
     def set_up(self, key, inputs):
         self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher)
         self.replay.run("setup")
-        self.inputs = []
-        values = [value for value in self.plan.get("inputs", ()) if value["kind"] == "tensor"]
-        for value, given in zip(values, inputs, strict=True):
-            view = value["tensor"]
-            if view["offset"] == 0 and self.plan["storages"][view["storage"]]["bytes"] <= given.untyped_storage().nbytes():
-                self.replay.memory.held[view["storage"]] = given.untyped_storage()
-            else:
-                self.inputs.append((self.replay.memory.tensor(view), given))
-        of_inputs = {value["tensor"]["storage"] for value in values}
+        views = input_tensors(self.plan)
+        for view, given in zip(views, inputs, strict=True):
+            storage = given.untyped_storage()
+            if view["offset"] != 0 or self.plan["storages"][view["storage"]]["bytes"] > storage.nbytes():
+                raise Refused("an input does not lie as it was asked for")
+            self.replay.memory.held[view["storage"]] = storage
+        self.of_inputs = {view["storage"] for view in views}
         self.kept = {number: clone_of(storage) for number, storage in self.replay.memory.held.items()
-                     if number not in of_inputs}
+                     if number not in self.of_inputs}
         self.program = Program(self.replay)
 
     def renew(self, poison):
         """All memory as it was after the constructor."""
+        self.given = None
         for number, content in self.kept.items():
             torch.empty(0, dtype=torch.uint8, device=content.device).set_(self.replay.memory.held[number]).copy_(content)
-        for own, given in self.inputs:
-            own.copy_(given)
         self.program.end()
         self.program.poison(poison)
 
     def call(self):
         self.program.call()
+        results = self.program.results()
+        self.given = [self.laid_out(*one) for one in zip(results, self.plan["outputs"], self.wanted, strict=True)]
+
+    def laid_out(self, tensor, view, wanted):
+        """A result in rows, or as the problem's lies: what only looks at other memory is computed here."""
+        borrowed = wanted["own"] and (view["storage"] in self.of_inputs or view["storage"] in self.kept)
+        if not borrowed and (tensor.is_contiguous() or list(tensor.stride()) == wanted["strides"]):
+            return tensor
+        return tensor.clone(memory_format=torch.contiguous_format)
 
     def results(self):
-        return self.program.results()
+        return self.given
 
     def shares(self):
         return self.program.shares()
@@ -390,21 +401,28 @@ class ModuleContestant:
         replay = Replay(self.plan, self.device, key=key)
         replay.run("setup")
         self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan.get("weights", ())}
-        numbers = iter(inputs)
-        self.arguments = [next(numbers) if value["kind"] == "tensor" else replay.value(value, None)
-                          for value in self.plan.get("inputs", ())]
+        tensors = iter(inputs)
+        self.arguments = [self.argument(replay, value, tensors) for value in self.plan.get("inputs", ())]
         self.key = key
         self.given = None
+
+    def argument(self, replay, value, tensors):
+        if value["kind"] == "tensor":
+            return next(tensors)
+        if value["kind"] == "list":
+            return [self.argument(replay, part, tensors) for part in value["list"]]
+        return replay.value(value, None)
 
     def renew(self, poison):
         held = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
         with torch.no_grad():
             for name, content in self.kept.items():
-                held[name].copy_(content)
+                if name in held:  # tied ones have one name
+                    held[name].copy_(content)
         self.given = None
 
     def call(self):
-        torch.manual_seed((self.key * 1000003 + (PHASES.index("forward") << 24)) % (1 << 63))
+        torch.manual_seed(seed_of(self.key, "forward", 0))
         with torch.no_grad():
             self.given = self.function(*self.arguments)
 
@@ -459,7 +477,7 @@ def serve(channel, request, buffers):
 
 def failure(error):
     kind = "refused" if isinstance(error, Refused) else type(error).__name__
-    return {"failure": {"kind": kind, "message": str(error)[:2000]}}
+    return {"failure": {"kind": kind, "message": (str(error) or type(error).__name__)[:2000]}}
 )python";
 
 } // namespace mtmc::detail

@@ -102,9 +102,16 @@ struct JudgedPlan {
 /// each call, and what the constructor made is renewed before each.
 ///
 /// A result may be off by eight times what the problem's own arithmetic errs by against the truth (three
-/// times where that computes with shortened operands, as TF32 does), and by 16 roundings of its type at
-/// least, relative to its own size or the mean magnitude of all, whichever is larger; in timed calls, which
-/// are compared with the problem's own results, by twice that.
+/// times where that computes with shortened operands, as TF32 does, and for results of 16 and 8 bits), by 16
+/// roundings of f32 or 4 of 16 bits at least and by 3 % at most, relative to its own size or the mean
+/// magnitude of all, whichever is larger. Errors in each slice along each axis, and of all results of one
+/// magnitude, may be so many times those of the problem's own, too. Where that itself leaves the truth (a
+/// step, a tie, an overflow), its results are right as well. In timed calls, which are compared with the
+/// problem's own results, twice that is allowed. Results alone are compared, not what a call leaves in a
+/// module's buffers.
+///
+/// What looks at other memory (a transposed input, say) where the problem gives memory of its own is computed
+/// within the time.
 class PlanJudge {
 public:
   /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".

@@ -40,6 +40,8 @@ DRAWS = {"uniform_", "normal_", "rand", "randn", "randint", "randperm", "bernoul
          "randn_like", "randint_like", "random_", "exponential_", "normal", "log_normal_", "cauchy_", "geometric_",
          "multinomial", "native_dropout"}
 EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+# What changes the shape of a tensor itself.
+RESHAPED = {"t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "detach_", "as_strided_"}
 FILLS = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
          "full": None, "full_like": None, "new_full": None, "fill_": None, "scalar_tensor": None}
 COMPUTED = {"linspace", "arange", "zeros", "ones", "full", "eye", "logspace", "scalar_tensor"}
@@ -47,6 +49,19 @@ CARRIED = {"_to_copy", "clone", "lift_fresh", "lift_fresh_copy"}
 MAX_STEPS = 20000
 MAX_CONSTANTS = 4096
 CANDIDATE = "candidate"
+
+
+def draws(function):
+    """Whether an operator draws random numbers."""
+    return name_of(function) in DRAWS or torch.Tag.nondeterministic_seeded in function.tags
+
+
+def written_by(function, arguments, named):
+    """Tensors that an operator writes, in lists too, as its schema says."""
+    expected = function._schema.arguments
+    passed = [*zip(expected, arguments), *((one, named[one.name]) for one in expected if one.name in named)]
+    return [leaf for one, value in passed if one.alias_info is not None and one.alias_info.is_write
+            for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def type_name(type):
@@ -148,11 +163,12 @@ class Contents:
     def follow(self, function, arguments, named, before, outputs):
         """Computes what an operator gives whose operands are known."""
         name = name_of(function)
-        if any(argument.alias_info is not None and argument.alias_info.is_write for argument in function._schema.arguments):
-            self.written |= {tensor.untyped_storage()._cdata for tensor in outputs}
+        written = written_by(function, arguments, named)
+        if written:
+            self.written |= {tensor.untyped_storage()._cdata for tensor in [*outputs, *written]}
             return
         small = outputs and all(tensor.numel() <= MAX_CONSTANTS for tensor in outputs)
-        if not small or name in DRAWS or name in EMPTY or not before and name not in COMPUTED:
+        if not small or draws(function) or name in EMPTY or not before and name not in COMPUTED:
             return
         known = {id(tensor): self.of(tensor) for tensor in before}
         if any(content is None for content in known.values()):
@@ -185,6 +201,9 @@ class Operators(TorchDispatchMode):
         result = function(*arguments, **named)
         outputs = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
         self.contents.follow(function, arguments, named, before, outputs)
+        # Some give nothing, and write what they are given.
+        outputs += [tensor for tensor in written_by(function, arguments, named)
+                    if all(tensor is not output for output in outputs)]
         if self.computes_nothing(function, before, outputs):
             for tensor in outputs:
                 self.recording.storage(tensor)
@@ -194,7 +213,7 @@ class Operators(TorchDispatchMode):
             record = self.recording
             if not str(function).startswith("aten."):
                 raise Refused(f"the operator {function} is not one of PyTorch's own; write a kernel, or use those")
-            record.add({"operation": {"name": str(function), "draws": name in DRAWS,
+            record.add({"operation": {"name": str(function), "draws": draws(function),
                                       "arguments": [record.value(argument) for argument in arguments],
                                       "named": {key: record.value(value) for key, value in named.items()},
                                       "outputs": [record.view(tensor) for tensor in outputs]}})
@@ -203,7 +222,8 @@ class Operators(TorchDispatchMode):
     @staticmethod
     def computes_nothing(function, before, outputs):
         """Whether it gives no tensor, one without content, or views of what there is."""
-        if not outputs or function._schema.name.startswith("prim::") or function.is_view or name_of(function) in EMPTY:
+        if not outputs or function._schema.name.startswith("prim::") or function.is_view \
+                or name_of(function) in EMPTY or name_of(function) in RESHAPED:
             return True
         written = any(argument.alias_info is not None and argument.alias_info.is_write
                       for argument in function._schema.arguments)

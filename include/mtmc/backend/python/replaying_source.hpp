@@ -12,6 +12,7 @@ inline constexpr std::string_view replaying_text =
     R"python("""Does what a recorded plan says, with PyTorch. Never runs what a candidate wrote; a plan has been checked before."""
 import base64
 import ctypes
+import hashlib
 
 import torch
 
@@ -21,9 +22,19 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
 FLOATING = {"f32", "f16", "bf16"}
 # Names of operators of a library that the processor does not have, and the ones that do the same.
 WITHOUT_DEVICE = {"aten.cudnn_batch_norm.default": "aten.native_batch_norm.default"}
-# What opens files, exchanges memory, or waits.
-FORBIDDEN = {"from_file", "set_", "resize_", "resize_as_", "_resize_output_", "record_stream", "_print", "pin_memory",
-             "_pin_memory", "to_mkldnn", "copy_sparse_to_sparse_", "_local_scalar_dense", "is_nonzero"}
+# What opens files, exchanges memory, waits, gives what only looks negated, or trusts its indices.
+FORBIDDEN = {"from_file", "set_", "resize_", "resize_as_", "record_stream", "pin_memory", "to_mkldnn", "is_nonzero",
+             "copy_sparse_to_sparse_", "segment_reduce", "save", "manual_seed", "empty", "empty_strided", "new_empty",
+             "empty_like", "empty_permuted", "set_data", "retain_grad", "requires_grad_", "backward"}
+# Names that begin so are PyTorch's own; these are what modules become, and look at their operands.
+INNER = ("_softmax", "_log_softmax", "_to_copy", "_scaled_dot_product", "_native_batch_norm_legit", "_adaptive_avg_pool",
+         "_batch_norm", "_unsafe_view", "_foreach_", "_thnn_fused_", "_embedding_bag", "_weight_norm_interface",
+         "_trilinear", "_pdist_forward", "_cdist_forward", "_prelu_kernel", "_fused_rms_norm", "_linalg_", "_fft_",
+         "_cudnn_rnn", "_unique2", "_native_multi_head_attention", "_transform_bias_rescale_qkv", "_grouped_mm",
+         "_int_mm", "_scaled_mm", "_upsample_", "_assert_async", "_safe_softmax", "_efficient_attention_forward",
+         "_flash_attention_forward", "_fused_dropout", "_addmm_activation", "_add_relu", "_chunk_cat", "_stack",
+         "_conv_depthwise2d", "_convolution", "_cummax_helper", "_cummin_helper", "_logcumsumexp", "_standard_gamma",
+         "_sample_dirichlet", "_euclidean_dist", "_dim_arange", "_masked_softmax", "_triangular_solve")
 POISON = 0x7F
 MAX_CONTENT = 32 << 20
 
@@ -38,10 +49,13 @@ def operator_of(name):
     if len(parts) != 3 or parts[0] != "aten":
         raise Refused(f"the operator {name} is not one of PyTorch's own; use those, or write a kernel")
     found = getattr(getattr(torch.ops.aten, parts[1], None), parts[2], None)
-    if parts[1] in FORBIDDEN:
+    if parts[1] in FORBIDDEN or parts[1].startswith("_") and not parts[1].startswith(("__", *INNER)):
         raise Refused(f"the operator {name} reaches beyond its tensors; use another one")
-    if found is None:
+    if found is None or not torch._C._dispatch_has_kernel(f"aten::{parts[1]}" + (f".{parts[2]}" if parts[2] != "default"
+                                                                                else "")):
         raise Refused(f"this PyTorch has no operator {name}; use another one")
+    if any(given.alias_info is not None and not given.alias_info.is_write for given in found._schema.returns):
+        raise Refused(f"the operator {name} computes nothing; a recording has none of its kind")
     return found
 
 
@@ -168,6 +182,16 @@ def storages_of(step):
 PHASES = ("inputs", "setup", "forward")
 
 
+def seed_of(key, phase, number):
+    """Of a draw. Who finds out one of them, from numbers that it has drawn, say, knows nothing of the others."""
+    return int.from_bytes(hashlib.sha256(f"{key} {phase} {number}".encode()).digest()[:8], "big") >> 1
+
+
+def input_tensors(plan):
+    """Views of the tensors that a module is called with, in lists too."""
+    return [part["tensor"] for value in plan.get("inputs", ()) for part in parts_of(value) if part["kind"] == "tensor"]
+
+
 class Replay:
     """A plan's storages, and its phases to be done one after the other."""
 
@@ -175,7 +199,7 @@ class Replay:
         self.plan = plan
         self.memory = memory or Memory(plan, torch.device(device), False)
         self.key = key
-        self.drawn = 0
+        self.phase, self.drawn = PHASES[0], 0
         self.launcher = launcher
 
     def widened(self):
@@ -186,7 +210,7 @@ class Replay:
         """Does the steps of a phase, whose n-th draw depends on key, phase and n alone. What only this phase needs is
         given back when it has been used."""
         steps = self.plan["phases"].get(phase, [])
-        self.drawn = PHASES.index(phase) << 24
+        self.begin(phase)
         kept = {view["storage"] for view in self.plan["outputs"]} if phase == "forward" else None
         last, first = {}, {}
         for number, step in enumerate(steps):
@@ -237,8 +261,11 @@ class Replay:
         function = operator_of(name)
         return function, {argument.name: str(argument.type) for argument in function._schema.arguments}
 
+    def begin(self, phase):
+        self.phase, self.drawn = phase, 0
+
     def seed(self):
-        torch.manual_seed((self.key * 1000003 + self.drawn) % (1 << 63))
+        torch.manual_seed(seed_of(self.key, self.phase, self.drawn))
         self.drawn += 1
 
     def value(self, value, expected):

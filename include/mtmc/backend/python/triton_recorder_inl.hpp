@@ -14,12 +14,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -81,6 +83,34 @@ inline void set_straight(RecordedPlan& plan, const RecordingRequest& request,
   for (auto& choice : plan.choices) choice.text = harmless(choice.text, longest_choice);
 }
 
+[[nodiscard]] inline bool are_called_alike(const RecordedPlan& plan, std::span<const RecordedValue> given,
+                                           std::span<const RecordedValue> asked, std::set<int>& storages);
+
+/// Whether an input is the one that was asked for. A tensor lies at the start of a memory of its own, which
+/// ends with it.
+[[nodiscard]] inline bool is_input_alike(const RecordedPlan& plan, const RecordedValue& given,
+                                         const RecordedValue& asked, std::set<int>& storages) {
+  if (given.kind != asked.kind) return false;
+  if (given.kind == RecordedValue::Kind::list)
+    return are_called_alike(plan, given.list, asked.list, storages);
+  if (given.kind == RecordedValue::Kind::real && std::isnan(given.real) && std::isnan(asked.real))
+    return true;
+  if (given.kind != RecordedValue::Kind::tensor) return given == asked;
+  const auto& view = given.tensor;
+  const auto bytes = recorded_extent_bytes(view);
+  return view.sizes == asked.tensor.sizes && view.strides == asked.tensor.strides &&
+         view.type == asked.tensor.type && view.offset == 0 && storages.insert(view.storage).second &&
+         bytes && plan.storages[static_cast<std::size_t>(view.storage)].bytes == *bytes;
+}
+
+[[nodiscard]] inline bool are_called_alike(const RecordedPlan& plan, std::span<const RecordedValue> given,
+                                           std::span<const RecordedValue> asked, std::set<int>& storages) {
+  if (given.size() != asked.size()) return false;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!is_input_alike(plan, given[i], asked[i], storages)) return false;
+  return true;
+}
+
 /// Whether a candidate was called with something else than was asked for, or a call gave nothing.
 [[nodiscard]] inline std::optional<Diagnostic> other_call(const RecordedPlan& plan,
                                                           const RecordingRequest& request) {
@@ -92,13 +122,8 @@ inline void set_straight(RecordedPlan& plan, const RecordingRequest& request,
   if (plan.outputs.empty() && request.role != RecordingRequest::Role::function)
     return wrong("the recording has no outputs");
   if (request.role == RecordingRequest::Role::problem) return std::nullopt;
-  const auto same = [](const RecordedValue& a, const RecordedValue& b) {
-    if (a.kind != b.kind) return false;
-    if (a.kind != RecordedValue::Kind::tensor) return a == b;
-    return a.tensor.sizes == b.tensor.sizes && a.tensor.strides == b.tensor.strides &&
-           a.tensor.type == b.tensor.type;
-  };
-  if (!std::equal(plan.inputs.begin(), plan.inputs.end(), request.inputs.begin(), request.inputs.end(), same))
+  std::set<int> storages;
+  if (!are_called_alike(plan, plan.inputs, request.inputs, storages))
     return wrong("the recording is of a call with other inputs");
   return std::nullopt;
 }

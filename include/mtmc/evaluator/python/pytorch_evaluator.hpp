@@ -16,7 +16,7 @@ namespace mtmc::inline MTMC_ABI {
 
 /// An evaluator for tasks whose kernel is a problem in PyTorch (`problem_task`): a text that defines `Model`,
 /// `get_inputs()` and `get_init_inputs()`. A candidate is a text that defines `ModelNew`, or the problem
-/// itself, which PyTorch then runs as it is (eager).
+/// itself, whose operators are then called as those of candidates are, so that a copy of it is as fast as it.
 ///
 /// The Python of a candidate is never trusted and never timed: it is recorded without a device
 /// (`TritonRecorder`), its kernels are lowered by a process that never saw the text (`TritonCompiler`), and
@@ -48,8 +48,9 @@ public:
   /// be recorded, `mtmc.evaluator.003` where it is stopped, `mtmc.backend.001` where Python is lost.
   [[nodiscard]] Evaluation evaluate(const EvaluationRequest& request, std::stop_token stop = {});
 
-  /// The same by other rules: `compatible` takes five trials within 1e-4 and the mean of a hundred calls, as
-  /// KernelBench does; a speed-up has no interval then.
+  /// The same against the problem as PyTorch runs it (eager), and by any rules: `compatible` takes five
+  /// trials within 1e-4 and the mean of a hundred calls, as KernelBench does; a speed-up has no interval
+  /// then.
   [[nodiscard]] Evaluation evaluate_by(JudgingRules rules, const EvaluationRequest& request,
                                        std::stop_token stop = {});
 

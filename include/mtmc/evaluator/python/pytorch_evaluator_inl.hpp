@@ -323,9 +323,9 @@ struct PyTorchEvaluator::State {
 
 namespace detail {
 
-/// The problem itself, as PyTorch runs it.
-[[nodiscard]] inline PlanContestant contestant_of(const Task& task, const RecordedPlan& problem) {
-  return {.plan = &problem, .module = task.kernel.source};
+/// The problem itself: its operators called like those of a candidate, or its module as PyTorch runs it.
+[[nodiscard]] inline PlanContestant contestant_of(const Task& task, const RecordedPlan& problem, bool eager) {
+  return {.plan = &problem, .module = eager ? task.kernel.source : std::string()};
 }
 [[nodiscard]] inline PlanContestant contestant_of(const LoweredPlan& made) {
   return {.plan = &made.plan, .kernels = made.kernels};
@@ -409,7 +409,8 @@ struct PyTorchEvaluator::Question {
   const Kernel* incumbent = nullptr;
   Purpose purpose = Purpose::explore;
   JudgingRules rules = JudgingRules::strict;
-  bool compiled = false; ///< of the problem itself
+  bool eager = false;    ///< the problem itself is called as its module
+  bool compiled = false; ///< after `torch.compile`
 };
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
@@ -422,13 +423,14 @@ MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_by(JudgingRules rules, const E
                  .candidate = request.candidate,
                  .incumbent = request.incumbent ? &*request.incumbent : nullptr,
                  .purpose = request.purpose,
-                 .rules = rules},
+                 .rules = rules,
+                 .eager = true},
                 stop);
 }
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_baseline(const Task& task, bool compiled,
                                                            std::stop_token stop) {
-  return answer({.task = task, .candidate = task.kernel, .compiled = compiled}, stop);
+  return answer({.task = task, .candidate = task.kernel, .eager = true, .compiled = compiled}, stop);
 }
 
 MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const std::stop_token& stop) {
@@ -464,15 +466,15 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   auto what = state.judging(question.purpose, question.rules);
   what.problem = problem.get();
   what.atomics = task.atomics;
-  what.candidate =
-      made ? detail::contestant_of(made->configurations[0]) : detail::contestant_of(task, *problem);
+  what.candidate = made ? detail::contestant_of(made->configurations[0])
+                        : detail::contestant_of(task, *problem, question.eager);
   what.candidate.compiled = question.compiled;
   for (std::size_t i = 1; made && i < made->configurations.size(); ++i)
     what.variants.push_back(detail::contestant_of(made->configurations[i]));
   PlanContestant incumbent;
   if (question.incumbent != nullptr) {
     incumbent = beaten ? detail::contestant_of(beaten->configurations[state.winner_of(*question.incumbent)])
-                       : detail::contestant_of(task, *problem);
+                       : detail::contestant_of(task, *problem, question.eager);
     what.incumbent = &incumbent;
   }
   const auto judged = state.judged(what, task.name, stop);
