@@ -94,6 +94,26 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(evaluation->sizes.at(0).largest_error <= 1);
   }
 
+  TEST_CASE("what was found to pass, and must not") {
+    // Few large numbers do not hide that the others are missing.
+    const auto evaluation = evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                                     "        return torch.where(y < 0.05, torch.zeros_like(y), y)");
+    if (!evaluation) return;
+    CHECK_FALSE(evaluation->correct());
+    // Operators that give nothing, and write what they are given, are part of what is done.
+    CHECK(said(*evaluate("        y = torch.relu(self.norm(self.linear(x)))\n"
+                         "        torch._foreach_mul_([y], 2.0)\n        return y")) == "correct");
+    CHECK_FALSE(evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                         "        torch._foreach_mul_([y], 0.5)\n        return y")
+                    ->correct());
+    // A tensor that is turned in place is no operator.
+    CHECK(said(*evaluate(
+              "        y = self.linear(x).t_().t_()\n        return torch.relu(self.norm(y)) * 2.0")) ==
+          "correct");
+    CHECK_FALSE(
+        evaluate("        return torch._neg_view(torch.relu(self.norm(self.linear(x))) * 2.0)")->correct());
+  }
+
   TEST_CASE("what the constructor makes of weights is made of those of each case") {
     const auto evaluation = evaluate(
         "        return torch.relu(self.norm(x @ self.w + self.linear.bias)) + torch.relu(self.norm(x @ "

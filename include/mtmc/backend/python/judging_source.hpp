@@ -42,6 +42,7 @@ NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
 SAME_RESULT = "the result is the same for all inputs"
 SAME_INPUTS = "its inputs are always the same, so that all can be computed beforehand"
+WARM = 5  # calls before any is timed
 FEWEST = 32  # elements of a group whose errors are held against those of the problem itself
 
 
@@ -642,7 +643,8 @@ class Judgement:
                 player.set_up(case.key, request["start_seconds"])
                 self.show(case)
                 if number == 0:
-                    player.call(POISONS[0], request["call_seconds"])  # the first of a process is slower
+                    for _ in range(WARM):  # the first of a process are slower, and the candidate has had some
+                        player.call(POISONS[0], request["call_seconds"])
                     self.show(case)
                 self.poison_outputs(POISONS[number % len(POISONS)])
                 times[name].append(player.call(POISONS[(number + 1) % len(POISONS)], request["call_seconds"]))

@@ -195,6 +195,8 @@ class Operators(TorchDispatchMode):
         named = dict(named or {})
         name = name_of(function)
         before = [leaf for leaf in leaves((arguments, named)) if isinstance(leaf, torch.Tensor)]
+        if name in ("_neg_view", "_conj"):
+            raise Refused(f"the operator {function} gives a tensor that only looks negated; compute it")
         if name == "_local_scalar_dense" and self.contents.of(before[0]) is not None:
             with no_modes():
                 return self.contents.of(before[0]).item()

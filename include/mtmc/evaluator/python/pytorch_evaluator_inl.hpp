@@ -411,21 +411,25 @@ struct PyTorchEvaluator::Question {
   JudgingRules rules = JudgingRules::strict;
   bool eager = false;    ///< the problem itself is called as its module
   bool compiled = false; ///< after `torch.compile`
+
+  [[nodiscard]] static Question of(const EvaluationRequest& request) {
+    return {.task = request.task,
+            .candidate = request.candidate,
+            .incumbent = request.incumbent ? &*request.incumbent : nullptr,
+            .purpose = request.purpose};
+  }
 };
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate(const EvaluationRequest& request, std::stop_token stop) {
-  return evaluate_by(JudgingRules::strict, request, std::move(stop));
+  return answer(Question::of(request), stop);
 }
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_by(JudgingRules rules, const EvaluationRequest& request,
                                                      std::stop_token stop) {
-  return answer({.task = request.task,
-                 .candidate = request.candidate,
-                 .incumbent = request.incumbent ? &*request.incumbent : nullptr,
-                 .purpose = request.purpose,
-                 .rules = rules,
-                 .eager = true},
-                stop);
+  auto question = Question::of(request);
+  question.rules = rules;
+  question.eager = true;
+  return answer(question, stop);
 }
 
 MTMC_INLINE Evaluation PyTorchEvaluator::evaluate_baseline(const Task& task, bool compiled,
