@@ -37,7 +37,7 @@ COARSE_EPSILONS = 256  # from here on the problem itself computes with shortened
 LOW_PRECISION = 0.03  # relative errors up to this are told as lack of precision; no more is ever allowed
 SAMPLED = 1 << 20  # errors of which the usual one is found
 USUAL = 0.999  # part of all elements whose error the usual one is at least
-FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie
+FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
 NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
 SAME_RESULT = "the result is the same for all inputs"
@@ -420,15 +420,18 @@ class Measure:
 
     def __init__(self, outputs):
         self.honest = [0.0] * outputs
+        self.most = [0.0] * outputs
+        self.far = [0] * outputs  # elements of a case that are further off than is allowed
 
     def learn(self, case):
         for i, (own, truth) in enumerate(zip(case.own, case.truth)):
             if is_floating(own) and truth is not own:
                 scale = scale_of(truth)
-                error = largest_error(own, truth, scale)[0]
-                if error > LOW_PRECISION:  # a step, a tie
-                    error = usual_error(own, truth, scale)
-                self.honest[i] = max(self.honest[i], error)
+                self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
+                self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
+                allowed = self.allowed(i, own.dtype)
+                far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
+                self.far[i] = max(self.far[i], far)
 
     def factor(self, i, type):
         """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""
@@ -573,21 +576,22 @@ class Judgement:
         scale, allowed = scale_of(right), factor * self.measure.allowed(i, own.dtype)
         if scale == float("inf"):
             raise Refused("results whose mean cannot be told are not judged")
-        far, own_far, worst, place = 0, 0, 0.0, 0
+        far, worst, place = 0, 0.0, 0
         for begin, (one, truth, theirs) in chunks(given, right, own):
             if not one.numel():
                 continue
             error = errors_of(one, truth, scale).minimum(errors_of(one, theirs, scale))
             far += int((error > allowed).sum().item())
-            own_far += int((errors_of(theirs, truth, scale) > allowed).sum().item())
             found, index = error.max(dim=0)
             if found.item() > worst:
                 worst, place = found.item(), begin + int(index.item())
         self.largest = max(self.largest, worst / allowed if far else min(worst / allowed, 1.0))
-        if far > FLIPPED * own_far:
+        # Quotients and steps have some that are far off in either; but no larger errors than the problem's own kind.
+        steps = self.measure.most[i] > LOW_PRECISION
+        if far > FLIPPED * self.measure.far[i] or far and not steps and worst > max(allowed, LOW_PRECISION):
             verdict = "low_precision" if worst <= LOW_PRECISION else "wrong_result"
             self.refuse_result(i, place, given, right, verdict, worst / allowed)
-        if right is own or far:
+        if right is own or far and steps:
             return
         # What is off by a little in every element of a group is seen in their mean.
         measured, honest = Groups(given, right), Groups(own, right)
