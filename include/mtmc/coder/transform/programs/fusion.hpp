@@ -369,7 +369,8 @@ private:
   if (region.kind != RegionKind::launch_sequence)
     throw TransformDeclined("\"" + region.path + "\" is no sequence of launches");
   const auto& marks = region.facts.directives;
-  if (marks != std::vector<std::string>{"triton.jit"})
+  if (std::find(marks.begin(), marks.end(), "torch") != marks.end() ||
+      std::find(marks.begin(), marks.end(), "triton.jit") == marks.end())
     throw TransformDeclined("a library executes some of its statements");
   const auto members = detail::launches_of(request, region);
   if (members.size() < 2) throw TransformDeclined("fusion needs two launches");
