@@ -308,11 +308,9 @@ private:
   PlanMemories memories_;
 };
 
-/// A plan that has been checked.
-[[nodiscard]] inline const RecordedPlan& sound_plan(const RecordedPlan& plan, const Task& task) {
+inline void demand_sound(const RecordedPlan& plan, const Task& task) {
   if (const auto wrong = check_recorded_plan(plan))
     refuse_plan(task, wrong->message, wrong->remedy, wrong->line);
-  return plan;
 }
 
 } // namespace mtmc::detail
@@ -322,7 +320,8 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE std::string plan_launcher_source(const Kernel& kernel, const Task& task, const RecordedPlan& plan,
                                              std::span<const std::shared_ptr<const LoweredKernel>> lowered,
                                              const LauncherEvidence& evidence) {
-  return detail::PlanLauncherWriter(detail::sound_plan(plan, task), lowered, task).text(kernel, evidence);
+  detail::demand_sound(plan, task);
+  return detail::PlanLauncherWriter(plan, lowered, task).text(kernel, evidence);
 }
 
 } // namespace mtmc
