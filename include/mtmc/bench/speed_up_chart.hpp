@@ -50,7 +50,8 @@ speed_up_curves(std::span<const BenchmarkResult> results, std::string_view basel
 [[nodiscard]] inline std::string speed_up_chart(std::span<const BenchmarkResult> results,
                                                 std::string_view baseline = "eager") {
   constexpr double width = 760, height = 420, left = 64, right = 200, top = 72, bottom = 360;
-  constexpr int lowest = -3, highest = 4; // logarithms to base 2
+  constexpr int first = -3, last = 4; // logarithms to base 2
+  constexpr double lowest = first, highest = last;
   constexpr std::array<std::string_view, 4> colours{"first", "second", "third", "fourth"};
   const auto at_x = [&](double logarithm) {
     return left +
@@ -68,7 +69,7 @@ speed_up_curves(std::span<const BenchmarkResult> results, std::string_view basel
     drawing.line(i == 0 ? "axis" : "grid", left, at_y(i / 4.0), width - right, at_y(i / 4.0));
     drawing.write(left - 8, at_y(i / 4.0) + 4, "", "end", std::to_string(25 * i) + " %");
   }
-  for (int i = lowest; i <= highest; ++i) {
+  for (int i = first; i <= last; ++i) {
     drawing.line(i == 0 ? "best" : "grid", at_x(i), top, at_x(i), bottom);
     drawing.write(at_x(i), bottom + 18, "", "middle", detail::short_number(std::exp2(i), 3));
   }
