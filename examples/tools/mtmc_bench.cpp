@@ -3,6 +3,7 @@
 
 #include <mtmc/bench.hpp>
 #include <mtmc/core/error.hpp>
+#include <mtmc/observation/describe.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/version.hpp>
 
@@ -39,27 +40,15 @@ struct BenchArguments {
   bool list = false;
 };
 
-std::string seconds_text(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof text,
-                seconds >= 1      ? "%.3g s"
-                : seconds >= 1e-3 ? "%.4g ms"
-                                  : "%.4g us",
-                seconds >= 1      ? seconds
-                : seconds >= 1e-3 ? seconds * 1e3
-                                  : seconds * 1e6);
-  return text;
-}
-
 std::string level_text(const std::string& level) { return level.empty() ? "" : "level " + level + "  "; }
 
 /// "2.1 ms, eager 4.2 ms, 2.00x"; of a baseline alone "eager 4.2 ms".
 std::string times_text(double seconds, double eager) {
-  const auto base = "eager " + seconds_text(eager);
+  const auto base = "eager " + mtmc::seconds_text(eager);
   if (seconds <= 0) return base;
   char ratio[40];
   std::snprintf(ratio, sizeof ratio, ", %.2fx", eager / seconds);
-  return seconds_text(seconds) + ", " + base + ratio;
+  return mtmc::seconds_text(seconds) + ", " + base + ratio;
 }
 
 /// Index and count of "0/4"; nothing where it is something else.
@@ -200,7 +189,7 @@ private:
       if (!outcome.correct)
         said = outcome.reason;
       else
-        said = eager == outcome.baselines.end() ? seconds_text(outcome.seconds)
+        said = eager == outcome.baselines.end() ? mtmc::seconds_text(outcome.seconds)
                                                 : times_text(outcome.seconds, eager->second);
     }
     std::printf("%s%-60s %s%s\n", level_text(result.level).c_str(), result.problem.c_str(), said.c_str(),

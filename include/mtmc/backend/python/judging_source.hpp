@@ -14,8 +14,6 @@ inline constexpr std::string_view judging_text =
 The problem's plan is done in its own precision, which shows how much honest arithmetic errs, and in double precision,
 which is the truth. No content is shown twice."""
 import base64
-import ctypes
-import mmap
 import os
 import select
 import statistics
@@ -25,25 +23,17 @@ import torch
 
 import contestant
 import sandbox
-from replaying import Refused, Replay, TYPES, input_tensors, storages_of
+from measuring import (FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
+                       scale_of, sums_of)
+from replaying import Refused, Replay, input_tensors, storages_of
+from sharing import DeviceBuffers, HostBuffers, dense
 
-CHUNK = 1 << 24  # elements that are compared at once
 POISONS = (0x7F, 0xFF, 0x00, 0x40)
-# Spacing of the numbers of a type, relative to their size.
-EPSILONS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2}
-# Roundings that are allowed whatever the problem's own arithmetic errs; sums in f64 err more than the truth tells.
-LEAST_EPSILONS = {"f64": 65536, "f32": 16, "f16": 4, "bf16": 4, "f8e4m3": 2, "f8e5m2": 2}
-COARSE_EPSILONS = 256  # from here on the problem itself computes with shortened operands
-LOW_PRECISION = 0.03  # relative errors up to this are told as lack of precision; no more is ever allowed
-SAMPLED = 1 << 20  # errors of which the usual one is found
-USUAL = 0.999  # part of all elements whose error the usual one is at least
-FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
 NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
 SAME_RESULT = "the result is the same for all inputs"
 SAME_INPUTS = "its inputs are always the same, so that all can be computed beforehand"
 WARM = 5  # calls before any is timed
-FEWEST = 32  # elements of a group whose errors are held against those of the problem itself
 
 
 class Lost(Exception):
@@ -55,109 +45,6 @@ class Lost(Exception):
         self.remedy = remedy
 
 
-class HostBuffers:
-    """Inputs and outputs that judge and contestant share, on the host."""
-
-    def __init__(self, inputs, outputs):
-        self.views = {"inputs": inputs, "outputs": outputs}
-        self.raw = {name: [self.shared(bytes_of(view)) for view in views] for name, views in self.views.items()}
-
-    def shared(self, size):
-        place = os.memfd_create("tensor")
-        os.ftruncate(place, max(size, 1))
-        return torch.frombuffer(mmap.mmap(place, max(size, 1)), dtype=torch.uint8)
-
-    def open(self, channel):
-        pass  # memory of both by the fork
-
-    def tensors(self, name):
-        return [tensor_of(raw, view) for raw, view in zip(self.raw[name], self.views[name])]
-
-    def inputs(self):
-        return self.tensors("inputs")
-
-    def outputs(self):
-        return self.tensors("outputs")
-
-
-class Foreign:
-    """Memory of a device at an address, as PyTorch takes it in."""
-
-    def __init__(self, address, size):
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
-
-
-class DeviceBuffers(HostBuffers):
-    """The same on a device: each an allocation of its own, which the contestants open by its handle."""
-
-    HANDLE = 64
-
-    def shared(self, size):
-        return max(size, 1)  # made once the device is in use
-
-    def make(self):
-        """In the judge."""
-        torch.zeros(1, device="cuda")
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.handles = {}
-        for name, sizes in self.raw.items():
-            made = [self.allocated(size) for size in sizes]
-            self.raw[name] = [raw for raw, _ in made]
-            self.handles[name] = [base64.b64encode(handle).decode() for _, handle in made]
-
-    def allocated(self, size):
-        # A peer sees all of the memory that a small allocation is a part of.
-        whole = 2 << 20
-        size = (size + whole - 1) // whole * whole
-        address = ctypes.c_uint64()
-        handle = ctypes.create_string_buffer(self.HANDLE)
-        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) != 0:
-            raise MemoryError
-        if self.cuda.cuIpcGetMemHandle(handle, address) != 0:
-            raise Refused("this device does not share memory between processes")
-        return torch.as_tensor(Foreign(address.value, size), device="cuda"), handle.raw
-
-    def open(self, channel):
-        """In a contestant, whose handles come first."""
-        handles = channel.hear()["handles"]
-        torch.zeros(1, device="cuda")
-        cuda = ctypes.CDLL("libcuda.so.1")
-
-        class Handle(ctypes.Structure):
-            _fields_ = [("reserved", ctypes.c_char * self.HANDLE)]
-
-        for name, sizes in self.raw.items():
-            opened = []
-            for size, handle in zip(sizes, handles[name]):
-                address, given = ctypes.c_uint64(), Handle()
-                ctypes.memmove(ctypes.byref(given), base64.b64decode(handle), self.HANDLE)
-                if cuda.cuIpcOpenMemHandle_v2(ctypes.byref(address), given, 1) != 0:
-                    raise Refused("this device does not share memory between processes")
-                opened.append(torch.as_tensor(Foreign(address.value, size), device="cuda"))
-            self.raw[name] = opened
-
-
-def bytes_of(view):
-    if 0 in view["sizes"]:
-        return 0
-    last = sum((size - 1) * stride for size, stride in zip(view["sizes"], view["strides"]))
-    return (last + 1) * TYPES[view["type"]].itemsize
-
-
-def dense(view):
-    """The same tensor in rows."""
-    strides, step = [], 1
-    for size in reversed(view["sizes"]):
-        strides.insert(0, step)
-        step *= size
-    return {**view, "offset": 0, "strides": strides}
-
-
-def tensor_of(raw, view):
-    return torch.empty(0, dtype=TYPES[view["type"]], device=raw.device).set_(raw.untyped_storage(), 0, view["sizes"],
-                                                                            view["strides"])
-
-
 class Player:
     """A contestant's process, and what it is asked."""
 
@@ -167,13 +54,9 @@ class Player:
         self.process = os.fork()
         if self.process == 0:
             try:
-                keep = {theirs[0], ours[1], *(range(3))}
-                for descriptor in range(3, 256):
-                    if descriptor not in keep:
-                        try:
-                            os.close(descriptor)
-                        except OSError:
-                            pass
+                low, high = sorted((theirs[0], ours[1]))
+                for begin, end in ((3, low), (low + 1, high), (high + 1, 256)):
+                    os.closerange(begin, end)
                 walls()
                 contestant.serve(contestant.Channel(theirs[0], ours[1]), request, buffers)
             finally:
@@ -232,13 +115,13 @@ class Case:
     def __init__(self, problem, device, key, with_truth):
         self.problem, self.device, self.key = problem, device, key
         replay = self.made()
-        given = [replay.memory.tensor(view) for view in input_tensors(problem)]
+        given = [replay.memory.tensor(view) for view in input_tensors(problem)] if with_truth else []
         before = sums_of(given)
         replay.run("forward")
         self.own = rows(replay.outputs())
-        self.writes_inputs = sums_of(given) != before
+        self.writes_inputs = sums_of(given) != before  # told where there is a truth
         del replay, given
-        self.truth = self.own
+        self.truth, self.sums = self.own, None
         if with_truth:
             exact = self.made().widened()
             exact.run("forward")
@@ -256,7 +139,7 @@ class Case:
         replay.run("inputs")
         for tensor, view in zip(shared, input_tensors(self.problem), strict=True):
             once(tensor).copy_(once(replay.memory.tensor(view)))
-        self.sums = sums_of(shared)
+        self.sums = self.sums or sums_of(shared)
 
 
 def once(tensor):
@@ -278,118 +161,6 @@ def rows(tensors):
     return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
 
 
-def sums_of(tensors):
-    """Two sums over the bits of each, of which the second counts places, too."""
-    found = []
-    for tensor in tensors:
-        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        if tensor.numel():
-            whole.set_(tensor.untyped_storage())
-        words = whole[:whole.numel() // 8 * 8].view(torch.int64)
-        plain, placed = [torch.zeros((), dtype=torch.int64, device=tensor.device) for _ in range(2)]
-        for begin, (part,) in chunks(words):
-            places = torch.arange(begin, begin + part.numel(), device=tensor.device) * 0x9E3779B1 + 1
-            plain += part.sum()
-            placed += (part * places).sum()
-        found.append((plain.item(), placed.item(), bytes(whole[words.numel() * 8:].tolist())))
-    return found
-
-
-def chunks(*tensors):
-    """The same elements of each, some at a time, and the place of the first."""
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    for begin in range(0, flat[0].numel(), CHUNK):
-        yield begin, [tensor[begin:begin + CHUNK] for tensor in flat]
-
-
-def scale_of(truth):
-    """Mean magnitude of the finite elements."""
-    total, number = 0.0, sum(int(torch.isfinite(part).sum().item()) for _, (part,) in chunks(truth))
-    for _, (part,) in chunks(truth):
-        total += (part[torch.isfinite(part)].double().abs() / max(number, 1)).sum().item()
-    return total
-
-
-def errors_of(given, truth, scale):
-    """Errors relative to scale or value, whichever is larger. Infinities and NaN are infinite errors where they differ."""
-    given, truth = given.double(), truth.double()
-    error = (given - truth).abs() / truth.abs().clamp(min=scale if scale > 0 else 1e-300)
-    same = (given == truth) | (given.isnan() & truth.isnan())
-    return torch.where(same, torch.zeros_like(error), torch.nan_to_num(error, nan=float("inf"), posinf=float("inf")))
-
-
-def largest_error(given, truth, scale):
-    """The largest error, and where it is."""
-    worst, place = 0.0, 0
-    for begin, (one, right) in chunks(given, truth):
-        if one.numel():
-            found, index = errors_of(one, right, scale).max(dim=0)
-            if found.item() > worst:
-                worst, place = found.item(), begin + int(index.item())
-    return worst, place
-
-
-def usual_error(given, truth, scale):
-    """An error that few elements pass."""
-    step = max(1, given.numel() // SAMPLED)
-    parts = [errors_of(one[begin % step::step], right[begin % step::step], scale)
-             for begin, (one, right) in chunks(given, truth)]
-    errors = torch.cat(parts) if parts else torch.zeros(1)
-    rank = max(1, min(errors.numel(), int(USUAL * errors.numel()) + 1))
-    return errors.kthvalue(rank).values.item() if errors.numel() else 0.0
-
-
-class Groups:
-    """Roots of errors and of values in groups: the slices along each axis, and the elements of one magnitude. Where most of
-    a result is large, what is small counts, too; and a few large errors, as of quotients, count little."""
-
-    MAGNITUDES = 64
-
-    def __init__(self, given, truth):
-        self.errors, self.values, self.numbers = [], [], []
-        shape = truth.shape
-        for _ in range(truth.dim()):
-            axis = len(self.errors)
-            self.add(shape[axis], truth.device)
-        self.add(self.MAGNITUDES, truth.device)
-        step = max(1, CHUNK * max(1, shape[0]) // max(1, truth.numel())) if truth.dim() else 1
-        for begin in range(0, shape[0] if truth.dim() else 1, step):
-            one = given[begin:begin + step] if truth.dim() else given.reshape(1)
-            right = truth[begin:begin + step] if truth.dim() else truth.reshape(1)
-            self.take(one.double(), right.double(), begin, truth.dim())
-
-    def add(self, size, device):
-        for sums in (self.errors, self.values, self.numbers):
-            sums.append(torch.zeros(size, dtype=torch.float64, device=device))
-
-    def take(self, given, truth, begin, axes):
-        finite = torch.isfinite(truth) & torch.isfinite(given)
-        error = torch.where(finite, given - truth, 0.0).abs_().sqrt_()
-        value = torch.where(finite, truth, 0.0)
-        magnitude = (value.abs().clamp(min=1e-300).log2() / 2).round().long().clamp(-31, 32).add_(31)
-        value = value.abs_().sqrt_()
-        for sums, part in ((self.errors, error), (self.values, value), (self.numbers, finite.double())):
-            for axis in range(axes):
-                others = [other for other in range(axes) if other != axis]
-                folded = part.sum(dim=others) if others else part
-                if axis == 0:
-                    sums[axis][begin:begin + folded.numel()] += folded
-                else:
-                    sums[axis] += folded
-            sums[-1].index_add_(0, magnitude.reshape(-1), part.reshape(-1))
-
-    def worst(self, honest, allowed, factor):
-        """The largest error of a group, in units of what is allowed: a multiple of the problem's own in that group, and so
-        many roundings of the group's values at least."""
-        worst = 0.0
-        for mine, theirs, values, numbers in zip(self.errors, honest.errors, self.values, self.numbers):
-            bound = (factor * theirs.square()).maximum(allowed * values.square())
-            counts = (numbers >= FEWEST) & (bound > 0)
-            if bool(counts.any()):
-                worst = max(worst, (mine.square()[counts] / bound[counts]).max().item())
-        return worst
-
-
 # After so many pairs one may look: the interval from the so-manieth smallest to the so-manieth largest ratio.
 LOOKS = {7: 1, 14: 3}
 OVERWHELMING = 1.5
@@ -406,47 +177,6 @@ def is_clear(ratios):
     return low > 1 or high < 1 or high - low < 0.02
 
 
-def is_floating(tensor):
-    return tensor.dtype.is_floating_point
-
-
-def name_of(type):
-    return next(name for name, known in TYPES.items() if known == type)
-
-
-class Measure:
-    """What errors are allowed: a multiple of what the problem's own arithmetic usually errs by, and never less than some
-    roundings of the type."""
-
-    def __init__(self, outputs):
-        self.honest = [0.0] * outputs
-        self.most = [0.0] * outputs
-        self.far = [0] * outputs  # elements of a case that are further off than is allowed
-
-    def learn(self, case):
-        for i, (own, truth) in enumerate(zip(case.own, case.truth)):
-            if is_floating(own) and truth is not own:
-                scale = scale_of(truth)
-                self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
-                self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
-                allowed = self.allowed(i, own.dtype)
-                far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
-                self.far[i] = max(self.far[i], far)
-
-    def factor(self, i, type):
-        """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""
-        name = name_of(type)
-        coarse = self.honest[i] > COARSE_EPSILONS * EPSILONS[name] or name not in ("f32", "f64")
-        return 3 if coarse else 8
-
-    def least(self, type):
-        return LEAST_EPSILONS[name_of(type)] * EPSILONS[name_of(type)]
-
-    def allowed(self, i, type):
-        """Relative."""
-        return max(self.least(type), min(self.factor(i, type) * self.honest[i], LOW_PRECISION))
-
-
 class Judgement:
     """One candidate against one incumbent."""
 
@@ -458,6 +188,7 @@ class Judgement:
         self.device = device
         self.keys = iter(range(request["key"], request["key"] + 1000000))
         self.measure = Measure(len(self.problem["outputs"]))
+        self.writes_inputs = False
         self.checked = 0
         self.largest = 0.0
         self.result = {}
@@ -468,6 +199,7 @@ class Judgement:
         for number in range(request["cases"]):
             case = self.case(with_truth=True)
             self.measure.learn(case)
+            self.writes_inputs = self.writes_inputs or case.writes_inputs
             if number == 0:
                 self.choose(case)
                 first = case
@@ -550,7 +282,7 @@ class Judgement:
 
     def demand_inputs(self, case):
         """A problem that writes to its inputs may have candidates that do."""
-        if not case.writes_inputs and sums_of(self.buffers.inputs()) != case.sums:
+        if not self.writes_inputs and sums_of(self.buffers.inputs()) != case.sums:
             raise Lost("input_modified", "it writes to its inputs")
 
     def poison_outputs(self, byte):

@@ -4,11 +4,13 @@
 #include <mtmc/backend/python/contestant_source.hpp>
 #include <mtmc/backend/python/judging_source.hpp>
 #include <mtmc/backend/python/lowering_source.hpp>
+#include <mtmc/backend/python/measuring_source.hpp>
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/recording_source.hpp>
 #include <mtmc/backend/python/replaying_source.hpp>
 #include <mtmc/backend/python/sandbox_source.hpp>
+#include <mtmc/backend/python/sharing_source.hpp>
 #include <mtmc/backend/python/zygote_source.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
@@ -69,9 +71,9 @@ MTMC_INLINE PythonProcess::PythonProcess(const PythonOptions& options, std::stri
 MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::string_view program)
     : folder(folder_in(options.temporary_folder)) {
   constexpr std::pair<std::string_view, std::string_view> texts[] = {
-      {"sandbox.py", sandbox_text},   {"zygote.py", zygote_text},       {"recording.py", recording_text},
-      {"lowering.py", lowering_text}, {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
-      {"judging.py", judging_text}};
+      {"sandbox.py", sandbox_text},     {"zygote.py", zygote_text},       {"recording.py", recording_text},
+      {"lowering.py", lowering_text},   {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
+      {"measuring.py", measuring_text}, {"sharing.py", sharing_text},     {"judging.py", judging_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)

@@ -1,0 +1,183 @@
+#pragma once
+/// How far results are from the truth, and how far they may be, as text of its program.
+
+#include <mtmc/requirements.hpp>
+
+#include <string_view>
+
+namespace mtmc::inline MTMC_ABI::detail {
+
+/// measuring.py, which judging.py imports.
+inline constexpr std::string_view measuring_text =
+    R"python("""How far results are from the truth, and how far they may be."""
+import torch
+
+from replaying import TYPES
+
+CHUNK = 1 << 24  # elements that are compared at once
+# Spacing of the numbers of a type, relative to their size.
+EPSILONS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2}
+# Roundings that are allowed whatever the problem's own arithmetic errs; sums in f64 err more than the truth tells.
+LEAST_EPSILONS = {"f64": 65536, "f32": 16, "f16": 4, "bf16": 4, "f8e4m3": 2, "f8e5m2": 2}
+COARSE_EPSILONS = 256  # from here on the problem itself computes with shortened operands
+LOW_PRECISION = 0.03  # relative errors up to this are told as lack of precision; no more is ever allowed
+SAMPLED = 1 << 20  # errors of which the usual one is found
+USUAL = 0.999  # part of all elements whose error the usual one is at least
+FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
+FEWEST = 32  # elements of a group whose errors are held against those of the problem itself
+
+
+def is_floating(tensor):
+    return tensor.dtype.is_floating_point
+
+
+def name_of(type):
+    return next(name for name, known in TYPES.items() if known == type)
+
+
+def sums_of(tensors):
+    """Two sums over the bits of each, of which the second counts places, too."""
+    found = []
+    for tensor in tensors:
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        if tensor.numel():
+            whole.set_(tensor.untyped_storage())
+        words = whole[:whole.numel() // 8 * 8].view(torch.int64)
+        plain, placed = [torch.zeros((), dtype=torch.int64, device=tensor.device) for _ in range(2)]
+        for begin, (part,) in chunks(words):
+            places = torch.arange(begin, begin + part.numel(), device=tensor.device) * 0x9E3779B1 + 1
+            plain += part.sum()
+            placed += (part * places).sum()
+        found.append((plain.item(), placed.item(), bytes(whole[words.numel() * 8:].tolist())))
+    return found
+
+
+def chunks(*tensors):
+    """The same elements of each, some at a time, and the place of the first."""
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    for begin in range(0, flat[0].numel(), CHUNK):
+        yield begin, [tensor[begin:begin + CHUNK] for tensor in flat]
+
+
+def scale_of(truth):
+    """Mean magnitude of the finite elements."""
+    total, number = 0.0, sum(int(torch.isfinite(part).sum().item()) for _, (part,) in chunks(truth))
+    for _, (part,) in chunks(truth):
+        total += (part[torch.isfinite(part)].double().abs() / max(number, 1)).sum().item()
+    return total
+
+
+def errors_of(given, truth, scale):
+    """Errors relative to scale or value, whichever is larger. Infinities and NaN are infinite errors where they differ."""
+    given, truth = given.double(), truth.double()
+    error = (given - truth).abs() / truth.abs().clamp(min=scale if scale > 0 else 1e-300)
+    same = (given == truth) | (given.isnan() & truth.isnan())
+    return torch.where(same, torch.zeros_like(error), torch.nan_to_num(error, nan=float("inf"), posinf=float("inf")))
+
+
+def largest_error(given, truth, scale):
+    """The largest error, and where it is."""
+    worst, place = 0.0, 0
+    for begin, (one, right) in chunks(given, truth):
+        if one.numel():
+            found, index = errors_of(one, right, scale).max(dim=0)
+            if found.item() > worst:
+                worst, place = found.item(), begin + int(index.item())
+    return worst, place
+
+
+def usual_error(given, truth, scale):
+    """An error that few elements pass."""
+    step = max(1, given.numel() // SAMPLED)
+    parts = [errors_of(one[begin % step::step], right[begin % step::step], scale)
+             for begin, (one, right) in chunks(given, truth)]
+    errors = torch.cat(parts) if parts else torch.zeros(1)
+    rank = max(1, min(errors.numel(), int(USUAL * errors.numel()) + 1))
+    return errors.kthvalue(rank).values.item() if errors.numel() else 0.0
+
+
+class Groups:
+    """Roots of errors and of values in groups: the slices along each axis, and the elements of one magnitude. Where most of
+    a result is large, what is small counts, too; and a few large errors, as of quotients, count little."""
+
+    MAGNITUDES = 64
+
+    def __init__(self, given, truth):
+        self.errors, self.values, self.numbers = [], [], []
+        shape = truth.shape
+        for _ in range(truth.dim()):
+            axis = len(self.errors)
+            self.add(shape[axis], truth.device)
+        self.add(self.MAGNITUDES, truth.device)
+        step = max(1, CHUNK * max(1, shape[0]) // max(1, truth.numel())) if truth.dim() else 1
+        for begin in range(0, shape[0] if truth.dim() else 1, step):
+            one = given[begin:begin + step] if truth.dim() else given.reshape(1)
+            right = truth[begin:begin + step] if truth.dim() else truth.reshape(1)
+            self.take(one.double(), right.double(), begin, truth.dim())
+
+    def add(self, size, device):
+        for sums in (self.errors, self.values, self.numbers):
+            sums.append(torch.zeros(size, dtype=torch.float64, device=device))
+
+    def take(self, given, truth, begin, axes):
+        finite = torch.isfinite(truth) & torch.isfinite(given)
+        error = torch.where(finite, given - truth, 0.0).abs_().sqrt_()
+        value = torch.where(finite, truth, 0.0)
+        magnitude = (value.abs().clamp(min=1e-300).log2() / 2).round().long().clamp(-31, 32).add_(31)
+        value = value.abs_().sqrt_()
+        for sums, part in ((self.errors, error), (self.values, value), (self.numbers, finite.double())):
+            for axis in range(axes):
+                others = [other for other in range(axes) if other != axis]
+                folded = part.sum(dim=others) if others else part
+                if axis == 0:
+                    sums[axis][begin:begin + folded.numel()] += folded
+                else:
+                    sums[axis] += folded
+            sums[-1].index_add_(0, magnitude.reshape(-1), part.reshape(-1))
+
+    def worst(self, honest, allowed, factor):
+        """The largest error of a group, in units of what is allowed: a multiple of the problem's own in that group, and so
+        many roundings of the group's values at least."""
+        worst = 0.0
+        for mine, theirs, values, numbers in zip(self.errors, honest.errors, self.values, self.numbers):
+            bound = (factor * theirs.square()).maximum(allowed * values.square())
+            counts = (numbers >= FEWEST) & (bound > 0)
+            if bool(counts.any()):
+                worst = max(worst, (mine.square()[counts] / bound[counts]).max().item())
+        return worst
+
+
+class Measure:
+    """What errors are allowed: a multiple of what the problem's own arithmetic usually errs by, and never less than some
+    roundings of the type."""
+
+    def __init__(self, outputs):
+        self.honest = [0.0] * outputs
+        self.most = [0.0] * outputs
+        self.far = [0] * outputs  # elements of a case that are further off than is allowed
+
+    def learn(self, case):
+        for i, (own, truth) in enumerate(zip(case.own, case.truth)):
+            if is_floating(own) and truth is not own:
+                scale = scale_of(truth)
+                self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
+                self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
+                allowed = self.allowed(i, own.dtype)
+                far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
+                self.far[i] = max(self.far[i], far)
+
+    def factor(self, i, type):
+        """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""
+        name = name_of(type)
+        coarse = self.honest[i] > COARSE_EPSILONS * EPSILONS[name] or name not in ("f32", "f64")
+        return 3 if coarse else 8
+
+    def least(self, type):
+        return LEAST_EPSILONS[name_of(type)] * EPSILONS[name_of(type)]
+
+    def allowed(self, i, type):
+        """Relative."""
+        return max(self.least(type), min(self.factor(i, type) * self.honest[i], LOW_PRECISION))
+)python";
+
+} // namespace mtmc::detail
