@@ -8,24 +8,15 @@
 #include <mtmc/evaluator/protocol/shortage.hpp>
 #include <mtmc/evaluator/protocol/timed_stages.hpp>
 #include <mtmc/evaluator/timing/launch_times.hpp>
+#include <mtmc/evaluator/timing/speed_up.hpp>
 #include <mtmc/evaluator/timing/timing_conditions.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 namespace mtmc::inline MTMC_ABI::detail {
-
-[[nodiscard]] inline SpeedUp speed_up_of(const MedianInterval& interval) {
-  SpeedUp result;
-  result.value = std::exp(interval.value);
-  result.low = std::exp(interval.low);
-  result.high = std::exp(interval.high);
-  result.confidence = interval.confidence;
-  return result;
-}
 
 /// Puts what the timing found into the evaluation.
 inline void record_times(const PreparedTask& task, const TimingStage& timing, Evaluation& evaluation) {
@@ -47,9 +38,7 @@ inline void record_times(const PreparedTask& task, const TimingStage& timing, Ev
   if (weights > 0) evaluation.seconds /= weights;
   if (timing.compared()) {
     evaluation.speed_up = speed_up_of(timing.answer().interval);
-    evaluation.comparison = timing.answer().decision == TimingDecision::faster   ? Comparison::faster
-                            : timing.answer().decision == TimingDecision::slower ? Comparison::slower
-                                                                                 : Comparison::undecided;
+    evaluation.comparison = comparison_of(timing.answer().decision);
   }
   if (timing.incumbent_failure().empty()) return;
   Diagnostic warning;

@@ -15,6 +15,7 @@
 #include <mtmc/evaluator/protocol/environment_record.hpp>
 #include <mtmc/evaluator/protocol/refusal.hpp>
 #include <mtmc/evaluator/python/pytorch_evaluator.hpp>
+#include <mtmc/evaluator/timing/speed_up.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -349,13 +350,8 @@ inline void record_pairs(const JudgedPlan& judged, double confidence, const Prob
                                     std::max(judged.candidate_seconds[i], 1e-9)));
     const auto interval = median_interval(
         logarithms, TimingLooks{}.error_left(static_cast<int>(logarithms.size()), confidence));
-    size.speed_up = SpeedUp{
-        std::exp(interval.value), std::exp(interval.low), std::exp(interval.high), interval.confidence, {}};
-    evaluation.speed_up = size.speed_up;
-    const auto decision = decide(interval);
-    evaluation.comparison = decision == TimingDecision::faster   ? Comparison::faster
-                            : decision == TimingDecision::slower ? Comparison::slower
-                                                                 : Comparison::undecided;
+    size.speed_up = evaluation.speed_up = speed_up_of(interval);
+    evaluation.comparison = comparison_of(decide(interval));
   }
   evaluation.sizes = {std::move(size)};
 }
