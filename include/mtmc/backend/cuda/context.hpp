@@ -76,15 +76,16 @@ public:
                    "cuDeviceGetName");
     return text.data();
   }
-  /// "GPU-" and the number by which the device is known on this machine.
+  /// "GPU-" and the number by which the device is known on this machine, as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const {
     std::array<unsigned char, 16> bytes{};
     driver_.demand(driver_.device_uuid(bytes.data(), device_), "cuDeviceGetUuid");
     constexpr std::string_view digits = "0123456789abcdef";
-    std::string text = "GPU-";
-    for (const auto byte : bytes) {
-      text += digits[byte >> 4];
-      text += digits[byte & 15];
+    std::string text = "GPU";
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (i == 0 || (i >= 4 && i <= 10 && i % 2 == 0)) text += '-';
+      text += digits[bytes[i] >> 4];
+      text += digits[bytes[i] & 15];
     }
     return text;
   }

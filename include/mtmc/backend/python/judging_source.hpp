@@ -23,7 +23,8 @@ import torch
 
 import contestant
 import sandbox
-from measuring import (FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
+from contestant import give_back
+from measuring import (FLIPPED, GROUPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
                        scale_of, sums_of)
 from replaying import Refused, Replay, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
@@ -39,10 +40,11 @@ WARM = 5  # calls before any is timed
 class Lost(Exception):
     """A contestant that gave no answer, or a wrong one, and the verdict that this is."""
 
-    def __init__(self, verdict, message, remedy=""):
+    def __init__(self, verdict, message, remedy="", who="candidate"):
         super().__init__(message)
         self.verdict = verdict
         self.remedy = remedy
+        self.who = who
 
 
 class Player:
@@ -75,27 +77,35 @@ class Player:
         poll = select.poll()
         poll.register(self.channel.reading, select.POLLIN)
         if not poll.poll(seconds * 1e3):
-            raise Lost("timeout", f"{what} takes more than {seconds:.1f} s")
+            raise self.lost("timeout", f"{what} takes more than {seconds:.1f} s")
         said = self.channel.hear()
         if said is None:
-            raise Lost("crashed", f"its process ended while {what}")
+            raise self.lost("crashed", f"its process ended while {what}")
         if "failure" in said:
             failure = said["failure"]
-            told = failure["kind"] in ("refused", "LaunchFailed")
+            told = failure["kind"] in ("refused", "LaunchFailed", "memory")
             message = failure["message"] if told else f"{failure['kind']}: {failure['message']}"
-            remedy = "" if failure["kind"] == "LaunchFailed" else "Check what the operators of PyTorch are given"
-            raise Lost("launch_error", message.strip(), "Use other operators" if failure["kind"] == "refused" else remedy)
+            remedies = {"refused": "Use other operators", "LaunchFailed": "", "memory": "Keep fewer tensors at once"}
+            raise self.lost("launch_error", message.strip(),
+                            remedies.get(failure["kind"], "Check what the operators of PyTorch are given"))
         return said
+
+    def lost(self, verdict, message, remedy=""):
+        return Lost(verdict, message, remedy, "incumbent" if self.name == "incumbent" else "candidate")
 
     def ask(self, message, seconds, what):
         try:
             self.channel.say(message)
         except BrokenPipeError:
-            raise Lost("crashed", f"its process ended before {what}")
+            raise self.lost("crashed", f"its process ended before {what}")
         return self.hear(seconds, what)
 
     def set_up(self, key, seconds):
         self.ask({"do": "set_up", "key": key}, seconds, "its constructor")
+
+    def rest(self, seconds):
+        """Gives back what it holds of the device's memory."""
+        self.ask({"do": "rest"}, seconds, "resting")
 
     def end(self):
         """Its process ends when nobody asks any more."""
@@ -121,11 +131,44 @@ class Case:
         self.own = rows(replay.outputs())
         self.writes_inputs = sums_of(given) != before  # told where there is a truth
         del replay, given
-        self.truth, self.sums = self.own, None
+        self.truth, self.shortened, self.sums = self.own, None, None
         if with_truth:
-            exact = self.made().widened()
-            exact.run("forward")
-            self.truth = [settled(truth, own) for truth, own in zip(rows(exact.outputs()), self.own)]
+            self.find_truth()
+        give_back(device)
+
+    def find_truth(self):
+        if self.device.type == "cuda" and shortens(self.problem):
+            replay = self.made()
+            replay.shortened = True
+            replay.run("forward")
+            self.shortened = rows(replay.outputs())
+            del replay
+        self.truth = self.exact()
+        for truth, own in zip(self.truth, self.own):
+            settle(truth, own)
+
+    def learnt(self):
+        """By how much honest arithmetic errs is known."""
+        self.shortened = None
+        give_back(self.device)
+
+    def exact(self):
+        """In double precision, on the device, or on the host where that has not enough memory."""
+        for place in (self.device, torch.device("cpu")):
+            try:
+                give_back(self.device)
+                exact = self.made().widened(place)
+                exact.run("forward")
+                return rows(exact.outputs())
+            except torch.OutOfMemoryError:
+                exact = None
+                if place.type == "cpu" or any(step.get("operation", {}).get("draws") for step in
+                                              self.problem["phases"].get("forward", ())):
+                    raise
+
+    def honest(self, i):
+        """What honest arithmetic gives."""
+        return [self.own[i]] + ([self.shortened[i]] if self.shortened else [])
 
     def made(self):
         replay = Replay(self.problem, self.device, key=self.key)
@@ -142,6 +185,11 @@ class Case:
         self.sums = self.sums or sums_of(shared)
 
 
+def shortens(problem):
+    """Whether PyTorch may shorten operands to TF32, as it does in convolutions unless it is told otherwise."""
+    return any("convolution" in step.get("operation", {}).get("name", "") for step in problem["phases"].get("forward", ()))
+
+
 def once(tensor):
     """Without what repeats along an axis, which is the same memory."""
     for axis, stride in enumerate(tensor.stride()):
@@ -150,15 +198,15 @@ def once(tensor):
     return tensor
 
 
-def settled(truth, own):
-    """The truth; but where only one of the two is a finite number, what the problem's own precision gives."""
-    if not is_floating(own):
-        return truth
-    return torch.where(torch.isfinite(truth) == torch.isfinite(own), truth, own.to(truth.dtype))
+def settle(truth, own):
+    """Where only one of the two is a finite number, what the problem's own precision gives is right."""
+    if is_floating(own):
+        for _, (right, given) in chunks(truth, own):
+            right.copy_(torch.where(torch.isfinite(right) == torch.isfinite(given), right, given.to(right.dtype)))
 
 
 def rows(tensors):
-    return [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
+    return [tensor.contiguous() for tensor in tensors]
 
 
 # After so many pairs one may look: the interval from the so-manieth smallest to the so-manieth largest ratio.
@@ -177,6 +225,21 @@ def is_clear(ratios):
     return low > 1 or high < 1 or high - low < 0.02
 
 
+class Seen:
+    """What is kept of a case: sums of its inputs, and its results, of many elements some at places of chance."""
+
+    def __init__(self, case, before):
+        self.sums = case.sums
+        self.places = before.places if before else [places_in(truth) for truth in case.truth]
+        self.results = [truth.reshape(-1)[places.to(truth.device)].to(case.device)
+                        for truth, places in zip(case.truth, self.places)]
+
+
+def places_in(tensor):
+    number = tensor.numel()
+    return torch.arange(number) if number <= GROUPED else torch.randint(number, [GROUPED])
+
+
 class Judgement:
     """One candidate against one incumbent."""
 
@@ -192,27 +255,40 @@ class Judgement:
         self.checked = 0
         self.largest = 0.0
         self.result = {}
+        self.seen = None
+        self.spent = {}
+        self.stage, self.since = "start", time.monotonic()
 
     def run(self):
         request = self.request
         self.begin()
+        self.passed("check")
         for number in range(request["cases"]):
+            self.rest()
             case = self.case(with_truth=True)
             self.measure.learn(case)
+            case.learnt()
             self.writes_inputs = self.writes_inputs or case.writes_inputs
             if number == 0:
                 self.choose(case)
-                first = case
             self.check(case, number)
-            self.look_for_flaws(first, case)
+            self.look_for_flaws(case)
+            case = None  # before the next one is made
         if self.flaws:
             self.result["flaw"] = self.flaws[0]
         candidate, longest = self.players["candidate"], request["call_seconds"]
         self.result["library_share"] = candidate.ask(
             {"do": "share", "poison": POISONS[0]}, 4 * longest, "timing its steps")["library_share"]
+        self.passed("time")
         if request["seconds"] > 0:
             self.time()
         return self.verdict("correct", "", "", "")
+
+    def passed(self, stage):
+        """From here on seconds are those of another stage."""
+        now = time.monotonic()
+        self.spent[self.stage] = self.spent.get(self.stage, 0.0) + now - self.since
+        self.stage, self.since = stage, now
 
     def check(self, case, number):
         """Compares a candidate's call with the truth; in the first case two calls with each other, too."""
@@ -245,6 +321,10 @@ class Judgement:
         if not self.candidates():
             raise lost
 
+    def rest(self):
+        for player in self.players.values():
+            player.rest(self.request["start_seconds"])
+
     def candidates(self):
         """By their names: "candidate", and where there are several configurations "candidate 1" and so on."""
         return {name: player for name, player in self.players.items() if name != "incumbent"}
@@ -261,14 +341,16 @@ class Judgement:
                 calls = [player.call(POISONS[1], self.request["call_seconds"]) for _ in range(4)]
                 self.compare(case, case.truth, 1.0)
                 times[name] = statistics.median(calls[1:])
+                player.rest(self.request["start_seconds"])
             except Lost as error:
                 lost = error
+                self.players.pop(name).end()
         if lost and not times:
             raise lost
         best = min(times, key=times.get) if times else next(iter(candidates))
         self.result["chosen"] = int(best[len("candidate"):] or 0)
-        for name, player in candidates.items():
-            if name != best:
+        for name in candidates:
+            if name != best and name in self.players:
                 self.players.pop(name).end()
         self.players["candidate"] = self.players.pop(best)
 
@@ -298,9 +380,10 @@ class Judgement:
             if is_floating(own):
                 self.compare_numbers(i, given, right, own, factor)
                 continue
-            wrong = ((given != own) & (given != right.to(own.dtype))).reshape(-1)
-            if bool(wrong.any()):
-                self.refuse_result(i, int(wrong.nonzero()[0].item()), given, right, "wrong_result", 0)
+            for begin, (one, theirs, truth) in chunks(given, own, right):
+                wrong = (one != theirs) & (one != truth.to(theirs.dtype))
+                if bool(wrong.any()):
+                    self.refuse_result(i, begin + int(wrong.nonzero()[0].item()), given, right, "wrong_result", 0)
 
     def compare_numbers(self, i, given, right, own, factor):
         """Each element is near the truth, or near what the problem's own arithmetic gives; and no group of them errs by
@@ -326,9 +409,9 @@ class Judgement:
         if right is own or far and steps:
             return
         # What is off by a little in every element of a group is seen in their mean.
-        measured, honest = Groups(given, right), Groups(own, right)
+        groups = Groups(given, own, right)
         least = self.measure.least(own.dtype) * (1 if name_of(own.dtype) in ("f32", "f64") else 0.1)
-        times = measured.worst(honest, factor * least, factor * self.measure.factor(i, own.dtype))
+        times = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
         if times > 1:
             _, place = largest_error(given, right, 0.0)
             self.refuse_result(i, place, given, right, "low_precision" if worst <= LOW_PRECISION else "wrong_result", times)
@@ -344,23 +427,24 @@ class Judgement:
             message += f"; the error is {times:.3g} times what is allowed"
         raise Lost(verdict, message)
 
-    def look_for_flaws(self, first, case):
+    def look_for_flaws(self, case):
         """Why right results tell little."""
         floats = [truth for truth in case.truth if is_floating(truth)]
+        seen, self.seen = self.seen, Seen(case, self.seen)
         found = {
             NO_NUMBER: len(floats) == len(case.truth) and not any(bool(torch.isfinite(one).any()) for one in floats),
             ALL_ZERO: not any(bool(truth.any()) for truth in case.truth),
-            SAME_RESULT: case is first or self.is_same(first, case),
-            SAME_INPUTS: case is first or first.sums == case.sums}
-        self.flaws = [flaw for flaw in found if found[flaw] and (case is first or flaw in self.flaws)]
+            SAME_RESULT: seen is None or self.is_same(seen, case),
+            SAME_INPUTS: seen is None or seen.sums == case.sums}
+        self.flaws = [flaw for flaw in found if found[flaw] and (seen is None or flaw in self.flaws)]
 
-    def is_same(self, first, case):
+    def is_same(self, seen, case):
         """Whether the result of one case would do for the other."""
-        for i, (truth, other) in enumerate(zip(case.truth, first.truth)):
+        for i, (truth, some, other) in enumerate(zip(case.truth, self.seen.results, seen.results)):
             if not is_floating(truth):
-                if not torch.equal(truth, other):
+                if not torch.equal(some, other):
                     return False
-            elif largest_error(other, truth, scale_of(truth))[0] > self.measure.allowed(i, case.own[i].dtype):
+            elif largest_error(other, some, scale_of(truth))[0] > self.measure.allowed(i, case.own[i].dtype):
                 return False
         return True
 
@@ -398,8 +482,9 @@ class Judgement:
 
     def verdict(self, verdict, rule, message, remedy):
         """The answer."""
+        self.passed("")
         return {"verdict": verdict, "rule": rule, "message": message, "remedy": remedy, "checked": self.checked,
-                "largest_error": min(self.largest, 1e300), **self.result}
+                "largest_error": min(self.largest, 1e300), "spent": self.spent, **self.result}
 
 
 class ReproducibleJudgement(Judgement):
@@ -516,12 +601,14 @@ RULES = {"low_precision": ("precision", "Compute in the precision of the problem
 def answer(request, folder):
     device = torch.device(request["device"])
     torch.set_num_threads(max(1, os.cpu_count() or 1)) if device.type == "cpu" else None
+    judgement = JUDGEMENTS[request["rules"]](request, table.players, table.buffers, device)
     if device.type == "cuda":
         table.buffers.make()
-    judgement = JUDGEMENTS[request["rules"]](request, table.players, table.buffers, device)
     try:
         return judgement.run()
     except Lost as lost:
+        if lost.who == "incumbent" and request["rules"] != "reproducible":
+            raise Refused(f"what it is timed against cannot be called: {lost}")
         rule, remedy = RULES[lost.verdict]
         return judgement.verdict(lost.verdict, rule, str(lost), lost.remedy or remedy)
 
@@ -570,8 +657,11 @@ def prepare():
 
 
 def failure(error):
-    kind = "refused" if isinstance(error, Refused) else type(error).__name__
-    return {"kind": kind, "message": str(error)[:4000], "line": 0}
+    if isinstance(error, Refused):
+        return {"kind": "refused", "message": str(error)[:4000], "line": 0}
+    if isinstance(error, torch.OutOfMemoryError):
+        return {"kind": "refused", "message": contestant.NO_MEMORY, "line": 0}
+    return {"kind": type(error).__name__, "message": str(error)[:4000] + contestant.place_of(error), "line": 0}
 )python";
 
 } // namespace mtmc::detail

@@ -24,6 +24,7 @@ LOW_PRECISION = 0.03  # relative errors up to this are told as lack of precision
 SAMPLED = 1 << 20  # errors of which the usual one is found
 USUAL = 0.999  # part of all elements whose error the usual one is at least
 FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
+GROUPED = 1 << 22  # elements of which each is counted in the group of its magnitude
 FEWEST = 32  # elements of a group whose errors are held against those of the problem itself
 
 
@@ -53,17 +54,18 @@ def sums_of(tensors):
 
 
 def chunks(*tensors):
-    """The same elements of each, some at a time, and the place of the first."""
+    """The same elements of each, some at a time, and the place of the first; all where the first tensor is."""
     flat = [tensor.reshape(-1) for tensor in tensors]
     for begin in range(0, flat[0].numel(), CHUNK):
-        yield begin, [tensor[begin:begin + CHUNK] for tensor in flat]
+        yield begin, [tensor[begin:begin + CHUNK].to(flat[0].device) for tensor in flat]
 
 
 def scale_of(truth):
     """Mean magnitude of the finite elements."""
     total, number = 0.0, sum(int(torch.isfinite(part).sum().item()) for _, (part,) in chunks(truth))
     for _, (part,) in chunks(truth):
-        total += (part[torch.isfinite(part)].double().abs() / max(number, 1)).sum().item()
+        finite = torch.where(torch.isfinite(part), part, torch.zeros_like(part))
+        total += (finite.double().abs_() / max(number, 1)).sum().item()
     return total
 
 
@@ -91,55 +93,64 @@ def usual_error(given, truth, scale):
     step = max(1, given.numel() // SAMPLED)
     parts = [errors_of(one[begin % step::step], right[begin % step::step], scale)
              for begin, (one, right) in chunks(given, truth)]
-    errors = torch.cat(parts) if parts else torch.zeros(1)
+    errors = torch.cat(parts) if parts else torch.zeros(0)
     rank = max(1, min(errors.numel(), int(USUAL * errors.numel()) + 1))
-    return errors.kthvalue(rank).values.item() if errors.numel() else 0.0
+    # The few largest are found by many blocks of a device; one with a rank, by one.
+    return errors.topk(errors.numel() - rank + 1).values[-1].item() if errors.numel() else 0.0
 
 
 class Groups:
     """Roots of errors and of values in groups: the slices along each axis, and the elements of one magnitude. Where most of
-    a result is large, what is small counts, too; and a few large errors, as of quotients, count little."""
+    a result is large, what is small counts, too; and a few large errors, as of quotients, count little. Beside the errors
+    of what is given those of the problem's own arithmetic, in the same elements."""
 
     MAGNITUDES = 64
+    APART = 1024  # sums of one magnitude, that a device adds to at once
 
-    def __init__(self, given, truth):
-        self.errors, self.values, self.numbers = [], [], []
-        shape = truth.shape
-        for _ in range(truth.dim()):
-            axis = len(self.errors)
-            self.add(shape[axis], truth.device)
-        self.add(self.MAGNITUDES, truth.device)
-        step = max(1, CHUNK * max(1, shape[0]) // max(1, truth.numel())) if truth.dim() else 1
-        for begin in range(0, shape[0] if truth.dim() else 1, step):
-            one = given[begin:begin + step] if truth.dim() else given.reshape(1)
-            right = truth[begin:begin + step] if truth.dim() else truth.reshape(1)
-            self.take(one.double(), right.double(), begin, truth.dim())
+    def __init__(self, given, own, truth):
+        given, own, truth = (tensor.reshape(tensor.shape or (1,)) for tensor in (given, own, truth))
+        shape, self.device = truth.shape, given.device
+        self.sums = [[self.zeros(size) for size in (*shape, self.MAGNITUDES)] for _ in range(4)]
+        self.kept = min(1.0, GROUPED / max(1, truth.numel()))
+        step = max(1, CHUNK * shape[0] // max(1, truth.numel()))
+        for begin in range(0, shape[0], step):
+            self.take(*[tensor[begin:begin + step].to(self.device).double() for tensor in (given, own, truth)], begin)
 
-    def add(self, size, device):
-        for sums in (self.errors, self.values, self.numbers):
-            sums.append(torch.zeros(size, dtype=torch.float64, device=device))
+    def zeros(self, size):
+        return torch.zeros(size, dtype=torch.float64, device=self.device)
 
-    def take(self, given, truth, begin, axes):
-        finite = torch.isfinite(truth) & torch.isfinite(given)
-        error = torch.where(finite, given - truth, 0.0).abs_().sqrt_()
+    def take(self, given, own, truth, begin):
+        finite = torch.isfinite(truth) & torch.isfinite(given) & torch.isfinite(own)
         value = torch.where(finite, truth, 0.0)
-        magnitude = (value.abs().clamp(min=1e-300).log2() / 2).round().long().clamp(-31, 32).add_(31)
-        value = value.abs_().sqrt_()
-        for sums, part in ((self.errors, error), (self.values, value), (self.numbers, finite.double())):
-            for axis in range(axes):
-                others = [other for other in range(axes) if other != axis]
+        parts = [torch.where(finite, one - truth, 0.0).abs_().sqrt_() for one in (given, own)]
+        parts += [value.abs().sqrt_(), finite.double()]
+        for sums, part in zip(self.sums, parts):
+            for axis in range(truth.dim()):
+                others = [other for other in range(truth.dim()) if other != axis]
                 folded = part.sum(dim=others) if others else part
                 if axis == 0:
                     sums[axis][begin:begin + folded.numel()] += folded
                 else:
                     sums[axis] += folded
-            sums[-1].index_add_(0, magnitude.reshape(-1), part.reshape(-1))
+        self.add_magnitudes([part.reshape(-1) for part in (value, *parts)])
 
-    def worst(self, honest, allowed, factor):
+    def add_magnitudes(self, parts):
+        """Of many elements some, by chance."""
+        if self.kept < 1:
+            some = torch.randint(parts[0].numel(), [int(self.kept * parts[0].numel()) + 1], device=self.device)
+            parts = [part[some] for part in parts]
+        value, *parts = parts
+        magnitude = (value.abs_().clamp_(min=1e-300).log2_() / 2).round_().long().clamp_(-31, 32).add_(31)
+        magnitude += torch.arange(magnitude.numel(), device=self.device) % self.APART * self.MAGNITUDES
+        for sums, part in zip(self.sums, parts):
+            apart = self.zeros(self.APART * self.MAGNITUDES).index_add_(0, magnitude, part)
+            sums[-1] += apart.view(self.APART, self.MAGNITUDES).sum(dim=0)
+
+    def worst(self, allowed, factor):
         """The largest error of a group, in units of what is allowed: a multiple of the problem's own in that group, and so
         many roundings of the group's values at least."""
         worst = 0.0
-        for mine, theirs, values, numbers in zip(self.errors, honest.errors, self.values, self.numbers):
+        for mine, theirs, values, numbers in zip(*self.sums):
             bound = (factor * theirs.square()).maximum(allowed * values.square())
             counts = (numbers >= FEWEST) & (bound > 0)
             if bool(counts.any()):
@@ -157,14 +168,18 @@ class Measure:
         self.far = [0] * outputs  # elements of a case that are further off than is allowed
 
     def learn(self, case):
-        for i, (own, truth) in enumerate(zip(case.own, case.truth)):
-            if is_floating(own) and truth is not own:
-                scale = scale_of(truth)
-                self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
-                self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
-                allowed = self.allowed(i, own.dtype)
-                far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
-                self.far[i] = max(self.far[i], far)
+        for i, truth in enumerate(case.truth):
+            for own in case.honest(i):
+                if is_floating(own) and truth is not own:
+                    self.learn_from(i, own, truth)
+
+    def learn_from(self, i, own, truth):
+        scale = scale_of(truth)
+        self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
+        self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
+        allowed = self.allowed(i, own.dtype)
+        far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
+        self.far[i] = max(self.far[i], far)
 
     def factor(self, i, type):
         """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""

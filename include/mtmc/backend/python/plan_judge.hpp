@@ -93,6 +93,8 @@ struct JudgedPlan {
   std::vector<double> candidate_seconds{}; ///< of its calls, in the order of the pairs
   std::vector<double> incumbent_seconds{}; ///< of the incumbent's calls on the same inputs
   std::vector<Diagnostic> diagnostics{};   ///< why nothing could be judged
+  /// Seconds by stage: "start" (processes that use the device), "check", "time".
+  std::map<std::string, double> spent{};
   bool timed_out = false;                  ///< the deadline or a stop request came first
 };
 

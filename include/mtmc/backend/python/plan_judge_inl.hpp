@@ -35,6 +35,7 @@ struct JudgingAnswer {
   std::string flaw;
   int chosen = 0;
   std::map<std::string, std::vector<double>> times;
+  std::map<std::string, double> spent;
 };
 
 inline void visit_fields(JsonFields& visit, JudgingAnswer& noun) {
@@ -48,6 +49,7 @@ inline void visit_fields(JsonFields& visit, JudgingAnswer& noun) {
   visit.optional("flaw", noun.flaw);
   visit.optional("chosen", noun.chosen);
   visit.optional("times", noun.times);
+  visit.optional("spent", noun.spent);
 }
 
 [[nodiscard]] inline Json contestant_json(const PlanContestant& contestant) {
@@ -123,6 +125,7 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
     judged.chosen = answer.chosen;
     judged.candidate_seconds = std::move(answer.times["candidate"]);
     judged.incumbent_seconds = std::move(answer.times["incumbent"]);
+    judged.spent = std::move(answer.spent);
   } catch (const std::exception& error) {
     judged.diagnostics = {{Severity::error,
                            0,

@@ -105,9 +105,9 @@ class Memory:
         given = torch.frombuffer(bytearray(content), dtype=TYPES[name])
         row[:given.numel()].copy_(given)
 
-    def widened(self):
-        """The same content as doubles. What was converted is given back at once."""
-        other = Memory(self.plan, self.device, True)
+    def widened(self, device):
+        """The same content as doubles, there. What was converted is given back at once."""
+        other = Memory(self.plan, device, True)
         for number in list(self.held):
             other.whole(number)[0].copy_(self.whole(number)[0])
             del self.held[number]
@@ -201,10 +201,12 @@ class Replay:
         self.key = key
         self.phase, self.drawn = PHASES[0], 0
         self.launcher = launcher
+        self.shortened = False  # whether convolutions are given operands as TF32 has them
 
-    def widened(self):
+    def widened(self, device=None):
         """Goes on in double precision: inputs and weights are the numbers they are."""
-        return Replay(self.plan, key=self.key, launcher=self.launcher, memory=self.memory.widened())
+        return Replay(self.plan, key=self.key, launcher=self.launcher,
+                      memory=self.memory.widened(device or self.memory.device))
 
     def run(self, phase):
         """Does the steps of a phase, whose n-th draw depends on key, phase and n alone. What only this phase needs is
@@ -245,6 +247,8 @@ class Replay:
             self.seed()
             if self.memory.double:  # the same numbers as in the recorded precision
                 given = [narrowed(value, given) for value, given in zip(operation["arguments"], given)]
+        if self.shortened and "convolution" in operation["name"]:
+            given = [shortened(value) for value in given]
         read = {part["tensor"]["storage"] for value in values_of({"operation": operation}) for part in parts_of(value)
                 if part["kind"] == "tensor"}
         result = function(*given, **named)
@@ -299,6 +303,13 @@ def narrowed(value, given):
     if value["kind"] == "tensor":
         return given.to(TYPES[value["tensor"]["type"]])
     return TYPES[value["text"]] if value["kind"] == "type" else given
+
+
+def shortened(value):
+    """A tensor of f32 with the 10 bits of a mantissa that TF32 has, rounded to the nearest."""
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+        return value
+    return (value.contiguous().view(torch.int32) + 0x1000).bitwise_and_(~0x1FFF).view(torch.float32)
 
 
 def leaves(tree):

@@ -73,11 +73,10 @@ class DeviceBuffers(HostBuffers):
     def allocated(self, size):
         # A peer sees all of the memory that a small allocation is a part of.
         whole = 2 << 20
-        size = (size + whole - 1) // whole * whole
         address = ctypes.c_uint64()
         handle = ctypes.create_string_buffer(self.HANDLE)
-        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)) != 0:
-            raise MemoryError
+        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t((size + whole - 1) // whole * whole)) != 0:
+            raise Refused("the device has not enough memory for inputs and results")
         if self.cuda.cuIpcGetMemHandle(handle, address) != 0:
             raise Refused("this device does not share memory between processes")
         return torch.as_tensor(Foreign(address.value, size), device="cuda"), handle.raw

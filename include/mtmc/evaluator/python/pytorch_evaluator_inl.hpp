@@ -49,6 +49,12 @@ namespace detail {
       .about("PyTorchEvaluatorOptions::device");
 }
 
+/// How CUDA_VISIBLE_DEVICES names the device, whatever that says in this process; empty for the processor.
+[[nodiscard]] inline std::string visible_name_of(const PyTorchEvaluatorOptions& options) {
+  if (options.device == "cpu") return {};
+  return CudaContext("libcuda.so.1", options.ordinal).uuid();
+}
+
 /// A plan with its kernels.
 struct LoweredPlan {
   RecordedPlan plan;
@@ -123,7 +129,7 @@ struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
       : options(std::move(given)), device(detail::device_of(options)),
         target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)), recorder(options.python),
-        compiler(options.python), judge(options.python, options.device, std::to_string(options.ordinal)),
+        compiler(options.python), judge(options.python, options.device, detail::visible_name_of(options)),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
     for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
   }
@@ -332,6 +338,12 @@ namespace detail {
   return {.plan = &made.plan, .kernels = made.kernels};
 }
 
+/// What a stage of a judgement took.
+[[nodiscard]] inline double seconds_in(const JudgedPlan& judged, const std::string& stage) {
+  const auto found = judged.spent.find(stage);
+  return found == judged.spent.end() ? 0 : found->second;
+}
+
 /// Seconds and speed-up of an evaluation from the pairs of times.
 inline void record_pairs(const JudgedPlan& judged, double confidence, const ProblemSize& at,
                          Evaluation& evaluation) {
@@ -481,6 +493,8 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   if (auto refused = state.refusal_of(judged)) return refuse(*refused);
   evaluation.verdict = Verdict::correct;
   evaluation.resources["library_share"] = judged.library_share;
+  evaluation.resources["start_seconds"] = detail::seconds_in(judged, "start");
+  evaluation.cost.time = detail::seconds_in(judged, "time");
   if (made) {
     const auto winner = static_cast<std::size_t>(judged.chosen) % made->configurations.size();
     const auto& called = made->configurations[winner];
@@ -499,7 +513,7 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   else
     detail::record_means(judged, size, evaluation);
   evaluation.cost.total = seconds_since(begin);
-  evaluation.cost.check = evaluation.cost.total - evaluation.cost.compile;
+  evaluation.cost.check = evaluation.cost.total - evaluation.cost.compile - evaluation.cost.time;
   return evaluation;
 }
 
