@@ -11,6 +11,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 inline constexpr std::string_view contestant_text =
     R"python("""Calls a recorded plan, or a module of PyTorch, as often as the judge asks. Of what a candidate wrote only kernels
 that were lowered elsewhere run here; what is computed is judged in another process."""
+import base64
 import ctypes
 import json
 import os
@@ -21,6 +22,7 @@ import types
 import torch
 
 from replaying import Refused, Replay, TYPES, input_tensors, leaves, parts_of, seed_of, storages_of, values_of
+from sharing import DeviceBuffers
 
 NO_MEMORY = "the device has not enough memory for inputs, results, and what lies between"
 FLUSHED = {"cpu": 64 << 20, "cuda": 256 << 20}
@@ -441,54 +443,88 @@ class ModuleContestant:
         self.kept = self.given = self.arguments = None
 
 
-def answer(contestant, clock, message, inputs, outputs):
-    """What one message asks for."""
-    if message["do"] == "set_up":
-        contestant.set_up(message["key"], inputs())
-        return {}
-    if message["do"] == "rest":
-        contestant.rest()
-        give_back(contestant.device)
-        return {}
-    contestant.renew(message["poison"])
-    if message["do"] == "share":
-        own, of_library = contestant.shares()
-        return {"library_share": of_library / (own + of_library) if own + of_library > 0 else 0.0}
-    ahead = message.get("ahead", 0.0) if contestant.ahead else 0.0
-    begin = time.perf_counter()
-    seconds = clock.time(contestant.call, ahead)
-    host = time.perf_counter() - begin
-    for given, wanted in zip(contestant.results(), outputs(), strict=True):
-        wanted.copy_(given)
-    if clock.on_device:
-        torch.cuda.synchronize()
-    return {"seconds": seconds, "host_seconds": host}
-
-
 def give_back(device):
     """Leaves a device's memory to other processes, if it is more than a little."""
     if device.type == "cuda" and torch.cuda.memory_reserved() > 2 << 30:
         torch.cuda.empty_cache()
 
 
-def serve(channel, request, buffers):
-    """Answers the judge until it has no more to ask."""
-    try:
+def warm():
+    """Uses the device for the first time, and what else takes long when it is first used."""
+    device = torch.device("cuda")
+    clock = Clock(device)
+    square = torch.ones(64, 64, device=device)
+    clock.time(lambda: (square @ square).copy_(square), 20e-6)
+    square.clone().fill_(1.0).view(torch.uint8).fill_(1)
+    return clock
+
+
+class Process:
+    """What a contestant's process holds. On a host its buffers are memory of the judge, too, by the fork."""
+
+    def __init__(self, buffers):
+        self.buffers = buffers
+        self.contestant = self.clock = None
+
+    def begin(self, message):
+        request = message["request"]
+        for kernel in request["kernels"]:
+            kernel["cubin"] = base64.b64decode(kernel["cubin"])
         device = torch.device(request["device"])
-        buffers.open(channel)
-        contestant = (ModuleContestant if "text" in request else PlanContestant)(request, device)
-        clock = Clock(device)
-        channel.say({"ready": True})
-    except Exception as error:
-        channel.say(failure(error))
-        return
+        if self.buffers is None:
+            os.chdir(message["folder"])
+            os.environ.update(HOME=message["folder"], TMPDIR=message["folder"])  # of what compiles
+            self.buffers = DeviceBuffers(message["inputs"], message["outputs"])
+            self.buffers.open(message["handles"])
+        self.contestant = (ModuleContestant if "text" in request else PlanContestant)(request, device)
+        self.clock = self.clock or Clock(device)
+        return {"ready": True}
+
+    def answer(self, message):
+        """What one message asks for."""
+        contestant, doing = self.contestant, message["do"]
+        if doing == "begin":
+            return self.begin(message)
+        if doing == "set_up":
+            contestant.set_up(message["key"], self.buffers.inputs())
+            return {}
+        if doing == "rest":
+            contestant.rest()
+            give_back(contestant.device)
+            return {}
+        contestant.renew(message["poison"])
+        if doing == "share":
+            own, of_library = contestant.shares()
+            return {"library_share": of_library / (own + of_library) if own + of_library > 0 else 0.0}
+        return self.call(message)
+
+    def call(self, message):
+        ahead = message.get("ahead", 0.0) if self.contestant.ahead else 0.0
+        begin = time.perf_counter()
+        seconds = self.clock.time(self.contestant.call, ahead)
+        host = time.perf_counter() - begin
+        for given, wanted in zip(self.contestant.results(), self.buffers.outputs(), strict=True):
+            wanted.copy_(given)
+        if self.clock.on_device:
+            torch.cuda.synchronize()
+        return {"seconds": seconds, "host_seconds": host}
+
+
+def serve(channel, buffers):
+    """Answers the judge until it has no more to ask."""
+    process = Process(buffers)
     while True:
         message = channel.hear()
         if message is None:
             return
         try:
-            said = answer(contestant, clock, message, buffers.inputs, buffers.outputs)
+            if message["do"] == "warm":  # nobody waits for it
+                process.clock = warm()
+                continue
+            said = process.answer(message)
         except Exception as error:
+            if message["do"] == "warm":
+                continue  # a question will find the same, and says so
             said = failure(error)
         channel.say(said)
 

@@ -13,7 +13,6 @@ inline constexpr std::string_view judging_text =
 
 The problem's plan is done in its own precision, which shows how much honest arithmetic errs, and in double precision,
 which is the truth. No content is shown twice."""
-import base64
 import os
 import select
 import statistics
@@ -25,7 +24,7 @@ import contestant
 import sandbox
 from contestant import give_back
 from measuring import (FLIPPED, GROUPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
-                       scale_of, sums_of)
+                       scale_of, sums_of, usual_error)
 from replaying import Refused, Replay, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
 
@@ -50,8 +49,8 @@ class Lost(Exception):
 class Player:
     """A contestant's process, and what it is asked."""
 
-    def __init__(self, name, request, buffers, walls):
-        self.name = name
+    def __init__(self, buffers, walls):
+        self.name = ""
         ours, theirs = os.pipe(), os.pipe()
         self.process = os.fork()
         if self.process == 0:
@@ -60,7 +59,7 @@ class Player:
                 for begin, end in ((3, low), (low + 1, high), (high + 1, 256)):
                     os.closerange(begin, end)
                 walls()
-                contestant.serve(contestant.Channel(theirs[0], ours[1]), request, buffers)
+                contestant.serve(contestant.Channel(theirs[0], ours[1]), buffers)
             finally:
                 os._exit(0)
         os.close(theirs[0])
@@ -68,10 +67,13 @@ class Player:
         self.channel = contestant.Channel(ours[0], theirs[1])
         self.ahead = 0.0
 
-    def begin(self, buffers, seconds):
-        if hasattr(buffers, "handles"):
-            self.channel.say({"handles": buffers.handles})
-        self.hear(seconds, "making it")
+    def begin(self, name, request, buffers, folder):
+        """Tells it who it is. What it says to that is heard later, so that several can begin at once."""
+        self.name = name
+        try:
+            self.channel.say({"do": "begin", "request": request, "folder": folder, **buffers.told()})
+        except BrokenPipeError:
+            pass  # heard later, too
 
     def hear(self, seconds, what):
         poll = select.poll()
@@ -312,7 +314,7 @@ class Judgement:
         lost = None
         for name, player in list(self.players.items()):
             try:
-                player.begin(self.buffers, self.request["start_seconds"])
+                player.hear(self.request["start_seconds"], "making it")
             except Lost as error:
                 if name == "incumbent":
                     raise
@@ -566,25 +568,21 @@ class CompatibleJudgement(Judgement):
                     self.refuse_result(i, begin + int(far.nonzero()[0].item()), given, own, "wrong_result", 0)
 
 
-class Table:
-    """Who takes part, before anybody has used the device."""
+def contestants_of(request):
+    """By their names, with what each has to know."""
+    problem = request["problem"]
+    own = {storage for phase in ("inputs", "setup") for step in problem["phases"].get(phase, ())
+           for storage in storages_of(step)} | {view["storage"] for view in input_tensors(problem)}
+    results = [{"strides": view["strides"], "own": view["storage"] not in own} for view in problem["outputs"]]
+    return {name: {**one, "device": request["device"], "results": results}
+            for name, one in request["contestants"].items()}
 
-    def __init__(self, request, walls):
-        for one in request["contestants"].values():
-            for kernel in one["kernels"]:
-                kernel["cubin"] = base64.b64decode(kernel["cubin"])
-            one["device"] = request["device"]
-        problem = request["problem"]
-        views = input_tensors(problem)
-        outputs = [dense(view) for view in problem["outputs"]]
-        own = {storage for phase in ("inputs", "setup") for step in problem["phases"].get(phase, ())
-               for storage in storages_of(step)} | {view["storage"] for view in views}
-        for one in request["contestants"].values():
-            one["results"] = [{"strides": view["strides"], "own": view["storage"] not in own}
-                              for view in problem["outputs"]]
-        kind = HostBuffers if request["device"] == "cpu" else DeviceBuffers
-        self.buffers = kind([{**view, "offset": 0} for view in views], outputs)
-        self.players = {name: Player(name, one, self.buffers, walls) for name, one in request["contestants"].items()}
+
+def buffers_of(request):
+    problem = request["problem"]
+    inputs = [{**view, "offset": 0} for view in input_tensors(problem)]
+    kind = HostBuffers if request["device"] == "cpu" else DeviceBuffers
+    return kind(inputs, [dense(view) for view in problem["outputs"]])
 
 
 JUDGEMENTS = {"strict": Judgement, "compatible": CompatibleJudgement, "reproducible": ReproducibleJudgement}
@@ -601,9 +599,12 @@ RULES = {"low_precision": ("precision", "Compute in the precision of the problem
 def answer(request, folder):
     device = torch.device(request["device"])
     torch.set_num_threads(max(1, os.cpu_count() or 1)) if device.type == "cpu" else None
-    judgement = JUDGEMENTS[request["rules"]](request, table.players, table.buffers, device)
+    players = dict(zip(request["contestants"], table.players))
+    judgement = JUDGEMENTS[request["rules"]](request, players, table.buffers, device)
     if device.type == "cuda":
         table.buffers.make()
+    for name, one in contestants_of(request).items():
+        players[name].begin(name, one, table.buffers, folder)
     try:
         return judgement.run()
     except Lost as lost:
@@ -613,23 +614,57 @@ def answer(request, folder):
         return judgement.verdict(lost.verdict, rule, str(lost), lost.remedy or remedy)
 
 
+class Table:
+    """Where processes of contestants wait, parted while nothing kept the judge from it and no device was in use."""
+
+    def __init__(self, buffers, players):
+        self.buffers, self.players = buffers, players
+
+
 table = None
 
 
-def lay_out(request, folder):
-    """Parts the processes, while nothing keeps them from it and no device is in use."""
+def lay_out(request, folder, ready=()):
     global table
+    wanted = len(request["contestants"])
     if request["device"] != "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = request["visible"]
-    limits = request["limits"]
+        ready = ready or [Player(None, sandbox.tie) for _ in range(wanted)]
+        for player in ready[wanted:]:
+            player.end()
+        table = Table(buffers_of(request), ready[:wanted])
+        return
+    limits, buffers = request["limits"], buffers_of(request)
 
     def walls():
-        if request["device"] == "cpu":
-            sandbox.enter(folder, limits["memory_bytes"], limits["seconds"], 16 << 20, contestant_walls)
-        else:
-            sandbox.tie()
+        sandbox.enter(folder, limits["memory_bytes"], limits["seconds"], 16 << 20, contestant_walls)
 
-    table = Table(request, walls)
+    table = Table(buffers, [Player(buffers, walls) for _ in range(wanted)])
+
+
+def stand_by(device, processes):
+    """Uses the device for the first time, as a judge and two contestants do, before there is a question."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = device
+    ready = [Player(None, sandbox.tie) for _ in range(processes)]
+    for player in ready[:2]:
+        player.channel.say({"do": "warm"})
+    try:
+        warm()
+    except Exception:
+        pass  # a question will find the same, and says so
+    return ready
+
+
+def warm():
+    contestant.warm()
+    square = torch.rand(64, 64, device="cuda")
+    for own in (square, square.half()):
+        truth = own.double()
+        truth @ truth
+        usual_error(own, truth, scale_of(truth))
+        largest_error(own, truth, 1.0)
+        Groups(own, own, truth).worst(1.0, 1.0)
+        sums_of([own])
 
 
 class contestant_walls:

@@ -117,10 +117,12 @@ struct JudgedPlan {
 class PlanJudge {
 public:
   /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".
-  /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. Throws `Error` (`mtmc.backend.001`)
+  /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. `contestants`: how many there may be
+  /// at once, the incumbent among them; what variants there are beyond them are left out. On a device three
+  /// processes wait for the next judgement, which hold a context each. Throws `Error` (`mtmc.backend.001`)
   /// where Python is missing or lacks torch.
-  explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu",
-                     std::string visible = "0");
+  explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu", std::string visible = "0",
+                     int contestants = 9);
   PlanJudge(PlanJudge&&) noexcept;            ///< takes over the process
   PlanJudge& operator=(PlanJudge&&) noexcept; ///< takes over the process
   ~PlanJudge();
@@ -137,6 +139,7 @@ private:
   PythonOptions options_;
   std::string device_;
   std::string visible_;
+  int most_contestants_;
   std::unique_ptr<detail::PythonProcess> python_;
 };
 

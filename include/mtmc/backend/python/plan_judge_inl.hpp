@@ -9,6 +9,7 @@
 #include <mtmc/core/json_message.hpp>
 #include <mtmc/support/base64.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -69,9 +70,14 @@ inline void visit_fields(JsonFields& visit, JudgingAnswer& noun) {
 
 } // namespace detail
 
-MTMC_INLINE PlanJudge::PlanJudge(const PythonOptions& options, std::string device, std::string visible)
+MTMC_INLINE PlanJudge::PlanJudge(const PythonOptions& options, std::string device, std::string visible,
+                                 int contestants)
     : options_(options), device_(std::move(device)), visible_(std::move(visible)),
-      python_(std::make_unique<detail::PythonProcess>(options, "judging")) {}
+      most_contestants_(std::max(contestants, 2)),
+      python_(std::make_unique<detail::PythonProcess>(
+          options, "judging",
+          detail::PythonReadiness{.device = device_ == "cpu" ? std::string() : visible_,
+                                  .processes = most_contestants_})) {}
 MTMC_INLINE PlanJudge::PlanJudge(PlanJudge&&) noexcept = default;
 MTMC_INLINE PlanJudge& PlanJudge::operator=(PlanJudge&&) noexcept = default;
 MTMC_INLINE PlanJudge::~PlanJudge() = default;
@@ -101,7 +107,8 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
                           {"seconds", 2 * std::chrono::ceil<std::chrono::seconds>(time).count() + 10}}}};
   detail::write_value(question["problem"], *what.problem);
   question["contestants"]["candidate"] = detail::contestant_json(what.candidate);
-  for (std::size_t i = 0; i < what.variants.size(); ++i)
+  const auto variants = std::min(what.variants.size(), static_cast<std::size_t>(most_contestants_ - 2));
+  for (std::size_t i = 0; i < variants; ++i)
     question["contestants"]["candidate " + std::to_string(i + 1)] = detail::contestant_json(what.variants[i]);
   if (what.incumbent != nullptr)
     question["contestants"]["incumbent"] = detail::contestant_json(*what.incumbent);

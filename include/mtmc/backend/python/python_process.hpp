@@ -31,15 +31,21 @@ struct PythonAnswer {
   std::optional<Diagnostic> failure{};
 };
 
+/// What is made ready before a question comes, and again after each.
+struct PythonReadiness {
+  std::string device{}; ///< of this device, as CUDA_VISIBLE_DEVICES names it; nothing is, if it is empty
+  int processes = 0;    ///< that a question may use beside its own
+};
+
 /// Python with a program of this library (recording_source.hpp, lowering_source.hpp, replaying_source.hpp)
 /// loaded. Each question is answered in a process of its own, forked from one that never ran a candidate's
 /// text, behind the walls of sandbox_source.hpp, with a folder of its own that is removed afterwards. May be
 /// used from several threads.
 class PythonProcess {
 public:
-  /// Starts it. `program`: "recording", "lowering" or "replaying". Throws `Error` (`mtmc.backend.001`) where
+  /// Starts it. `program`: "recording", "lowering", "replaying" or "judging". Throws `Error` (`mtmc.backend.001`) where
   /// there is no interpreter, a package is missing, or the system cannot fence it in.
-  PythonProcess(const PythonOptions& options, std::string_view program);
+  PythonProcess(const PythonOptions& options, std::string_view program, PythonReadiness ready = {});
 
   /// Of "python", and of the packages that the program needs.
   [[nodiscard]] const std::map<std::string, std::string>& versions() const noexcept { return versions_; }
@@ -50,7 +56,7 @@ public:
 
 private:
   struct Process {
-    Process(const PythonOptions& options, std::string_view program);
+    Process(const PythonOptions& options, std::string_view program, const PythonReadiness& ready);
 
     TemporaryFolder folder;
     FileDescriptor socket;
@@ -67,6 +73,7 @@ private:
 
   PythonOptions options_;
   std::string program_;
+  PythonReadiness ready_;
   std::map<std::string, std::string> versions_;
   std::mutex mutex_;
   std::shared_ptr<Process> current_;

@@ -20,6 +20,7 @@
 #include <mtmc/support/file_descriptor.hpp>
 #include <mtmc/support/file_io.hpp>
 #include <mtmc/support/process/child_process.hpp>
+#include <mtmc/support/process/find_program.hpp>
 #include <mtmc/support/process/packet_socket.hpp>
 #include <mtmc/support/process/spawn.hpp>
 #include <mtmc/support/process/subprocess.hpp>
@@ -30,6 +31,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -62,13 +64,15 @@ inline constexpr std::size_t longest_python_packet = 8192;
   }
 }
 
-MTMC_INLINE PythonProcess::PythonProcess(const PythonOptions& options, std::string_view program)
-    : options_(options), program_(program) {
-  current_ = std::make_shared<Process>(options_, program_);
+MTMC_INLINE PythonProcess::PythonProcess(const PythonOptions& options, std::string_view program,
+                                         PythonReadiness ready)
+    : options_(options), program_(program), ready_(std::move(ready)) {
+  current_ = std::make_shared<Process>(options_, program_, ready_);
   versions_ = current_->versions;
 }
 
-MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::string_view program)
+MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::string_view program,
+                                            const PythonReadiness& ready)
     : folder(folder_in(options.temporary_folder)) {
   constexpr std::pair<std::string_view, std::string_view> texts[] = {
       {"sandbox.py", sandbox_text},     {"zygote.py", zygote_text},       {"recording.py", recording_text},
@@ -83,20 +87,23 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
   if (!ours) no_python(std::generic_category().message(errno), "Raise the limit on open files");
   socket = std::move(ours);
   ChildOptions child_options;
-  // It runs in another folder, so what is relative to this one is made absolute; a name alone is looked up in
-  // PATH.
+  // It runs in another folder, so what is relative to this one is made absolute. Python finds the packages of a
+  // virtual environment by the path that it is started with, so a name alone is looked up here.
   const auto absolute = [](const std::string& path) {
     std::error_code ignored;
     const auto whole = std::filesystem::absolute(path, ignored).string();
     return whole.empty() ? path : whole;
   };
-  const bool is_path = options.interpreter.find('/') != std::string::npos;
-  child_options.arguments = {is_path ? absolute(options.interpreter) : options.interpreter,
+  const auto* const search_path = std::getenv("PATH");
+  const auto found = find_program(options.interpreter, search_path != nullptr ? search_path : "/usr/bin:/bin");
+  child_options.arguments = {absolute(found.empty() ? options.interpreter : found),
                              "-I",
                              "-B",
                              programs + "/zygote.py",
                              questions,
-                             std::string(program)};
+                             std::string(program),
+                             ready.device,
+                             std::to_string(ready.processes)};
   for (const auto& package : options.package_folders) child_options.arguments.push_back(absolute(package));
   child_options.working_folder = folder.path();
   // No device; and warnings about defaults of the day are nobody's.
@@ -159,7 +166,7 @@ MTMC_INLINE PythonAnswer PythonProcess::ask(const std::string& question, std::ch
 
 MTMC_INLINE std::shared_ptr<PythonProcess::Process> PythonProcess::running_process() {
   const std::scoped_lock lock(mutex_);
-  if (!current_) current_ = std::make_shared<Process>(options_, program_);
+  if (!current_) current_ = std::make_shared<Process>(options_, program_, ready_);
   return current_;
 }
 

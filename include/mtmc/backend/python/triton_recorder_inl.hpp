@@ -9,6 +9,7 @@
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/core/json.hpp>
+#include <mtmc/support/parallel.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
 #include <algorithm>
@@ -149,13 +150,13 @@ MTMC_INLINE Recording TritonRecorder::record(const RecordingRequest& request, st
   const auto question = detail::question_of(request);
   const auto refuse = [&](Diagnostic diagnostic) { recording.diagnostics = {std::move(diagnostic)}; };
   detail::PythonAnswer answers[2];
-  for (auto& answer : answers) {
-    answer = python_->ask(question, options_.record_timeout, stop);
-    recording.timed_out = answer.timed_out;
+  detail::for_each_parallel(2, 2, [&](std::size_t i) {
+    answers[i] = python_->ask(question, options_.record_timeout, stop);
+  });
+  recording.timed_out = answers[0].timed_out || answers[1].timed_out;
+  for (const auto& answer : answers)
     if (answer.failure) refuse(*answer.failure);
-    if (answer.timed_out || answer.failure) break;
-  }
-  if (!answers[1].result.empty()) {
+  if (!answers[0].result.empty() && !answers[1].result.empty()) {
     if (answers[0].result != answers[1].result) {
       refuse({Severity::error,
               0,

@@ -13,7 +13,8 @@ inline constexpr std::string_view zygote_text =
 
 Starts with its folder in sys.path; descriptor 3 is a socket of packets. A question is a packet with three
 descriptors: the question's JSON, a file for the answer, and a socket that says how it ended. Whoever closes
-that socket gives the question up.
+that socket gives the question up. Where a device takes long to be used first, a process that has used it waits for each
+question; the next one is made when a question has ended, so that it disturbs no times.
 """
 import array
 import gc
@@ -54,16 +55,73 @@ def content_of(descriptor):
         return file.read()
 
 
-def keep_only(descriptor):
+def keep_only(*descriptors):
     """Of other questions, and of whoever asks, a candidate holds nothing."""
-    os.closerange(3, descriptor)
-    os.closerange(descriptor + 1, 4096)
+    low = 3
+    for descriptor in sorted(descriptors):
+        os.closerange(low, descriptor)
+        low = descriptor + 1
+    os.closerange(low, 4096)
+
+
+class StandBy:
+    """A process that waits for a question."""
+
+    def __init__(self, work, device, processes):
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = os.fork()
+        if self.process == 0:
+            try:
+                keep_only(theirs.fileno())
+                sandbox.tie()
+                ready = work.stand_by(device, processes)
+                data, descriptors = packet_of(theirs)
+                theirs.close()
+                if data:
+                    answer_question(work, *descriptors, ready=ready, **json.loads(data))
+            finally:
+                os._exit(70)
+        theirs.close()
+
+    def is_there(self):
+        ended, _ = os.waitpid(self.process, os.WNOHANG)
+        return ended == 0
+
+    def hand_over(self, question, answer, limits):
+        try:
+            socket.send_fds(self.socket, [json.dumps(limits).encode()], [question, answer])
+        except OSError:
+            pass  # it has ended, which is seen as of any other
+        self.socket.close()
+
+
+def answer_question(work, question, answer, folder, seconds, memory_bytes, ready=None):
+    """In a process of its own."""
+    text = content_of(question)
+    os.close(question)
+    os.chdir(folder)
+    os.environ.update(HOME=folder, TMPDIR=folder, TRITON_CACHE_DIR=folder + "/cache")
+    request = json.loads(text)
+    work.lay_out(request, folder, *([] if ready is None else [ready]))
+    if ready is None and not work.needs_device(request):
+        sandbox.enter(folder, memory_bytes, int(2 * seconds) + 10, MAX_ANSWER, work)
+    elif ready is None:
+        sandbox.tie()  # a driver needs what the walls keep away; what runs is the judge's own
+    try:
+        said = {"result": work.answer(request, folder)}
+    except MemoryError:
+        said = {"failure": {"kind": "memory", "message": "it needs more memory than it may have", "line": 0}}
+    except BaseException as error:
+        said = {"failure": work.failure(error)}
+    with open(answer, "wb") as file:
+        file.write(json.dumps(said).encode())
+    os._exit(0)  # what else there is to destroy belongs to the parent
 
 
 class Question:
     """A question under way: its process, its folder, and until when."""
 
-    def __init__(self, work, folder, data, descriptors):
+    def __init__(self, work, folder, data, descriptors, waiting=None):
         limits = json.loads(data)
         self.question, self.answer, status = descriptors
         self.status = socket.socket(fileno=status)
@@ -71,36 +129,20 @@ class Question:
         self.folder = folder
         os.mkdir(folder, 0o700)
         self.timed_out = False
-        self.process = os.fork()
-        if self.process == 0:
-            try:
-                self.run(work, limits)
-            finally:
-                os._exit(70)
+        if waiting:
+            self.process = waiting.process
+            waiting.hand_over(self.question, self.answer, {"folder": folder, **limits})
+        else:
+            self.process = os.fork()
+            if self.process == 0:
+                try:
+                    keep_only(self.question, self.answer)
+                    answer_question(work, self.question, self.answer, folder, **limits)
+                finally:
+                    os._exit(70)
         self.ended = os.pidfd_open(self.process)
         os.close(self.question)
         os.close(self.answer)
-
-    def run(self, work, limits):
-        text = content_of(self.question)
-        keep_only(self.answer)
-        os.chdir(self.folder)
-        os.environ.update(HOME=self.folder, TMPDIR=self.folder, TRITON_CACHE_DIR=self.folder + "/cache")
-        question = json.loads(text)
-        work.lay_out(question, self.folder)
-        if work.needs_device(question):
-            sandbox.tie()  # a driver needs what the walls keep away; what runs is the judge's own
-        else:
-            sandbox.enter(self.folder, limits["memory_bytes"], int(2 * limits["seconds"]) + 10, MAX_ANSWER, work)
-        try:
-            answer = {"result": work.answer(question, self.folder)}
-        except MemoryError:
-            answer = {"failure": {"kind": "memory", "message": "it needs more memory than it may have", "line": 0}}
-        except BaseException as error:
-            answer = {"failure": work.failure(error)}
-        with open(self.answer, "wb") as file:
-            file.write(json.dumps(answer).encode())
-        os._exit(0)  # what else there is to destroy belongs to the parent
 
     def over(self):
         """Ends the process where it is time, and says how it ended once it has."""
@@ -134,9 +176,32 @@ class Question:
             pass  # what a program has nested too deep goes with the folder of all questions
 
 
-def serve(connection, work, base):
+class Readiness:
+    """The process that waits for the next question, where there is to be one."""
+
+    MOST_LOST = 3
+
+    def __init__(self, work, device, processes):
+        self.work, self.device, self.processes = work, device, int(processes)
+        self.waiting, self.lost = None, 0
+
+    def renew(self):
+        if self.device and self.waiting is None and self.lost < self.MOST_LOST:
+            self.waiting = StandBy(self.work, self.device, self.processes)
+
+    def take(self):
+        taken, self.waiting = self.waiting, None
+        if taken and not taken.is_there():
+            self.lost += 1
+            taken = None
+        return taken
+
+
+def serve(connection, work, base, readiness):
     questions = []
     for number in range(1 << 62):
+        if not questions:
+            readiness.renew()
         now = time.monotonic()
         wait = min([question.deadline - now for question in questions], default=None)
         watched = [connection, *(question.ended for question in questions), *(question.status for question in questions)]
@@ -148,7 +213,7 @@ def serve(connection, work, base):
             continue
         if not data:
             break
-        questions.append(Question(work, f"{base}/{number}", data, descriptors))
+        questions.append(Question(work, f"{base}/{number}", data, descriptors, readiness.take()))
     for question in questions:
         question.deadline = 0
         question.over()
@@ -156,7 +221,7 @@ def serve(connection, work, base):
 
 def main():
     connection = socket.socket(fileno=3)
-    base, name, *folders = sys.argv[1:]
+    base, name, device, processes, *folders = sys.argv[1:]
     sys.path[:0] = folders
     try:
         work = importlib.import_module(name)
@@ -168,7 +233,7 @@ def main():
         return 1
     connection.setblocking(False)
     gc.freeze()
-    serve(connection, work, base)
+    serve(connection, work, base, Readiness(work, device, processes))
     return 0
 
 

@@ -18,6 +18,7 @@
 #include <mtmc/evaluator/timing/speed_up.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
 #include <mtmc/support/os_random.hpp>
+#include <mtmc/support/parallel.hpp>
 #include <mtmc/support/sha256.hpp>
 #include <mtmc/support/stopwatch.hpp>
 
@@ -33,6 +34,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -129,7 +131,7 @@ struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
       : options(std::move(given)), device(detail::device_of(options)),
         target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)), recorder(options.python),
-        compiler(options.python), judge(options.python, options.device, detail::visible_name_of(options)),
+        compiler(options.python), judge(options.python, options.device, detail::visible_name_of(options), options.configurations + 1),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
     for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
   }
@@ -179,12 +181,22 @@ struct PyTorchEvaluator::State {
     made.configurations.push_back(std::move(first));
     const int count =
         std::min(detail::configurations_of(made.configurations[0].plan), std::max(options.configurations, 1));
-    for (int i = 1; i < count; ++i) {
-      request.choices = detail::choices_of(made.configurations[0].plan, i);
+    std::vector<std::optional<detail::LoweredPlan>> others(static_cast<std::size_t>(count - 1));
+    detail::for_each_parallel(others.size(), at_once(), [&](std::size_t i) {
+      auto variant = request;
+      variant.choices = detail::choices_of(made.configurations[0].plan, static_cast<int>(i) + 1);
       detail::LoweredPlan other; // one that needs too much is none
-      if (!prepare(request, problem, stop, other)) made.configurations.push_back(std::move(other));
-    }
+      if (!prepare(variant, problem, stop, other)) others[i] = std::move(other);
+    });
+    for (auto& other : others)
+      if (other) made.configurations.push_back(std::move(*other));
     return made;
+  }
+
+  /// Questions to the recorder or the compiler, each of which keeps a processor busy, at the same time.
+  [[nodiscard]] static int at_once() {
+    constexpr unsigned most = 8;
+    return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, most));
   }
 
   /// Records and lowers a candidate; why that cannot be done, if it cannot.
@@ -221,13 +233,19 @@ struct PyTorchEvaluator::State {
 
   [[nodiscard]] std::optional<Refusal> lower_all(const std::stop_token& stop,
                                                  detail::LoweredPlan& made) const {
-    for (const auto& kernel : made.plan.kernels)
-      if (auto refused = lower(kernel, stop, made)) return refused;
+    const auto count = made.plan.kernels.size();
+    std::vector<std::optional<Refusal>> refused(count);
+    made.kernels.resize(count);
+    detail::for_each_parallel(count, at_once(), [&](std::size_t i) {
+      refused[i] = lower(made.plan.kernels[i], stop, made.kernels[i]);
+    });
+    for (auto& one : refused)
+      if (one) return one;
     return std::nullopt;
   }
 
   [[nodiscard]] std::optional<Refusal> lower(const RecordedKernel& kernel, const std::stop_token& stop,
-                                             detail::LoweredPlan& made) const {
+                                             std::shared_ptr<const LoweredKernel>& made) const {
     if (options.device == "cpu")
       return refusal(Verdict::refused, refusal_rule::launch,
                      "the kernel " + kernel.name + " is launched, and there is no GPU",
@@ -245,7 +263,7 @@ struct PyTorchEvaluator::State {
       return refusal(Verdict::refused, refusal_rule::launch,
                      kernel.name + " needs scratch memory of Triton's launcher", "Use no tensor descriptors",
                      kernel.line);
-    made.kernels.push_back(std::move(lowering.kernel));
+    made = std::move(lowering.kernel);
     return std::nullopt;
   }
 
