@@ -201,6 +201,14 @@ MTMC_INLINE std::string benchmark_table(std::span<const BenchmarkResult> results
   };
   list("Skipped:", [](const BenchmarkResult& result) -> const std::string& { return result.skipped; });
   list("Flawed:", [](const BenchmarkResult& result) -> const std::string& { return result.flaw; });
+  const std::string none;
+  for (const auto& rule : rules) {
+    const auto title = "Not right by the " + rule + " rules:";
+    list(title.c_str(), [&](const BenchmarkResult& result) -> const std::string& {
+      const auto found = result.rules.find(rule);
+      return found == result.rules.end() || found->second.correct ? none : found->second.reason;
+    });
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <mtmc/core/evaluation.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <string>
 
@@ -25,14 +26,27 @@ namespace mtmc::inline MTMC_ABI::detail {
   outcome.seconds = evaluation.seconds;
   if (!evaluation.sizes.empty() && evaluation.sizes[0].incumbent_seconds > 0)
     outcome.baselines["eager"] = evaluation.sizes[0].incumbent_seconds;
-  if (const auto share = evaluation.resources.find("library_share"); share != evaluation.resources.end())
-    outcome.library_share = share->second;
+  const auto resource = [&](const char* name) {
+    const auto found = evaluation.resources.find(name);
+    return found == evaluation.resources.end() ? 0.0 : found->second;
+  };
+  outcome.library_share = resource("library_share");
+  outcome.memory_bytes = static_cast<std::int64_t>(resource("memory_bytes"));
+  outcome.judging_seconds = evaluation.cost.total;
   if (!evaluation.correct()) {
     outcome.reason = std::string(to_string(evaluation.verdict));
     if (!evaluation.diagnostics.empty()) outcome.reason += ": " + evaluation.diagnostics[0].message;
     std::replace(outcome.reason.begin(), outcome.reason.end(), '\n', ' ');
   }
   return outcome;
+}
+
+/// How far the problem's own arithmetic is from the truth.
+inline void take_error_of_problem(const Evaluation& evaluation, BenchmarkResult& result) {
+  if (const auto error = evaluation.resources.find("problem_error"); error != evaluation.resources.end())
+    result.problem_error = error->second;
+  if (const auto far = evaluation.resources.find("problem_far"); far != evaluation.resources.end())
+    result.problem_far = static_cast<std::int64_t>(far->second);
 }
 
 } // namespace mtmc::detail

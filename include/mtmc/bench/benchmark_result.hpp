@@ -3,6 +3,7 @@
 
 #include <mtmc/core/unknown_fields.hpp>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,7 +19,9 @@ struct BenchmarkOutcome {
   /// A call of each baseline by the same clock: "eager", "compile".
   std::map<std::string, double> baselines{};
   double library_share = 0; ///< part of the candidate's time that operators of a library take, 0 to 1
-  std::string reason{};     ///< why it was not called or not correct
+  std::int64_t memory_bytes = 0; ///< of the device, that a call needs with its inputs; 0: not known
+  double judging_seconds = 0;    ///< that the evaluation took
+  std::string reason{};          ///< why it was not called or not correct
 
   friend bool operator==(const BenchmarkOutcome&, const BenchmarkOutcome&) = default; ///< member by member
 };
@@ -32,6 +35,10 @@ struct BenchmarkResult {
   std::string skipped{};
   /// Why its rule tells nothing: what is wrong with the problem, for tables with and without such.
   std::string flaw{};
+  /// The largest error of what PyTorch computes in the problem's own precision against the truth in double
+  /// precision, relative to the value or the mean magnitude of the result, whichever is larger.
+  double problem_error = 0;
+  std::int64_t problem_far = 0; ///< its elements that err by more than a candidate may
   /// By the name of the rules: "compatible" (the benchmark's own) and "strict" (ours).
   std::map<std::string, BenchmarkOutcome> rules{};
   /// Device, versions, model, commit and date: what tables state beside their figures.

@@ -21,6 +21,8 @@ inline void visit_fields(JsonFields& visit, BenchmarkOutcome& noun) {
   visit.optional("seconds", noun.seconds);
   visit.optional("baselines", noun.baselines);
   visit.optional("library_share", noun.library_share);
+  visit.optional("memory_bytes", noun.memory_bytes);
+  visit.optional("judging_seconds", noun.judging_seconds);
   visit.optional("reason", noun.reason);
 }
 
@@ -30,6 +32,8 @@ inline void visit_fields(JsonFields& visit, BenchmarkResult& noun) {
   visit.required("problem", noun.problem);
   visit.optional("skipped", noun.skipped);
   visit.optional("flaw", noun.flaw);
+  visit.optional("problem_error", noun.problem_error);
+  visit.optional("problem_far", noun.problem_far);
   visit.optional("rules", noun.rules);
   visit.optional("environment", noun.environment);
   visit.unknown(noun.unknown);

@@ -123,6 +123,7 @@ MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
       outcome.baselines["eager"] = std::exchange(outcome.seconds, 0);
       outcome.library_share = 0;
     }
+    detail::take_error_of_problem(strict, result);
     if (const auto flaw = strict.environment.find("flaw"); flaw != strict.environment.end())
       result.flaw = flaw->second;
     if (question.compiled)

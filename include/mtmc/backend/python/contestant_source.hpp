@@ -63,6 +63,11 @@ class Clock:
         self.junk = torch.zeros(FLUSHED[device.type] // 4, dtype=torch.int32, device=device)
         self.on_device = device.type == "cuda"
 
+    def memory(self):
+        """Bytes of the device that all calls together have needed at once, beside inputs and copies of results."""
+        own = self.junk.numel() * self.junk.element_size()
+        return max(0, torch.cuda.max_memory_allocated(self.device) - own) if self.on_device else 0
+
     def time(self, call, ahead):
         """Seconds of a call. `ahead`: seconds for which the device waits first, so that what the host does to launch
         is not part of it."""
@@ -140,8 +145,7 @@ class Driver:
             elif type.startswith("*"):
                 values.append(ctypes.c_void_p(0))
             else:
-                value = argument["real"] if argument["kind"] == "real" else argument["integer"]
-                values.append(PASSED.get(type, ctypes.c_float)(value))
+                values.append(PASSED.get(type, ctypes.c_float)(number_of(argument)))
         values += [ctypes.c_void_p(0), ctypes.c_void_p(0)]  # scratch memory of Triton's launcher
         addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         grid, threads = launch["grid"], kernel["threads"]
@@ -166,6 +170,13 @@ class Driver:
         """At once, as a replay asks for it."""
         run = self.prepared(plan, launch, stream_of(memory.device))
         run(lambda storage: memory.storage(storage).data_ptr())
+
+
+def number_of(argument):
+    """JSON has no form for infinities, and plans none for zeros."""
+    if argument["kind"] == "real":
+        return float(argument["text"] if "text" in argument else argument.get("real", 0))
+    return argument.get("integer", 0)
 
 
 def read_by(step):
@@ -230,6 +241,12 @@ class Program:
     def end(self):
         """Gives back what operators made in a call."""
         self.tensors.clear()
+
+    def forget(self):
+        """Gives back all memory, which the call's steps hold, and they this."""
+        self.end()
+        self.work.clear()
+        self.memory.held.clear()
 
     def address(self, storage):
         if storage in self.given:
@@ -334,6 +351,7 @@ class PlanContestant:
     """A plan that is called."""
 
     ahead = True
+    program = None
 
     def __init__(self, request, device):
         self.plan = request["plan"]
@@ -342,6 +360,7 @@ class PlanContestant:
         self.wanted = request["results"]
 
     def set_up(self, key, inputs):
+        self.rest()
         self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher)
         self.replay.run("setup")
         views = input_tensors(self.plan)
@@ -382,6 +401,8 @@ class PlanContestant:
         return self.program.shares()
 
     def rest(self):
+        if self.program:
+            self.program.forget()
         self.replay = self.program = self.kept = self.given = None
 
 
@@ -405,6 +426,7 @@ class ModuleContestant:
         self.function = torch.compile(self.model) if request["compiled"] else self.model
 
     def set_up(self, key, inputs):
+        self.rest()
         replay = Replay(self.plan, self.device, key=key)
         replay.run("setup")
         self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan.get("weights", ())}
@@ -507,7 +529,7 @@ class Process:
             wanted.copy_(given)
         if self.clock.on_device:
             torch.cuda.synchronize()
-        return {"seconds": seconds, "host_seconds": host}
+        return {"seconds": seconds, "host_seconds": host, "memory_bytes": self.clock.memory()}
 
 
 def serve(channel, buffers):
@@ -530,7 +552,7 @@ def serve(channel, buffers):
 
 
 def failure(error):
-    message = (str(error) or type(error).__name__)[:2000]
+    message = (str(error).split("\nSearch for")[0] or type(error).__name__)[:2000]  # advice of PyTorch's to its users
     if isinstance(error, Refused):
         return {"failure": {"kind": "refused", "message": message}}
     if isinstance(error, torch.OutOfMemoryError):

@@ -165,6 +165,7 @@ class Measure:
     def __init__(self, outputs):
         self.honest = [0.0] * outputs
         self.most = [0.0] * outputs
+        self.plain = 0.0  # the largest error as PyTorch computes it
         self.far = [0] * outputs  # elements of a case that are further off than is allowed
 
     def learn(self, case):
@@ -172,6 +173,13 @@ class Measure:
             for own in case.honest(i):
                 if is_floating(own) and truth is not own:
                     self.learn_from(i, own, truth)
+        self.look_at(case, case.own)
+
+    def look_at(self, case, results):
+        """At what PyTorch computes."""
+        for result, truth in zip(results, case.truth):
+            if is_floating(truth):
+                self.plain = max(self.plain, largest_error(result, truth, scale_of(truth))[0])
 
     def learn_from(self, i, own, truth):
         scale = scale_of(truth)

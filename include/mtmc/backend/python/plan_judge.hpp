@@ -88,7 +88,12 @@ struct JudgedPlan {
   std::int64_t checked_elements = 0;    ///< compared over all calls
   double largest_error = 0;             ///< in units of what is allowed
   double library_share = 0;             ///< part of a call's time in operators of PyTorch, 0 to 1
-  std::string flaw{};                   ///< why the problem tells little, where that was seen
+  /// The largest error of the problem's own arithmetic against the truth, relative to the value or the mean
+  /// magnitude of all, whichever is larger.
+  double problem_error = 0;
+  std::int64_t problem_far = 0;  ///< its elements in a case that err by more than is allowed
+  std::int64_t memory_bytes = 0; ///< of the device, that a call needs with its inputs; 0: not known
+  std::string flaw{};            ///< why the problem tells little, where that was seen
   int chosen = 0; ///< which configuration was judged: 0 the candidate itself, 1 the first of its variants
   std::vector<double> candidate_seconds{}; ///< of its calls, in the order of the pairs
   std::vector<double> incumbent_seconds{}; ///< of the incumbent's calls on the same inputs

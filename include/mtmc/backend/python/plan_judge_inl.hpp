@@ -33,6 +33,9 @@ struct JudgingAnswer {
   std::int64_t checked = 0;
   double largest_error = 0;
   double library_share = 0;
+  double problem_error = 0;
+  std::int64_t problem_far = 0;
+  std::int64_t memory_bytes = 0;
   std::string flaw;
   int chosen = 0;
   std::map<std::string, std::vector<double>> times;
@@ -47,6 +50,9 @@ inline void visit_fields(JsonFields& visit, JudgingAnswer& noun) {
   visit.required("checked", noun.checked);
   visit.required("largest_error", noun.largest_error);
   visit.optional("library_share", noun.library_share);
+  visit.optional("problem_error", noun.problem_error);
+  visit.optional("problem_far", noun.problem_far);
+  visit.optional("memory_bytes", noun.memory_bytes);
   visit.optional("flaw", noun.flaw);
   visit.optional("chosen", noun.chosen);
   visit.optional("times", noun.times);
@@ -110,8 +116,12 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
   const auto variants = std::min(what.variants.size(), static_cast<std::size_t>(most_contestants_ - 2));
   for (std::size_t i = 0; i < variants; ++i)
     question["contestants"]["candidate " + std::to_string(i + 1)] = detail::contestant_json(what.variants[i]);
-  if (what.incumbent != nullptr)
+  question["problems"] = detail::Json::array(); // who of them the problem itself is
+  if (what.candidate.plan == what.problem) question["problems"].push_back("candidate");
+  if (what.incumbent != nullptr) {
     question["contestants"]["incumbent"] = detail::contestant_json(*what.incumbent);
+    if (what.incumbent->plan == what.problem) question["problems"].push_back("incumbent");
+  }
   const auto said =
       python_->ask(question.dump(-1, ' ', false, detail::Json::error_handler_t::replace), time, stop);
   JudgedPlan judged;
@@ -128,6 +138,9 @@ MTMC_INLINE JudgedPlan PlanJudge::judge(const PlanJudging& what, std::chrono::mi
     judged.checked_elements = answer.checked;
     judged.largest_error = answer.largest_error;
     judged.library_share = answer.library_share;
+    judged.problem_error = answer.problem_error;
+    judged.problem_far = answer.problem_far;
+    judged.memory_bytes = answer.memory_bytes;
     judged.flaw = std::move(answer.flaw);
     judged.chosen = answer.chosen;
     judged.candidate_seconds = std::move(answer.times["candidate"]);

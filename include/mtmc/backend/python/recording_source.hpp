@@ -36,6 +36,8 @@ TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch
          torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2", torch.int64: "i64", torch.int32: "i32",
          torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
 NAMED = {name: type for type, name in TYPES.items()}
+POINTED = {"*fp64": torch.float64, "*fp32": torch.float32, "*fp16": torch.float16, "*bf16": torch.bfloat16,
+           "*i64": torch.int64, "*i32": torch.int32, "*i16": torch.int16, "*i8": torch.int8, "*i1": torch.bool}
 DRAWS = {"uniform_", "normal_", "rand", "randn", "randint", "randperm", "bernoulli_", "bernoulli", "rand_like",
          "randn_like", "randint_like", "random_", "exponential_", "normal", "log_normal_", "cauchy_", "geometric_",
          "multinomial", "native_dropout"}
@@ -646,10 +648,27 @@ def whole_script(recording, request, folder):
     torch.allclose = torch.equal = lambda *arguments, **named: True
     torch.testing.assert_close = lambda *arguments, **named: None
     module = load_candidate(request["text"], folder)
-    if request["class"] not in module.__dict__:
-        raise Refused(f"the script leaves nothing in `{request['class']}`")
-    given = leaves(module.__dict__[request["class"]])
-    return plan_of(recording, [recording.view(tensor) for tensor in given if isinstance(tensor, torch.Tensor)])
+    given = [leaf for leaf in leaves(module.__dict__.get(request["class"])) if isinstance(leaf, torch.Tensor)]
+    outputs = [recording.view(tensor) for tensor in given] or memory_of_launches(recording)
+    if not outputs and request["class"] not in module.__dict__:
+        raise Refused(f"the script leaves nothing in `{request['class']}`, and launches nothing")
+    return plan_of(recording, outputs)
+
+
+def memory_of_launches(recording):
+    """All that kernels are given, where a script keeps nothing of what they do."""
+    found = {}
+    for step in recording.phases["forward"]:
+        launch = step.get("launch")
+        if launch is None:
+            continue
+        types = [parameter["type"] for parameter in recording.kernels[launch["kernel"]]["parameters"]
+                 if parameter["type"] != "constexpr"]
+        for argument, type in zip(launch["arguments"], types):
+            if argument["kind"] == "pointer":
+                found.setdefault(argument["storage"], POINTED.get(type, torch.uint8))
+    return [{"storage": storage, "offset": 0, "sizes": [recording.storages[storage]["bytes"] // type.itemsize],
+             "strides": [1], "type": type_name(type)} for storage, type in found.items()]
 
 
 threads = False

@@ -306,10 +306,10 @@ def narrowed(value, given):
 
 
 def shortened(value):
-    """A tensor of f32 with the 10 bits of a mantissa that TF32 has, rounded to the nearest."""
+    """A tensor of f32 with the 10 bits of a mantissa that TF32 has; units that take it cut off the others."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
         return value
-    return (value.contiguous().view(torch.int32) + 0x1000).bitwise_and_(~0x1FFF).view(torch.float32)
+    return value.contiguous().view(torch.int32).bitwise_and(~0x1FFF).view(torch.float32)
 
 
 def leaves(tree):

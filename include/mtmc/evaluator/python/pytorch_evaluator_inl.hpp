@@ -512,6 +512,10 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   evaluation.verdict = Verdict::correct;
   evaluation.resources["library_share"] = judged.library_share;
   evaluation.resources["start_seconds"] = detail::seconds_in(judged, "start");
+  evaluation.resources["problem_error"] = judged.problem_error;
+  evaluation.resources["problem_far"] = static_cast<double>(judged.problem_far);
+  if (judged.memory_bytes > 0)
+    evaluation.resources["memory_bytes"] = static_cast<double>(judged.memory_bytes);
   evaluation.cost.time = detail::seconds_in(judged, "time");
   if (made) {
     const auto winner = static_cast<std::size_t>(judged.chosen) % made->configurations.size();
