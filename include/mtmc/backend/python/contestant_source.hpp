@@ -24,7 +24,7 @@ import torch
 from replaying import Refused, Replay, TYPES, input_tensors, leaves, parts_of, seed_of, storages_of, values_of
 from sharing import DeviceBuffers
 
-NO_MEMORY = "the device has not enough memory for inputs, results, and what lies between"
+NO_MEMORY = "there is not enough memory for inputs, results, and what lies between"
 FLUSHED = {"cpu": 64 << 20, "cuda": 256 << 20}
 
 
@@ -555,10 +555,14 @@ def failure(error):
     message = (str(error).split("\nSearch for")[0] or type(error).__name__)[:2000]  # advice of PyTorch's to its users
     if isinstance(error, Refused):
         return {"failure": {"kind": "refused", "message": message}}
-    if isinstance(error, torch.OutOfMemoryError):
+    if lacks_memory(error):
         return {"failure": {"kind": "memory", "message": NO_MEMORY}}
     own = isinstance(error, LaunchFailed)
     return {"failure": {"kind": type(error).__name__, "message": message + ("" if own else place_of(error))}}
+
+
+def lacks_memory(error):
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
 def place_of(error):

@@ -757,7 +757,7 @@ def prepare():
 def failure(error):
     if isinstance(error, Refused):
         return {"kind": "refused", "message": str(error)[:4000], "line": 0}
-    if isinstance(error, torch.OutOfMemoryError):
+    if contestant.lacks_memory(error):
         return {"kind": "refused", "message": contestant.NO_MEMORY, "line": 0}
     return {"kind": type(error).__name__, "message": str(error)[:4000] + contestant.place_of(error), "line": 0}
 )python";

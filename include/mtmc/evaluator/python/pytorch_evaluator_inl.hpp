@@ -499,6 +499,7 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   what.candidate = made ? detail::contestant_of(made->configurations[0])
                         : detail::contestant_of(task, *problem, question.eager);
   what.candidate.compiled = question.compiled;
+  if (question.compiled) what.call_seconds = std::max(what.call_seconds, state.options.compiled_seconds);
   for (std::size_t i = 1; made && i < made->configurations.size(); ++i)
     what.variants.push_back(detail::contestant_of(made->configurations[i]));
   PlanContestant incumbent;

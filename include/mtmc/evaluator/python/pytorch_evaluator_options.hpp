@@ -52,6 +52,7 @@ struct PyTorchEvaluatorOptions {
   int explore_pairs = 28;           ///< most timed pairs
   int promote_pairs = 56;           ///< most timed pairs of a promotion
   double call_seconds = 20;         ///< a call may take; seconds
+  double compiled_seconds = 240;    ///< a call may take of a problem that `torch.compile` is given first
   double evaluation_seconds = 300;  ///< one evaluation may take after compilation
   std::size_t kept_recordings = 64; ///< recordings and binaries that are kept, by text
   /// Key of all inputs, for tests that must repeat. Without one it is secret and comes from the operating
