@@ -143,13 +143,35 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(evaluate("        return x if x.sum() > 0 else -x")->verdict == Verdict::compile_error);
   }
 
-  TEST_CASE("what a call leaves in memory is gone in the next one") {
+  TEST_CASE("a second call gives what the first one gives, whatever that has left in memory") {
     const auto evaluation =
         evaluate("        self.calls += 1\n        return torch.relu(self.norm(self.linear(x))) * 2.0 * "
                  "self.calls",
                  "        self.register_buffer('calls', torch.zeros(1))");
     if (!evaluation) return;
-    CHECK(said(*evaluation) == "correct"); // for a module that was just made it is right
+    CHECK(said(*evaluation).find("wrong_result: in a second call output 0") == 0);
+    CHECK(said(*evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                         "        self.linear.weight.mul_(0.5)\n        return y"))
+              .find("in a second call output 0") != std::string::npos);
+    // Memory that the constructor makes may be used again and again.
+    CHECK(said(*evaluate("        torch.mul(torch.relu(self.norm(self.linear(x))), 2.0, out=self.kept)\n"
+                         "        return self.kept.clone()",
+                         "        self.register_buffer('kept', torch.zeros(64, 48))")) == "correct");
+  }
+
+  TEST_CASE("a module that does something else when it is called again is not recorded") {
+    const auto evaluation = evaluate("        self.calls += 1\n"
+                                     "        return torch.relu(self.norm(self.linear(x))) * (2.0 * self.calls)",
+                                     "        self.calls = 0");
+    if (!evaluation) return;
+    CHECK(said(*evaluation).find("a second call does something else") != std::string::npos);
+    CHECK(said(*evaluate("        if self.kept is None: self.kept = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                         "        return self.kept",
+                         "        self.kept = None"))
+              .find("a second call does something else") != std::string::npos);
+    CHECK(said(*evaluate("        if self.kept is None: self.kept = torch.empty_like(x)\n"
+                         "        return torch.mul(torch.relu(self.norm(self.linear(x))), 2.0, out=self.kept)",
+                         "        self.kept = None")) == "correct");
   }
 
   TEST_CASE("inputs are not written to") {

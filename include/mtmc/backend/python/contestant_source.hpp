@@ -22,7 +22,7 @@ import types
 import torch
 
 from replaying import Refused, Replay, TYPES, input_tensors, leaves, parts_of, seed_of, storages_of, values_of
-from sharing import DeviceBuffers
+from sharing import RED_ZONE, DeviceBuffers, any_differs, memory_at
 
 NO_MEMORY = "there is not enough memory for inputs, results, and what lies between"
 FLUSHED = {"cpu": 64 << 20, "cuda": 256 << 20}
@@ -210,8 +210,12 @@ class Program:
             made.setdefault(view["storage"], False)
         self.given = {storage for storage, by_operator in made.items() if by_operator} - self.lasting
         self.scratch = sorted(set(made) - self.given - self.lasting)
+        self.zones, self.zone_byte = [], 0
         for storage in self.scratch:
-            self.memory.storage(storage)
+            if self.memory.device.type == "cuda" and self.plan["storages"][storage]["bytes"] > 0:
+                self.fence_in(storage)
+            else:
+                self.memory.storage(storage)
         self.tensors = {}
         self.last = {}
         for number, step in enumerate(self.steps):
@@ -219,8 +223,21 @@ class Program:
                 self.last[storage] = number
         self.work = [self.bound(number, step) for number, step in enumerate(self.steps)]
 
+    def fence_in(self, storage):
+        """Makes memory of the call between two zones that nothing may write to."""
+        size = self.plan["storages"][storage]["bytes"]
+        whole = torch.empty(size + 2 * RED_ZONE, dtype=torch.uint8, device=self.memory.device)
+        self.memory.held[storage] = memory_at(whole.data_ptr() + RED_ZONE, size).untyped_storage()
+        self.zones += [whole[:RED_ZONE], whole[RED_ZONE + size:]]
+
+    def wrote_outside(self):
+        return any_differs(self.zones, self.zone_byte)
+
     def poison(self, byte):
         """Gives all memory that the call makes a content of no meaning, or the numbers that the text says."""
+        self.zone_byte = byte
+        for zone in self.zones:
+            zone.fill_(byte)
         for storage in self.scratch:
             content = self.plan["storages"][storage].get("content")
             if content:
@@ -246,6 +263,7 @@ class Program:
         """Gives back all memory, which the call's steps hold, and they this."""
         self.end()
         self.work.clear()
+        self.zones.clear()
         self.memory.held.clear()
 
     def address(self, storage):
@@ -374,10 +392,11 @@ class PlanContestant:
                      if number not in self.of_inputs}
         self.program = Program(self.replay)
 
-    def renew(self, poison):
-        """All memory as it was after the constructor."""
+    def renew(self, poison, whole=True):
+        """All memory as it was after the constructor; or only what a call makes, so that a second one finds what the first
+        has left."""
         self.given = None
-        for number, content in self.kept.items():
+        for number, content in self.kept.items() if whole else ():
             torch.empty(0, dtype=torch.uint8, device=content.device).set_(self.replay.memory.held[number]).copy_(content)
         self.program.end()
         self.program.poison(poison)
@@ -399,6 +418,9 @@ class PlanContestant:
 
     def shares(self):
         return self.program.shares()
+
+    def wrote_outside(self):
+        return self.program.wrote_outside()
 
     def rest(self):
         if self.program:
@@ -442,7 +464,10 @@ class ModuleContestant:
             return [self.argument(replay, part, tensors) for part in value["list"]]
         return replay.value(value, None)
 
-    def renew(self, poison):
+    def wrote_outside(self):
+        return False
+
+    def renew(self, poison, whole=True):
         held = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
         with torch.no_grad():
             for name, content in self.kept.items():
@@ -514,7 +539,7 @@ class Process:
             contestant.rest()
             give_back(contestant.device)
             return {}
-        contestant.renew(message["poison"])
+        contestant.renew(message["poison"], message.get("renewed", True))
         if doing == "share":
             own, of_library = contestant.shares()
             return {"library_share": of_library / (own + of_library) if own + of_library > 0 else 0.0}
@@ -529,7 +554,8 @@ class Process:
             wanted.copy_(given)
         if self.clock.on_device:
             torch.cuda.synchronize()
-        return {"seconds": seconds, "host_seconds": host, "memory_bytes": self.clock.memory()}
+        outside = message.get("look", False) and self.contestant.wrote_outside()
+        return {"seconds": seconds, "host_seconds": host, "memory_bytes": self.clock.memory(), "outside": outside}
 
 
 def serve(channel, buffers):

@@ -14,6 +14,7 @@ inline constexpr std::string_view judging_text =
 The problem's plan is done in its own precision, which shows how much honest arithmetic errs, and in double precision,
 which is the truth. No content is shown twice."""
 import os
+import random
 import select
 import statistics
 import time
@@ -115,9 +116,13 @@ class Player:
         """Its process ends when nobody asks any more."""
         self.channel.close()
 
-    def call(self, poison, seconds):
-        """One timed call. The device waits as long as the last one took the host."""
-        said = self.ask({"do": "call", "poison": poison, "ahead": self.ahead}, seconds, "calling it")
+    def call(self, poison, seconds, look=False, renewed=True):
+        """One timed call. The device waits as long as the last one took the host. `look`: whether anything was written
+        outside of tensors; `renewed`: it finds what the constructor made, not what the last call has left."""
+        said = self.ask({"do": "call", "poison": poison, "ahead": self.ahead, "look": look, "renewed": renewed},
+                        seconds, "calling it")
+        if said["outside"]:
+            raise self.lost("out_of_bounds", "it writes outside of its tensors")
         self.ahead = min(said["host_seconds"], 2e-3)
         self.memory = said["memory_bytes"]
         return said["seconds"]
@@ -131,15 +136,28 @@ class Case:
         self.problem, self.device, self.key = problem, device, key
         replay = self.made()
         given = [replay.memory.tensor(view) for view in input_tensors(problem)] if with_truth else []
-        before = sums_of(given)
+        made = [memory_of(storage) for storage in replay.memory.held.values()] if with_truth else []
+        before, state = sums_of(given), sums_of(made)
         replay.run("forward")
         self.own = rows(replay.outputs())
         self.writes_inputs = sums_of(given) != before  # told where there is a truth
-        del replay, given
+        # Whether a second call gives something else, as what the first has left behind asks for.
+        self.goes_on = sums_of(made) != state and not self.writes_inputs and self.differs_again(replay)
+        del replay, given, made
         self.truth, self.worst, self.sums = self.own, None, None
         if with_truth:
             self.find_truth()
         give_back(device)
+
+    def differs_again(self, replay):
+        before = sums_of(self.own)
+        for view in self.problem["outputs"]:
+            replay.memory.held.pop(view["storage"], None)  # else the results would be overwritten
+        try:
+            replay.run("forward")
+            return sums_of(rows(replay.outputs())) != before
+        except Exception:
+            return True  # a result lies in what the constructor made
 
     def find_truth(self):
         shortened = None
@@ -196,6 +214,10 @@ class Case:
         for tensor, view in zip(shared, input_tensors(self.problem), strict=True):
             once(tensor).copy_(once(replay.memory.tensor(view)))
         self.sums = self.sums or sums_of(shared)
+
+
+def memory_of(storage):
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def shortens(problem):
@@ -269,6 +291,8 @@ class Judgement:
         self.largest = 0.0
         self.result = {}
         self.seen = None
+        self.random = random.Random(f"{request['key']} poison")
+        self.poisoned = self.zone_byte = None
         self.any_order = False  # the problem's own bits differ from call to call
         self.spent = {}
         self.stage, self.since = "start", time.monotonic()
@@ -277,7 +301,10 @@ class Judgement:
         request = self.request
         self.begin()
         self.passed("check")
-        for number in range(request["cases"]):
+        timed = request["seconds"] > 0
+        # Of the calls that are timed one is compared with the truth, too, and one behind them all.
+        later = 1 if timed and "candidate" not in request["problems"] else 0
+        for number in range(max(1, request["cases"] - later)):
             self.rest()
             case = self.case(with_truth=True)
             self.ask_problem(case, number)
@@ -288,16 +315,16 @@ class Judgement:
             self.check(case, number)
             self.look_for_flaws(case)
             case = None  # before the next one is made
-        if self.flaws:
-            self.result["flaw"] = self.flaws[0]
         candidate, longest = self.players["candidate"], request["call_seconds"]
         self.result["library_share"] = candidate.ask(
             {"do": "share", "poison": POISONS[0]}, 4 * longest, "timing its steps")["library_share"]
+        self.passed("time")
+        if timed:
+            self.time()
+        if self.flaws:
+            self.result["flaw"] = self.flaws[0]
         self.result["problem_error"] = min(self.measure.plain, 1e300)
         self.result["problem_far"] = sum(self.measure.far)
-        self.passed("time")
-        if request["seconds"] > 0:
-            self.time()
         self.result["memory_bytes"] = candidate.memory + sum(content.numel() for content in self.buffers.raw["inputs"])
         return self.verdict("correct", "", "", "")
 
@@ -333,14 +360,17 @@ class Judgement:
             self.show(case)
             return  # the problem itself is what is right
         request, candidate = self.request, self.players["candidate"]
-        self.poison_outputs(POISONS[number % len(POISONS)])
+        self.poison_outputs(self.poison())
         candidate.set_up(case.key, request["start_seconds"])
         before = None
         for again in range(2 if number == 0 else 1):
             self.show(case)
-            self.poison_outputs(POISONS[(number + again) % len(POISONS)])
-            candidate.call(POISONS[(number + again + 1) % len(POISONS)], request["call_seconds"])
-            self.compare(case, case.truth, 1.0)
+            self.poison_outputs(self.poison())
+            try:
+                candidate.call(self.poison(), request["call_seconds"], True, again == 0 or case.goes_on)
+                self.compare(case, case.truth, 1.0)
+            except Lost as lost:
+                raise lost if again == 0 else Lost(lost.verdict, f"in a second call {lost}", lost.remedy)
             self.demand_inputs(case)
             sums = sums_of(self.buffers.outputs())
             if before not in (None, sums) and not request["atomics"] and not self.any_order:
@@ -397,6 +427,11 @@ class Judgement:
     def case(self, with_truth):
         return Case(self.problem, self.device, next(self.keys), with_truth)
 
+    def poison(self):
+        """Another byte than the last one; which, nobody knows."""
+        self.poisoned = self.random.choice([byte for byte in (*POISONS, self.random.randrange(256)) if byte != self.poisoned])
+        return self.poisoned
+
     def show(self, case):
         case.show(self.buffers.inputs())
         if self.device.type == "cuda":
@@ -406,10 +441,14 @@ class Judgement:
         """A problem that writes to its inputs may have candidates that do."""
         if not self.writes_inputs and sums_of(self.buffers.inputs()) != case.sums:
             raise Lost("input_modified", "it writes to its inputs")
+        if self.buffers.zones_changed(self.zone_byte):
+            raise Lost("out_of_bounds", "it writes outside of its inputs")
 
     def poison_outputs(self, byte):
         for content in self.buffers.raw["outputs"]:
             content.fill_(byte)
+        self.zone_byte = byte
+        self.buffers.fill_zones(byte)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
@@ -494,21 +533,25 @@ class Judgement:
         until = time.monotonic() + request["seconds"]
         names = [name for name in ("incumbent", "candidate") if name in self.players]
         times = {name: [] for name in names}
+        looked_at = self.random.choice((0, 2))  # of the first pairs, which there are in any case, the incumbent first
         for number in range(request["most_pairs"]):
             begin = time.monotonic()
-            case = self.case(with_truth=False)
+            if number == looked_at:
+                self.rest()
+            case = self.case(with_truth=number == looked_at)
             for name in names if number % 2 == 0 else reversed(names):
                 player = self.players[name]
-                self.poison_outputs(POISONS[number % len(POISONS)])
                 player.set_up(case.key, request["start_seconds"])
                 self.show(case)
                 if number == 0:
                     for _ in range(WARM):  # the first of a process are slower, and the candidate has had some
-                        player.call(POISONS[0], request["call_seconds"])
+                        player.call(self.poison(), request["call_seconds"])
                     self.show(case)
-                self.poison_outputs(POISONS[number % len(POISONS)])
-                times[name].append(player.call(POISONS[(number + 1) % len(POISONS)], request["call_seconds"]))
-                if name == "candidate" and name not in request["problems"]:
+                self.poison_outputs(self.poison())
+                times[name].append(player.call(self.poison(), request["call_seconds"]))
+                if number == looked_at:
+                    self.look_again(name, case)
+                elif name == "candidate" and name not in request["problems"]:
                     # The problem's own arithmetic errs, too.
                     self.compare(case, case.own, 2.0)
                     self.demand_inputs(case)
@@ -519,6 +562,20 @@ class Judgement:
             if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
                 break
         self.result["times"] = times
+        if len(times["candidate"]) > looked_at + 1 and "candidate" not in request["problems"]:
+            case = None  # before the next one is made
+            self.rest()
+            self.check(self.case(with_truth=True), 1)
+
+    def look_again(self, name, case):
+        """At a call that was timed, as closely as at those before."""
+        if name in self.request["problems"] and sum(own.nbytes for own in case.own) <= MOST_LEARNT:
+            case.add(self.buffers.outputs())
+        if name == "candidate" and name not in self.request["problems"]:
+            self.measure.learn(case)
+            self.compare(case, case.truth, 1.0)
+            self.demand_inputs(case)
+            self.look_for_flaws(case)
 
     def verdict(self, verdict, rule, message, remedy):
         """The answer."""
@@ -656,6 +713,7 @@ RULES = {"low_precision": ("precision", "Compute in the precision of the problem
          "crashed": ("crash", "Stay inside of the tensors: check masks and offsets"),
          "launch_error": ("launch", "Ask for no more shared memory, registers and threads than the device has"),
          "nondeterministic": ("same_bits", "Add in a fixed order; do not read memory that nothing has written"),
+         "out_of_bounds": ("red_zones", "Stay inside of the tensors: check masks and offsets"),
          "input_modified": ("inputs_unchanged", "Write results to tensors of your own")}
 
 

@@ -10,6 +10,8 @@ namespace mtmc::inline MTMC_ABI::detail {
 /// measuring.py, which judging.py imports.
 inline constexpr std::string_view measuring_text =
     R"python("""How far results are from the truth, and how far they may be."""
+import os
+
 import torch
 
 from replaying import TYPES
@@ -36,20 +38,28 @@ def name_of(type):
     return next(name for name, known in TYPES.items() if known == type)
 
 
+def signed(number):
+    return number - (1 << 64) if number >> 63 else number
+
+
+SECRET = signed(int.from_bytes(os.urandom(8), "big"))
+PLACES, MIXED = signed(0x9E3779B97F4A7C15), signed(0xBF58476D1CE4E5B9)
+
+
 def sums_of(tensors):
-    """Two sums over the bits of each, of which the second counts places, too."""
+    """A sum over the bits of each and their places, which nobody can keep who changes some of them."""
     found = []
     for tensor in tensors:
         whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         if tensor.numel():
             whole.set_(tensor.untyped_storage())
         words = whole[:whole.numel() // 8 * 8].view(torch.int64)
-        plain, placed = [torch.zeros((), dtype=torch.int64, device=tensor.device) for _ in range(2)]
+        total = torch.zeros((), dtype=torch.int64, device=tensor.device)
         for begin, (part,) in chunks(words):
-            places = torch.arange(begin, begin + part.numel(), device=tensor.device) * 0x9E3779B1 + 1
-            plain += part.sum()
-            placed += (part * places).sum()
-        found.append((plain.item(), placed.item(), bytes(whole[words.numel() * 8:].tolist())))
+            mixed = torch.arange(begin, begin + part.numel(), device=tensor.device).mul_(PLACES).add_(SECRET).bitwise_xor_(part)
+            mixed.bitwise_xor_(mixed >> 30).mul_(MIXED)
+            total += mixed.bitwise_xor_(mixed >> 27).sum()
+        found.append((total.item(), bytes(whole[words.numel() * 8:].tolist())))
     return found
 
 

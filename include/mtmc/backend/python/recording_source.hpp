@@ -614,11 +614,36 @@ def record(request, folder):
             weights = [{"name": name, "parameter": isinstance(tensor, torch.nn.Parameter), "view": recording.view(tensor)}
                        for name, tensor in itertools.chain(model.named_parameters(), model.named_buffers())]
         recording.phase = "forward"
+        before = len(recording.storages)
         result = model(*given)
         outputs = [recording.view(tensor) for tensor in leaves(result) if isinstance(tensor, torch.Tensor)]
         if len(outputs) != len(list(leaves(result))) or not outputs:
             raise Refused(f"the call gives a value of type {type(result).__name__}; give a tensor, or a tuple of tensors")
+        if request["role"] == "candidate":
+            demand_same_again(recording, before, outputs, lambda: model(*given))
     return plan_of(recording, outputs, constructor, inputs, weights)
+
+
+def demand_same_again(recording, before, outputs, call):
+    """A plan is one call, and stands for all of them. `before`: how many storages there were when it began."""
+    steps, count = recording.phases["forward"], len(recording.storages)
+    recording.phases["forward"] = []
+    results = [recording.view(tensor) for tensor in leaves(call()) if isinstance(tensor, torch.Tensor)]
+    again, recording.phases["forward"] = recording.phases["forward"], steps
+    del recording.storages[count:]
+    if renamed([steps, outputs], before, {}) != renamed([again, results], before, {}):
+        raise Refused("a second call does something else than the first; let it depend on shapes alone, and make in the "
+                      "constructor what is kept")
+
+
+def renamed(value, before, names):
+    """Steps with storages that a call makes numbered as they occur."""
+    if isinstance(value, list):
+        return [renamed(part, before, names) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: names.setdefault(part, f"made {len(names)}") if key == "storage" and part >= before
+            else renamed(part, before, names) for key, part in value.items()}
 
 
 def plan_of(recording, outputs, constructor=(), inputs=(), weights=()):

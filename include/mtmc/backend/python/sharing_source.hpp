@@ -20,6 +20,9 @@ import torch
 from replaying import Refused, TYPES
 
 
+RED_ZONE = 256 << 10  # bytes before and behind each tensor
+
+
 class HostBuffers:
     """Inputs and outputs that judge and contestant share, on the host."""
 
@@ -35,6 +38,12 @@ class HostBuffers:
     def told(self):
         """What a contestant has to know to find them."""
         return {}
+
+    def fill_zones(self, byte):
+        pass  # no kernel runs here
+
+    def zones_changed(self, byte):
+        return False
 
     def tensors(self, name):
         return [tensor_of(raw, view) for raw, view in zip(self.raw[name], self.views[name])]
@@ -53,10 +62,20 @@ class Foreign:
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
 
 
+def memory_at(address, size):
+    return torch.as_tensor(Foreign(address, size), device="cuda")
+
+
+def any_differs(zones, byte):
+    return bool(zones) and bool(torch.stack([(zone != byte).any() for zone in zones]).any().item())
+
+
 class DeviceBuffers(HostBuffers):
-    """The same on a device: each an allocation of its own, which the contestants open by its handle."""
+    """The same on a device: each an allocation of its own, which the contestants open by its handle, between two zones
+    that nobody may write to."""
 
     HANDLE = 64
+    zones = ()
 
     def shared(self, size):
         return max(size, 1)  # made once the device is in use
@@ -65,7 +84,7 @@ class DeviceBuffers(HostBuffers):
         """In the judge."""
         torch.zeros(1, device="cuda")
         self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.handles = {}
+        self.handles, self.zones = {}, []
         for name, sizes in self.raw.items():
             made = [self.allocated(size) for size in sizes]
             self.raw[name] = [raw for raw, _ in made]
@@ -74,13 +93,23 @@ class DeviceBuffers(HostBuffers):
     def allocated(self, size):
         # A peer sees all of the memory that a small allocation is a part of.
         whole = 2 << 20
+        whole = (size + 2 * RED_ZONE + whole - 1) // whole * whole
         address = ctypes.c_uint64()
         handle = ctypes.create_string_buffer(self.HANDLE)
-        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t((size + whole - 1) // whole * whole)) != 0:
+        if self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(whole)) != 0:
             raise Refused("the device has not enough memory for inputs and results")
         if self.cuda.cuIpcGetMemHandle(handle, address) != 0:
             raise Refused("this device does not share memory between processes")
-        return torch.as_tensor(Foreign(address.value, size), device="cuda"), handle.raw
+        everything = memory_at(address.value, whole)
+        self.zones += [everything[:RED_ZONE], everything[RED_ZONE + size:]]
+        return memory_at(address.value + RED_ZONE, size), handle.raw
+
+    def fill_zones(self, byte):
+        for zone in self.zones:
+            zone.fill_(byte)
+
+    def zones_changed(self, byte):
+        return any_differs(self.zones, byte)
 
     def told(self):
         return {**self.views, "handles": self.handles}
@@ -100,7 +129,7 @@ class DeviceBuffers(HostBuffers):
                 ctypes.memmove(ctypes.byref(given), base64.b64decode(handle), self.HANDLE)
                 if cuda.cuIpcOpenMemHandle_v2(ctypes.byref(address), given, 1) != 0:
                     raise Refused("this device does not share memory between processes")
-                opened.append(torch.as_tensor(Foreign(address.value, size), device="cuda"))
+                opened.append(memory_at(address.value + RED_ZONE, size))
             self.raw[name] = opened
 
 
