@@ -153,7 +153,18 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(said(*evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
                          "        self.linear.weight.mul_(0.5)\n        return y"))
               .find("in a second call output 0") != std::string::npos);
-    // Memory that the constructor makes may be used again and again.
+    // What is kept of the first call, and given in the second.
+    CHECK(said(*evaluate("        y = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                         "        self.kept.copy_(torch.where(self.full > 0, self.kept, y))\n"
+                         "        self.full.fill_(1.0)\n        return self.kept.clone()",
+                         "        self.register_buffer('kept', torch.zeros(64, 48))\n"
+                         "        self.register_buffer('full', torch.zeros(1))"))
+              .find("in a second call output 0") != std::string::npos);
+    // Memory that the constructor makes may be used again and again, the edges that it leaves at zero, too.
+    CHECK(said(*evaluate("        self.wide[1:-1].copy_(self.linear(x))\n"
+                         "        y = self.wide[1:-1] + self.wide[:1] + self.wide[-1:]\n"
+                         "        return torch.relu(self.norm(y)) * 2.0",
+                         "        self.register_buffer('wide', torch.zeros(66, 48))")) == "correct");
     CHECK(said(*evaluate("        torch.mul(torch.relu(self.norm(self.linear(x))), 2.0, out=self.kept)\n"
                          "        return self.kept.clone()",
                          "        self.register_buffer('kept', torch.zeros(64, 48))")) == "correct");

@@ -69,6 +69,7 @@ class Player:
         self.channel = contestant.Channel(ours[0], theirs[1])
         self.ahead = 0.0
         self.memory = 0
+        self.key = None  # of its weights
 
     def begin(self, name, request, buffers, folder):
         """Tells it who it is. What it says to that is heard later, so that several can begin at once."""
@@ -106,10 +107,12 @@ class Player:
         return self.hear(seconds, what)
 
     def set_up(self, key, seconds):
+        self.key = key
         self.ask({"do": "set_up", "key": key}, seconds, "its constructor")
 
     def rest(self, seconds):
         """Gives back what it holds of the device's memory."""
+        self.key = None
         self.ask({"do": "rest"}, seconds, "resting")
 
     def end(self):
@@ -129,11 +132,12 @@ class Player:
 
 
 class Case:
-    """Inputs and weights from one key, and what is right for them. Inputs may fill a fifth of a device's memory, so they
-    are made anew where they are needed, and lie nowhere twice."""
+    """Inputs and weights, each from a key, and what is right for them. Inputs may fill a fifth of a device's memory, so
+    they are made anew where they are needed, and lie nowhere twice."""
 
-    def __init__(self, problem, device, key, with_truth):
+    def __init__(self, problem, device, key, with_truth, state_key=None):
         self.problem, self.device, self.key = problem, device, key
+        self.state_key = key if state_key is None else state_key
         replay = self.made()
         given = [replay.memory.tensor(view) for view in input_tensors(problem)] if with_truth else []
         made = [memory_of(storage) for storage in replay.memory.held.values()] if with_truth else []
@@ -202,7 +206,7 @@ class Case:
         return [self.own[i]] + ([self.worst[i]] if self.worst else [])
 
     def made(self):
-        replay = Replay(self.problem, self.device, key=self.key)
+        replay = Replay(self.problem, self.device, key=self.state_key, input_key=self.key)
         replay.run("inputs")
         replay.run("setup")
         return replay
@@ -293,6 +297,8 @@ class Judgement:
         self.seen = None
         self.random = random.Random(f"{request['key']} poison")
         self.poisoned = self.zone_byte = None
+        self.unseen = []
+        self.goes_on = False  # what a call leaves behind is to matter in the next one
         self.any_order = False  # the problem's own bits differ from call to call
         self.spent = {}
         self.stage, self.since = "start", time.monotonic()
@@ -305,8 +311,7 @@ class Judgement:
         # Of the calls that are timed one is compared with the truth, too, and one behind them all.
         later = 1 if timed and "candidate" not in request["problems"] else 0
         for number in range(max(1, request["cases"] - later)):
-            self.rest()
-            case = self.case(with_truth=True)
+            case = self.case(with_truth=True) if number == 0 else self.case_of_later_call()
             self.ask_problem(case, number)
             self.measure.learn(case)
             self.writes_inputs = self.writes_inputs or case.writes_inputs
@@ -341,7 +346,7 @@ class Judgement:
             if name not in self.request["problems"] or sum(own.nbytes for own in case.own) > MOST_LEARNT:
                 continue
             before = None
-            player.set_up(case.key, self.request["start_seconds"])
+            player.set_up(case.state_key, self.request["start_seconds"])
             for again in range(2 if number == 0 else 1):
                 self.show(case)
                 self.poison_outputs(POISONS[again])
@@ -354,23 +359,25 @@ class Judgement:
             player.rest(self.request["start_seconds"])
 
     def check(self, case, number):
-        """Compares a candidate's call with the truth; in the first case two calls with each other, too."""
+        """Compares a candidate's call with the truth; in the first case two calls with each other, too. In a later one it is
+        as earlier calls have left it."""
         if "candidate" in self.request["problems"]:
             self.players["candidate"].set_up(case.key, self.request["start_seconds"])
             self.show(case)
             return  # the problem itself is what is right
         request, candidate = self.request, self.players["candidate"]
-        self.poison_outputs(self.poison())
-        candidate.set_up(case.key, request["start_seconds"])
+        first = case.state_key == case.key
+        if first:
+            candidate.set_up(case.key, request["start_seconds"])
         before = None
-        for again in range(2 if number == 0 else 1):
+        for _ in range(2 if number == 0 else 1):
             self.show(case)
             self.poison_outputs(self.poison())
             try:
-                candidate.call(self.poison(), request["call_seconds"], True, again == 0 or case.goes_on)
+                candidate.call(self.poison_of_check(), request["call_seconds"], True, first)
                 self.compare(case, case.truth, 1.0)
             except Lost as lost:
-                raise lost if again == 0 else Lost(lost.verdict, f"in a second call {lost}", lost.remedy)
+                raise lost if first else Lost(lost.verdict, f"in a second call {lost}", lost.remedy)
             self.demand_inputs(case)
             sums = sums_of(self.buffers.outputs())
             if before not in (None, sums) and not request["atomics"] and not self.any_order:
@@ -391,9 +398,10 @@ class Judgement:
         if not self.candidates():
             raise lost
 
-    def rest(self):
+    def rest(self, but=None):
         for player in self.players.values():
-            player.rest(self.request["start_seconds"])
+            if player is not but:
+                player.rest(self.request["start_seconds"])
 
     def candidates(self):
         """By their names: "candidate", and where there are several configurations "candidate 1" and so on."""
@@ -425,11 +433,36 @@ class Judgement:
         self.players["candidate"] = self.players.pop(best)
 
     def case(self, with_truth):
-        return Case(self.problem, self.device, next(self.keys), with_truth)
+        if with_truth:
+            self.rest()
+        case = Case(self.problem, self.device, next(self.keys), with_truth)
+        self.goes_on = self.goes_on or with_truth and case.goes_on
+        return case
+
+    def case_of_later_call(self):
+        """New inputs for the candidate as the last call has left it; where that is to matter, or memory is short, one with
+        weights of its own."""
+        candidate = self.players["candidate"]
+        large = sum(content.numel() for content in self.buffers.raw["outputs"]) > MOST_LEARNT
+        if self.goes_on or large or candidate.key is None:
+            return self.case(with_truth=True)
+        self.rest(but=candidate)
+        return Case(self.problem, self.device, next(self.keys), True, candidate.key)
 
     def poison(self):
         """Another byte than the last one; which, nobody knows."""
-        self.poisoned = self.random.choice([byte for byte in (*POISONS, self.random.randrange(256)) if byte != self.poisoned])
+        self.poisoned = self.random.choice([byte for byte in POISONS if byte != self.poisoned])
+        return self.poisoned
+
+    def poison_of_check(self):
+        """For calls that are looked at closely: each byte in turn, so that whoever minds one of them is found out. The
+        first two differ in every bit that a number may end with."""
+        if not self.unseen:
+            odd, even = [[byte for byte in POISONS if byte % 2 == rest] for rest in (1, 0)]
+            self.random.shuffle(odd)
+            self.random.shuffle(even)
+            self.unseen = [byte for pair in zip(odd, even) for byte in pair]
+        self.poisoned = self.unseen.pop()
         return self.poisoned
 
     def show(self, case):
@@ -536,8 +569,6 @@ class Judgement:
         looked_at = self.random.choice((0, 2))  # of the first pairs, which there are in any case, the incumbent first
         for number in range(request["most_pairs"]):
             begin = time.monotonic()
-            if number == looked_at:
-                self.rest()
             case = self.case(with_truth=number == looked_at)
             for name in names if number % 2 == 0 else reversed(names):
                 player = self.players[name]
@@ -548,7 +579,9 @@ class Judgement:
                         player.call(self.poison(), request["call_seconds"])
                     self.show(case)
                 self.poison_outputs(self.poison())
-                times[name].append(player.call(self.poison(), request["call_seconds"]))
+                closely = number == looked_at and name == "candidate"
+                poison = self.poison_of_check() if closely else self.poison()
+                times[name].append(player.call(poison, request["call_seconds"], closely))
                 if number == looked_at:
                     self.look_again(name, case)
                 elif name == "candidate" and name not in request["problems"]:
@@ -562,10 +595,9 @@ class Judgement:
             if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
                 break
         self.result["times"] = times
-        if len(times["candidate"]) > looked_at + 1 and "candidate" not in request["problems"]:
+        if "candidate" not in request["problems"]:
             case = None  # before the next one is made
-            self.rest()
-            self.check(self.case(with_truth=True), 1)
+            self.check(self.case_of_later_call(), 1)
 
     def look_again(self, name, case):
         """At a call that was timed, as closely as at those before."""

@@ -195,10 +195,11 @@ def input_tensors(plan):
 class Replay:
     """A plan's storages, and its phases to be done one after the other."""
 
-    def __init__(self, plan, device="cpu", key=0, launcher=None, memory=None):
+    def __init__(self, plan, device="cpu", key=0, launcher=None, memory=None, input_key=None):
         self.plan = plan
         self.memory = memory or Memory(plan, torch.device(device), False)
         self.key = key
+        self.input_key = key if input_key is None else input_key
         self.phase, self.drawn = PHASES[0], 0
         self.launcher = launcher
         self.shortened = False  # whether convolutions are given operands as TF32 has them
@@ -269,7 +270,7 @@ class Replay:
         self.phase, self.drawn = phase, 0
 
     def seed(self):
-        torch.manual_seed(seed_of(self.key, self.phase, self.drawn))
+        torch.manual_seed(seed_of(self.input_key if self.phase == "inputs" else self.key, self.phase, self.drawn))
         self.drawn += 1
 
     def value(self, value, expected):

@@ -8,7 +8,7 @@ import triton.language as tl
     triton.Config({"ROWS": 64, "COLUMNS": 64, "DEPTH": 16}, num_warps=4, num_stages=3),
     triton.Config({"ROWS": 128, "COLUMNS": 64, "DEPTH": 16}, num_warps=4, num_stages=3),
     triton.Config({"ROWS": 128, "COLUMNS": 128, "DEPTH": 16}, num_warps=8, num_stages=3),
-    triton.Config({"ROWS": 128, "COLUMNS": 128, "DEPTH": 8}, num_warps=8, num_stages=4),
+    triton.Config({"ROWS": 128, "COLUMNS": 128, "DEPTH": 32}, num_warps=8, num_stages=3),
 ], key=["rows", "shared", "columns"])
 @triton.jit
 def multiply(a, b, result, rows, shared, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
