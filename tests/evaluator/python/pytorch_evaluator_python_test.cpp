@@ -123,6 +123,18 @@ TEST_SUITE("PyTorch tasks") {
     CHECK(said(*evaluation) == "correct");
   }
 
+  TEST_CASE("parameters that begin as ones and zeros are not taken for such") {
+    const auto evaluation = evaluate("        y = self.linear(x)\n"
+                                     "        y = (y - y.mean(0)) * torch.rsqrt(y.var(0, unbiased=False) + 1e-5)\n"
+                                     "        return torch.relu(y) * 2.0");
+    if (!evaluation) return;
+    CHECK(said(*evaluation).find("wrong_result") == 0);
+    CHECK(said(*evaluate("        y = self.linear(x)\n"
+                         "        y = (y - y.mean(0)) * torch.rsqrt(y.var(0, unbiased=False) + 1e-5)\n"
+                         "        return torch.relu(y * self.twice + 2.0 * self.norm.bias)",
+                         "        self.twice = 2.0 * self.norm.weight.detach()")) == "correct");
+  }
+
   TEST_CASE("wrong results are refused, with the first element that is wrong") {
     const auto evaluation = evaluate("        return torch.relu(self.norm(self.linear(x))) * 2.001");
     if (!evaluation) return;

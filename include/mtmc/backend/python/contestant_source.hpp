@@ -372,6 +372,7 @@ class PlanContestant:
     program = None
 
     def __init__(self, request, device):
+        self.request = request
         self.plan = request["plan"]
         self.device = device
         self.launcher = Driver(request["kernels"]) if request["kernels"] else None
@@ -379,7 +380,7 @@ class PlanContestant:
 
     def set_up(self, key, inputs):
         self.rest()
-        self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher)
+        self.replay = Replay(self.plan, self.device, key=key, launcher=self.launcher, varied=varied_by(key, self.request))
         self.replay.run("setup")
         views = input_tensors(self.plan)
         for view, given in zip(views, inputs, strict=True):
@@ -428,6 +429,11 @@ class PlanContestant:
         self.replay = self.program = self.kept = self.given = None
 
 
+def varied_by(key, request):
+    """Names of parameters that are varied: with the first key none, so that the module is judged as it begins, too."""
+    return () if key == request.get("first_key") else request.get("varied", ())
+
+
 def clone_of(storage):
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).clone()
 
@@ -438,6 +444,7 @@ class ModuleContestant:
     ahead = False
 
     def __init__(self, request, device):
+        self.request = request
         self.plan = request["plan"]
         self.device = device
         module = types.ModuleType("problem")
@@ -449,7 +456,7 @@ class ModuleContestant:
 
     def set_up(self, key, inputs):
         self.rest()
-        replay = Replay(self.plan, self.device, key=key)
+        replay = Replay(self.plan, self.device, key=key, varied=varied_by(key, self.request))
         replay.run("setup")
         self.kept = {weight["name"]: replay.memory.tensor(weight["view"]).clone() for weight in self.plan.get("weights", ())}
         tensors = iter(inputs)

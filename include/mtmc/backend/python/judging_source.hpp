@@ -26,7 +26,7 @@ import sandbox
 from contestant import give_back
 from measuring import (FLIPPED, GROUPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
                        scale_of, sums_of, usual_error)
-from replaying import Refused, Replay, input_tensors, storages_of
+from replaying import Refused, Replay, constant_parameters, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
 
 POISONS = (0x7F, 0xFF, 0x00, 0x40)
@@ -135,11 +135,11 @@ class Case:
     """Inputs and weights, each from a key, and what is right for them. Inputs may fill a fifth of a device's memory, so
     they are made anew where they are needed, and lie nowhere twice."""
 
-    def __init__(self, problem, device, key, with_truth, state_key=None):
-        self.problem, self.device, self.key = problem, device, key
+    def __init__(self, request, device, key, with_truth, state_key=None):
+        self.request, self.problem, self.device, self.key = request, request["problem"], device, key
         self.state_key = key if state_key is None else state_key
         replay = self.made()
-        given = [replay.memory.tensor(view) for view in input_tensors(problem)] if with_truth else []
+        given = [replay.memory.tensor(view) for view in input_tensors(self.problem)] if with_truth else []
         made = [memory_of(storage) for storage in replay.memory.held.values()] if with_truth else []
         before, state = sums_of(given), sums_of(made)
         replay.run("forward")
@@ -206,7 +206,8 @@ class Case:
         return [self.own[i]] + ([self.worst[i]] if self.worst else [])
 
     def made(self):
-        replay = Replay(self.problem, self.device, key=self.state_key, input_key=self.key)
+        replay = Replay(self.problem, self.device, key=self.state_key, input_key=self.key,
+                        varied=contestant.varied_by(self.state_key, self.request))
         replay.run("inputs")
         replay.run("setup")
         return replay
@@ -435,7 +436,7 @@ class Judgement:
     def case(self, with_truth):
         if with_truth:
             self.rest()
-        case = Case(self.problem, self.device, next(self.keys), with_truth)
+        case = Case(self.request, self.device, next(self.keys), with_truth)
         self.goes_on = self.goes_on or with_truth and case.goes_on
         return case
 
@@ -447,7 +448,7 @@ class Judgement:
         if self.goes_on or large or candidate.key is None:
             return self.case(with_truth=True)
         self.rest(but=candidate)
-        return Case(self.problem, self.device, next(self.keys), True, candidate.key)
+        return Case(self.request, self.device, next(self.keys), True, candidate.key)
 
     def poison(self):
         """Another byte than the last one; which, nobody knows."""
@@ -726,8 +727,8 @@ def contestants_of(request):
     own = {storage for phase in ("inputs", "setup") for step in problem["phases"].get(phase, ())
            for storage in storages_of(step)} | {view["storage"] for view in input_tensors(problem)}
     results = [{"strides": view["strides"], "own": view["storage"] not in own} for view in problem["outputs"]]
-    return {name: {**one, "device": request["device"], "results": results}
-            for name, one in request["contestants"].items()}
+    return {name: {**one, "device": request["device"], "results": results, "first_key": request["first_key"],
+                   "varied": request["varied"]} for name, one in request["contestants"].items()}
 
 
 def buffers_of(request):
@@ -752,6 +753,10 @@ RULES = {"low_precision": ("precision", "Compute in the precision of the problem
 def answer(request, folder):
     device = torch.device(request["device"])
     torch.set_num_threads(max(1, os.cpu_count() or 1)) if device.type == "cpu" else None
+    request["first_key"] = request["key"]
+    plans = [request["problem"], *(one["plan"] for one in request["contestants"].values())]
+    names = [set(constant_parameters(plan)) for plan in plans] if request["rules"] == "strict" else [set()]
+    request["varied"] = sorted(set.intersection(*names))  # what only some of them have cannot be varied alike
     players = dict(zip(request["contestants"], table.players))
     judgement = JUDGEMENTS[request["rules"]](request, players, table.buffers, device)
     if device.type == "cuda":

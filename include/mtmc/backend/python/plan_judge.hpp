@@ -123,8 +123,8 @@ class PlanJudge {
 public:
   /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".
   /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. `contestants`: how many there may be
-  /// at once, the incumbent among them; what variants there are beyond them are left out. On a device three
-  /// processes wait for the next judgement, which hold a context each. Throws `Error` (`mtmc.backend.001`)
+  /// at once, the incumbent among them; what variants there are beyond them are left out. On a device six
+  /// processes wait for the next two judgements, which hold a context each. Throws `Error` (`mtmc.backend.001`)
   /// where Python is missing or lacks torch.
   explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu", std::string visible = "0",
                      int contestants = 9);

@@ -179,6 +179,32 @@ def storages_of(step):
             yield argument["storage"]
 
 
+def constant_parameters(plan):
+    """Of a module's parameters those that its constructor fills with one number, as ones and zeros of a normalisation:
+    their views by name, and the step behind which they hold it."""
+    steps, found = plan["phases"].get("setup", ()), {}
+    for weight in plan.get("weights", ()):
+        view = weight["view"]
+        writing = [number for number, step in enumerate(steps) if view["storage"] in written_by(step)]
+        if weight.get("parameter") and view["type"] in FLOATING and writing and \
+                all(fills_alone(steps[number], view["storage"]) for number in writing):
+            found[weight["name"]] = (view, writing[-1])
+    return found
+
+
+def written_by(step):
+    if "fill" in step:
+        return {step["fill"]["view"]["storage"]}
+    return {view["storage"] for view in step["operation"]["outputs"]} if "operation" in step else set(storages_of(step))
+
+
+def fills_alone(step, storage):
+    """Whether what it writes there comes of numbers alone that are the same in each run."""
+    operation = step.get("operation")
+    return "fill" in step or operation is not None and not operation.get("draws") and all(
+        value["kind"] != "tensor" or value["tensor"]["storage"] == storage for value in values_of(step))
+
+
 PHASES = ("inputs", "setup", "forward")
 
 
@@ -195,11 +221,13 @@ def input_tensors(plan):
 class Replay:
     """A plan's storages, and its phases to be done one after the other."""
 
-    def __init__(self, plan, device="cpu", key=0, launcher=None, memory=None, input_key=None):
+    def __init__(self, plan, device="cpu", key=0, launcher=None, memory=None, input_key=None, varied=()):
         self.plan = plan
         self.memory = memory or Memory(plan, torch.device(device), False)
         self.key = key
         self.input_key = key if input_key is None else input_key
+        known = constant_parameters(plan) if varied else {}
+        self.varied = {known[name][1]: (name, known[name][0]) for name in varied if name in known}
         self.phase, self.drawn = PHASES[0], 0
         self.launcher = launcher
         self.shortened = False  # whether convolutions are given operands as TF32 has them
@@ -224,10 +252,19 @@ class Replay:
         with torch.no_grad():
             for number, step in enumerate(steps):
                 self.do(step, {storage for storage in storages_of(step) if first[storage] == number})
+                if phase == "setup" and number in self.varied:
+                    self.vary(*self.varied[number])
                 if kept is not None:
                     for storage in set(storages_of(step)):
                         if last[storage] == number and storage not in kept and storage not in before:
                             self.memory.held.pop(storage, None)
+
+    def vary(self, name, view):
+        """Trained parameters are not what they begin as: by up to a quarter they are something else."""
+        tensor = self.memory.tensor(view)
+        torch.manual_seed(seed_of(self.key, "varied " + name, 0))
+        apart = torch.rand(tensor.shape, device=tensor.device).sub_(0.5).mul_(0.5)
+        tensor.add_((apart * tensor.abs().clamp(min=1.0)).to(tensor.dtype))
 
     def do(self, step, new):
         if "fill" in step:

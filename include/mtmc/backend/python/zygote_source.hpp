@@ -14,7 +14,7 @@ inline constexpr std::string_view zygote_text =
 Starts with its folder in sys.path; descriptor 3 is a socket of packets. A question is a packet with three
 descriptors: the question's JSON, a file for the answer, and a socket that says how it ended. Whoever closes
 that socket gives the question up. Where a device takes long to be used first, a process that has used it waits for each
-question; the next one is made when a question has ended, so that it disturbs no times.
+question; another is made when a question has ended, so that it disturbs no times.
 """
 import array
 import gc
@@ -177,24 +177,28 @@ class Question:
 
 
 class Readiness:
-    """The process that waits for the next question, where there is to be one."""
+    """The processes that wait for the next questions, where there are to be some. Two, as one that is made when a question
+    has ended is not ready when the next one comes."""
 
+    WAITING = 2
     MOST_LOST = 3
 
     def __init__(self, work, device, processes):
         self.work, self.device, self.processes = work, device, int(processes)
-        self.waiting, self.lost = None, 0
+        self.waiting, self.lost = [], 0
 
     def renew(self):
-        if self.device and self.waiting is None and self.lost < self.MOST_LOST:
-            self.waiting = StandBy(self.work, self.device, self.processes)
+        while self.device and len(self.waiting) < self.WAITING and self.lost < self.MOST_LOST:
+            self.waiting.append(StandBy(self.work, self.device, self.processes))
 
     def take(self):
-        taken, self.waiting = self.waiting, None
-        if taken and not taken.is_there():
+        """The one that has waited longest; none if there is none."""
+        while self.waiting:
+            taken = self.waiting.pop(0)
+            if taken.is_there():
+                return taken
             self.lost += 1
-            taken = None
-        return taken
+        return None
 
 
 def serve(connection, work, base, readiness):
