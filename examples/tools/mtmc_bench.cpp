@@ -75,9 +75,8 @@ std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
 
 /// The candidate for a problem: `<name>.py`, or the same in a folder `level<n>`, or the best of a run.
 std::optional<std::string> candidate_for(const mtmc::BenchmarkProblem& problem, const std::string& folder) {
-  for (const auto& path :
-       {folder + "/level" + problem.level + '/' + problem.name + ".py", folder + '/' + problem.name + ".py",
-        folder + '/' + problem.name + "/best.py"})
+  for (const auto& path : {folder + "/level" + problem.level + '/' + problem.name + ".py",
+                           folder + '/' + problem.name + ".py", folder + '/' + problem.name + "/best.py"})
     if (std::filesystem::exists(path)) return mtmc::read_file(path);
   return std::nullopt;
 }
@@ -235,9 +234,10 @@ int main(int argc, char** argv) {
   app.add_option("--folder", arguments.folder, "the checkout")
       ->required()
       ->check(command_line::readable_file(true));
-  app.add_option("--candidates", arguments.candidates,
-                 "a folder with <number>_<name>.py that define ModelNew, in level<n> or beside each other, or "
-                 "the --output of mtmc-optimize")
+  app.add_option(
+         "--candidates", arguments.candidates,
+         "a folder with <number>_<name>.py that define ModelNew, in level<n> or beside each other, or "
+         "the --output of mtmc-optimize")
       ->check(command_line::readable_file(true));
   app.add_option("--output", arguments.output,
                  "folder for results (JSON lines), the table (Markdown) and a chart (SVG)");

@@ -46,8 +46,8 @@ void print(const Row& row) {
   std::string result(to_string(found.verdict));
   if (found.speed_up) {
     char text[96];
-    std::snprintf(text, sizeof text, "%.3f (%.3f to %.3f), %.1f us", found.speed_up->value, found.speed_up->low,
-                  found.speed_up->high, 1e6 * found.seconds);
+    std::snprintf(text, sizeof text, "%.3f (%.3f to %.3f), %.1f us", found.speed_up->value,
+                  found.speed_up->low, found.speed_up->high, 1e6 * found.seconds);
     result += ", " + std::string(text);
   }
   if (!found.diagnostics.empty()) result += ": " + found.diagnostics[0].message;

@@ -18,7 +18,7 @@ struct BenchmarkOutcome {
   double seconds = 0;   ///< a call of the candidate, by the clock of these rules; 0: not timed
   /// A call of each baseline by the same clock: "eager", "compile".
   std::map<std::string, double> baselines{};
-  double library_share = 0; ///< part of the candidate's time that operators of a library take, 0 to 1
+  double library_share = 0;      ///< part of the candidate's time that operators of a library take, 0 to 1
   std::int64_t memory_bytes = 0; ///< of the device, that a call needs with its inputs; 0: not known
   double judging_seconds = 0;    ///< that the evaluation took
   std::string reason{};          ///< why it was not called or not correct

@@ -124,9 +124,10 @@ TEST_SUITE("PyTorch tasks") {
   }
 
   TEST_CASE("parameters that begin as ones and zeros are not taken for such") {
-    const auto evaluation = evaluate("        y = self.linear(x)\n"
-                                     "        y = (y - y.mean(0)) * torch.rsqrt(y.var(0, unbiased=False) + 1e-5)\n"
-                                     "        return torch.relu(y) * 2.0");
+    const auto evaluation =
+        evaluate("        y = self.linear(x)\n"
+                 "        y = (y - y.mean(0)) * torch.rsqrt(y.var(0, unbiased=False) + 1e-5)\n"
+                 "        return torch.relu(y) * 2.0");
     if (!evaluation) return;
     CHECK(said(*evaluation).find("wrong_result") == 0);
     CHECK(said(*evaluate("        y = self.linear(x)\n"
@@ -183,18 +184,21 @@ TEST_SUITE("PyTorch tasks") {
   }
 
   TEST_CASE("a module that does something else when it is called again is not recorded") {
-    const auto evaluation = evaluate("        self.calls += 1\n"
-                                     "        return torch.relu(self.norm(self.linear(x))) * (2.0 * self.calls)",
-                                     "        self.calls = 0");
+    const auto evaluation =
+        evaluate("        self.calls += 1\n"
+                 "        return torch.relu(self.norm(self.linear(x))) * (2.0 * self.calls)",
+                 "        self.calls = 0");
     if (!evaluation) return;
     CHECK(said(*evaluation).find("a second call does something else") != std::string::npos);
-    CHECK(said(*evaluate("        if self.kept is None: self.kept = torch.relu(self.norm(self.linear(x))) * 2.0\n"
-                         "        return self.kept",
-                         "        self.kept = None"))
+    CHECK(said(*evaluate(
+                   "        if self.kept is None: self.kept = torch.relu(self.norm(self.linear(x))) * 2.0\n"
+                   "        return self.kept",
+                   "        self.kept = None"))
               .find("a second call does something else") != std::string::npos);
-    CHECK(said(*evaluate("        if self.kept is None: self.kept = torch.empty_like(x)\n"
-                         "        return torch.mul(torch.relu(self.norm(self.linear(x))), 2.0, out=self.kept)",
-                         "        self.kept = None")) == "correct");
+    CHECK(
+        said(*evaluate("        if self.kept is None: self.kept = torch.empty_like(x)\n"
+                       "        return torch.mul(torch.relu(self.norm(self.linear(x))), 2.0, out=self.kept)",
+                       "        self.kept = None")) == "correct");
   }
 
   TEST_CASE("inputs are not written to") {
@@ -249,7 +253,8 @@ TEST_SUITE("PyTorch tasks") {
     const auto depends = evaluator.evaluate_script(unwritten, "result_gold");
     CHECK(depends.verdict == Verdict::nondeterministic);
     CHECK(depends.diagnostics.at(0).message.find("memory that nothing has written") != std::string::npos);
-    const std::string half = "import torch\ny = torch.empty(16, device='cuda')\ny[8:] = 2.0\nresult_gold = [y]\n";
+    const std::string half =
+        "import torch\ny = torch.empty(16, device='cuda')\ny[8:] = 2.0\nresult_gold = [y]\n";
     CHECK(said(evaluator.evaluate_script(half, "result_gold")) == "correct");
     CHECK(evaluator.evaluate_script(half, "result_gold").sizes.at(0).checked_elements < 32);
     CHECK(evaluator.evaluate_script(golden, "results").verdict == Verdict::compile_error);

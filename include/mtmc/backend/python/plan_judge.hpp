@@ -100,7 +100,7 @@ struct JudgedPlan {
   std::vector<Diagnostic> diagnostics{};   ///< why nothing could be judged
   /// Seconds by stage: "start" (processes that use the device), "check", "time".
   std::map<std::string, double> spent{};
-  bool timed_out = false;                  ///< the deadline or a stop request came first
+  bool timed_out = false; ///< the deadline or a stop request came first
 };
 
 /// Judges plans with PyTorch: a process of the judge's own code makes inputs and weights from a key, computes
@@ -124,8 +124,8 @@ public:
   /// Starts Python, which takes a second. `device`: "cpu", where plans may launch no kernels, or "cuda".
   /// `visible`: which of the devices, as CUDA_VISIBLE_DEVICES names it. `contestants`: how many there may be
   /// at once, the incumbent among them; what variants there are beyond them are left out. On a device six
-  /// processes wait for the next two judgements, which hold a context each. Throws `Error` (`mtmc.backend.001`)
-  /// where Python is missing or lacks torch.
+  /// processes wait for the next two judgements, which hold a context each. Throws `Error`
+  /// (`mtmc.backend.001`) where Python is missing or lacks torch.
   explicit PlanJudge(const PythonOptions& options = {}, std::string device = "cpu", std::string visible = "0",
                      int contestants = 9);
   PlanJudge(PlanJudge&&) noexcept;            ///< takes over the process

@@ -43,8 +43,9 @@ struct PythonReadiness {
 /// used from several threads.
 class PythonProcess {
 public:
-  /// Starts it. `program`: "recording", "lowering", "replaying" or "judging". Throws `Error` (`mtmc.backend.001`) where
-  /// there is no interpreter, a package is missing, or the system cannot fence it in.
+  /// Starts it. `program`: "recording", "lowering", "replaying" or "judging". Throws `Error`
+  /// (`mtmc.backend.001`) where there is no interpreter, a package is missing, or the system cannot fence it
+  /// in.
   PythonProcess(const PythonOptions& options, std::string_view program, PythonReadiness ready = {});
 
   /// Of "python", and of the packages that the program needs.

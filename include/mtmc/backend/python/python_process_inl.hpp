@@ -87,15 +87,16 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
   if (!ours) no_python(std::generic_category().message(errno), "Raise the limit on open files");
   socket = std::move(ours);
   ChildOptions child_options;
-  // It runs in another folder, so what is relative to this one is made absolute. Python finds the packages of a
-  // virtual environment by the path that it is started with, so a name alone is looked up here.
+  // It runs in another folder, so what is relative to this one is made absolute. Python finds the packages of
+  // a virtual environment by the path that it is started with, so a name alone is looked up here.
   const auto absolute = [](const std::string& path) {
     std::error_code ignored;
     const auto whole = std::filesystem::absolute(path, ignored).string();
     return whole.empty() ? path : whole;
   };
   const auto* const search_path = std::getenv("PATH");
-  const auto found = find_program(options.interpreter, search_path != nullptr ? search_path : "/usr/bin:/bin");
+  const auto found =
+      find_program(options.interpreter, search_path != nullptr ? search_path : "/usr/bin:/bin");
   child_options.arguments = {absolute(found.empty() ? options.interpreter : found),
                              "-I",
                              "-B",

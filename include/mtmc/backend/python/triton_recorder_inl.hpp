@@ -150,9 +150,8 @@ MTMC_INLINE Recording TritonRecorder::record(const RecordingRequest& request, st
   const auto question = detail::question_of(request);
   const auto refuse = [&](Diagnostic diagnostic) { recording.diagnostics = {std::move(diagnostic)}; };
   detail::PythonAnswer answers[2];
-  detail::for_each_parallel(2, 2, [&](std::size_t i) {
-    answers[i] = python_->ask(question, options_.record_timeout, stop);
-  });
+  detail::for_each_parallel(
+      2, 2, [&](std::size_t i) { answers[i] = python_->ask(question, options_.record_timeout, stop); });
   recording.timed_out = answers[0].timed_out || answers[1].timed_out;
   for (const auto& answer : answers)
     if (answer.failure) refuse(*answer.failure);

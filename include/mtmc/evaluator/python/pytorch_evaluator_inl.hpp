@@ -17,6 +17,7 @@
 #include <mtmc/evaluator/python/pytorch_evaluator.hpp>
 #include <mtmc/evaluator/timing/speed_up.hpp>
 #include <mtmc/evaluator/timing/timing_statistics.hpp>
+#include <mtmc/support/device_lock.hpp>
 #include <mtmc/support/os_random.hpp>
 #include <mtmc/support/parallel.hpp>
 #include <mtmc/support/sha256.hpp>
@@ -34,6 +35,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -130,10 +132,23 @@ private:
 struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
       : options(std::move(given)), device(detail::device_of(options)),
+        visible(detail::visible_name_of(options)),
         target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)), recorder(options.python),
-        compiler(options.python), judge(options.python, options.device, detail::visible_name_of(options), options.configurations + 1),
+        compiler(options.python), judge(options.python, options.device, visible, options.configurations + 1),
+        lock(visible.empty() ? DeviceLock() : DeviceLock(options.device_lock_folder, visible)),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
     for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
+  }
+
+  /// Waits until nobody else uses the device.
+  [[nodiscard]] DeviceLock::Hold device_alone() const {
+    try {
+      return lock.alone();
+    } catch (const std::system_error& error) {
+      throw Error(error_id::evaluator_unsupported, error.what(),
+                  "Name a folder that this process can write to")
+          .about("PyTorchEvaluatorOptions::device_lock_folder");
+    }
   }
 
   /// The problem of a task, recorded.
@@ -302,6 +317,7 @@ struct PyTorchEvaluator::State {
   [[nodiscard]] JudgedPlan judged(const PlanJudging& what, const std::string& name,
                                   const std::stop_token& stop) const {
     const std::chrono::duration<double> time(options.evaluation_seconds);
+    const auto hold = device_alone();
     auto answer = judge.judge(what, std::chrono::duration_cast<std::chrono::milliseconds>(time), stop);
     demand_no_stop(stop);
     if (!answer.timed_out && !answer.diagnostics.empty())
@@ -330,10 +346,12 @@ struct PyTorchEvaluator::State {
 
   PyTorchEvaluatorOptions options;
   Device device;
+  std::string visible; ///< as CUDA_VISIBLE_DEVICES names the device
   RecordedTarget target;
   TritonRecorder recorder;
   TritonCompiler compiler;
   PlanJudge judge;
+  DeviceLock lock;
   detail::RecentlyMade<RecordedPlan> problems;
   detail::RecentlyMade<detail::PreparedModule> candidates;
   /// Which configuration of a kernel was the fastest, by the kernel's id.

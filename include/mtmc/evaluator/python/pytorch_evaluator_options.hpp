@@ -36,6 +36,9 @@ struct PyTorchEvaluatorOptions {
   std::string device = "cuda";
   /// Which device of the kind.
   int ordinal = 0;
+  /// Where judgements lock a GPU, so that processes of one user do not disturb each other's times: "/tmp",
+  /// say, for all of them. Empty: none is locked.
+  std::string device_lock_folder{};
   /// Whether operators of PyTorch may remain; their share of the time is in
   /// `Evaluation::resources["library_share"]` in any case.
   LibraryCalls library_calls = LibraryCalls::allow;
