@@ -15,7 +15,6 @@ The problem's plan is done in its own precision, which shows how much honest ari
 which is the truth. No content is shown twice."""
 import os
 import random
-import select
 import statistics
 import time
 
@@ -23,10 +22,11 @@ import torch
 
 import contestant
 import sandbox
-from contestant import give_back
-from measuring import (FLIPPED, GROUPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
+from cases import Case, Seen
+from measuring import (FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
                        scale_of, sums_of, usual_error)
-from replaying import Refused, Replay, constant_parameters, input_tensors, storages_of
+from players import Lost, Player
+from replaying import Refused, constant_parameters, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
 
 POISONS = (0x7F, 0xFF, 0x00, 0x40)
@@ -36,219 +36,6 @@ ALL_ZERO = "the result is zero whatever the inputs are"
 SAME_RESULT = "the result is the same for all inputs"
 SAME_INPUTS = "its inputs are always the same, so that all can be computed beforehand"
 WARM = 5  # calls before any is timed
-
-
-class Lost(Exception):
-    """A contestant that gave no answer, or a wrong one, and the verdict that this is."""
-
-    def __init__(self, verdict, message, remedy="", who="candidate"):
-        super().__init__(message)
-        self.verdict = verdict
-        self.remedy = remedy
-        self.who = who
-
-
-class Player:
-    """A contestant's process, and what it is asked."""
-
-    def __init__(self, buffers, walls):
-        self.name = ""
-        ours, theirs = os.pipe(), os.pipe()
-        self.process = os.fork()
-        if self.process == 0:
-            try:
-                low, high = sorted((theirs[0], ours[1]))
-                for begin, end in ((3, low), (low + 1, high), (high + 1, 256)):
-                    os.closerange(begin, end)
-                walls()
-                contestant.serve(contestant.Channel(theirs[0], ours[1]), buffers)
-            finally:
-                os._exit(0)
-        os.close(theirs[0])
-        os.close(ours[1])
-        self.channel = contestant.Channel(ours[0], theirs[1])
-        self.ahead = 0.0
-        self.memory = 0
-        self.key = None  # of its weights
-        self.seconds = 0.0  # of its last call
-
-    def begin(self, name, request, buffers, folder):
-        """Tells it who it is. What it says to that is heard later, so that several can begin at once."""
-        self.name = name
-        try:
-            self.channel.say({"do": "begin", "request": request, "folder": folder, **buffers.told()})
-        except BrokenPipeError:
-            pass  # heard later, too
-
-    def hear(self, seconds, what):
-        poll = select.poll()
-        poll.register(self.channel.reading, select.POLLIN)
-        if not poll.poll(seconds * 1e3):
-            raise self.lost("timeout", f"{what} takes more than {seconds:.1f} s")
-        said = self.channel.hear()
-        if said is None:
-            raise self.lost("crashed", f"its process ended while {what}")
-        if "failure" in said:
-            failure = said["failure"]
-            told = failure["kind"] in ("refused", "LaunchFailed", "memory")
-            message = failure["message"] if told else f"{failure['kind']}: {failure['message']}"
-            remedies = {"refused": "Use other operators", "LaunchFailed": "", "memory": "Keep fewer tensors at once"}
-            raise self.lost("launch_error", message.strip(),
-                            remedies.get(failure["kind"], "Check what the operators of PyTorch are given"))
-        return said
-
-    def lost(self, verdict, message, remedy=""):
-        return Lost(verdict, message, remedy, "incumbent" if self.name == "incumbent" else "candidate")
-
-    def ask(self, message, seconds, what):
-        try:
-            self.channel.say(message)
-        except BrokenPipeError:
-            raise self.lost("crashed", f"its process ended before {what}")
-        return self.hear(seconds, what)
-
-    def set_up(self, key, seconds):
-        self.key = key
-        self.ask({"do": "set_up", "key": key}, seconds, "its constructor")
-
-    def rest(self, seconds):
-        """Gives back what it holds of the device's memory."""
-        self.key = None
-        self.ask({"do": "rest"}, seconds, "resting")
-
-    def end(self):
-        """Its process ends when nobody asks any more."""
-        self.channel.close()
-
-    def call(self, poison, seconds, look=False, renewed=True):
-        """One timed call. The device waits as long as the last one took the host. `look`: whether anything was written
-        outside of tensors; `renewed`: it finds what the constructor made, not what the last call has left."""
-        said = self.ask({"do": "call", "poison": poison, "ahead": self.ahead, "look": look, "renewed": renewed},
-                        seconds, "calling it")
-        if said["outside"]:
-            raise self.lost("out_of_bounds", "it writes outside of its tensors")
-        self.ahead = min(said["host_seconds"], 2e-3)
-        self.memory = said["memory_bytes"]
-        self.seconds = said["seconds"]
-        return said["seconds"]
-
-
-class Case:
-    """Inputs and weights, each from a key, and what is right for them. Inputs may fill a fifth of a device's memory, so
-    they are made anew where they are needed, and lie nowhere twice."""
-
-    def __init__(self, request, device, key, with_truth, state_key=None):
-        self.request, self.problem, self.device, self.key = request, request["problem"], device, key
-        self.state_key = key if state_key is None else state_key
-        replay = self.made()
-        given = [replay.memory.tensor(view) for view in input_tensors(self.problem)] if with_truth else []
-        made = [memory_of(storage) for storage in replay.memory.held.values()] if with_truth else []
-        before, state = sums_of(given), sums_of(made)
-        replay.run("forward")
-        self.own = rows(replay.outputs())
-        self.writes_inputs = sums_of(given) != before  # told where there is a truth
-        # Whether a second call gives something else, as what the first has left behind asks for.
-        self.goes_on = sums_of(made) != state and not self.writes_inputs and self.differs_again(replay)
-        del replay, given, made
-        self.truth, self.worst, self.sums = self.own, None, None
-        if with_truth:
-            self.find_truth()
-        give_back(device)
-
-    def differs_again(self, replay):
-        before = sums_of(self.own)
-        for view in self.problem["outputs"]:
-            replay.memory.held.pop(view["storage"], None)  # else the results would be overwritten
-        try:
-            replay.run("forward")
-            return sums_of(rows(replay.outputs())) != before
-        except Exception:
-            return True  # a result lies in what the constructor made
-
-    def find_truth(self):
-        shortened = None
-        if self.device.type == "cuda" and shortens(self.problem):
-            replay = self.made()
-            replay.shortened = True
-            replay.run("forward")
-            shortened = rows(replay.outputs())
-            del replay
-        self.truth = self.exact()
-        for truth, own in zip(self.truth, self.own):
-            settle(truth, own)
-        if shortened:
-            self.add(shortened)
-
-    def add(self, results):
-        """Takes in what honest arithmetic gives, too. Of all that does each element that errs most is kept."""
-        if self.worst is None:
-            self.worst = [own.clone() for own in self.own]
-        for worst, other, truth in zip(self.worst, results, self.truth):
-            if is_floating(truth):
-                for _, (kept, one, right) in chunks(worst.view(-1), other, truth):
-                    further = (one.double() - right).abs() > (kept.double() - right).abs()
-                    kept.copy_(torch.where(further, one.to(kept.dtype), kept))
-
-    def exact(self):
-        """In double precision, on the device, or on the host where that has not enough memory."""
-        for place in (self.device, torch.device("cpu")):
-            try:
-                give_back(self.device)
-                exact = self.made().widened(place)
-                exact.run("forward")
-                return rows(exact.outputs())
-            except torch.OutOfMemoryError:
-                exact = None
-                if place.type == "cpu" or any(step.get("operation", {}).get("draws") for step in
-                                              self.problem["phases"].get("forward", ())):
-                    raise
-
-    def honest(self, i):
-        """What honest arithmetic gives."""
-        return [self.own[i]] + ([self.worst[i]] if self.worst else [])
-
-    def made(self):
-        replay = Replay(self.problem, self.device, key=self.state_key, input_key=self.key,
-                        varied=contestant.varied_by(self.state_key, self.request))
-        replay.run("inputs")
-        replay.run("setup")
-        return replay
-
-    def show(self, shared):
-        """Puts the inputs where the contestants find them."""
-        replay = Replay(self.problem, self.device, key=self.key)
-        replay.run("inputs")
-        for tensor, view in zip(shared, input_tensors(self.problem), strict=True):
-            once(tensor).copy_(once(replay.memory.tensor(view)))
-        self.sums = self.sums or sums_of(shared)
-
-
-def memory_of(storage):
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-
-
-def shortens(problem):
-    """Whether PyTorch may shorten operands to TF32, as it does in convolutions unless it is told otherwise."""
-    return any("convolution" in step.get("operation", {}).get("name", "") for step in problem["phases"].get("forward", ()))
-
-
-def once(tensor):
-    """Without what repeats along an axis, which is the same memory."""
-    for axis, stride in enumerate(tensor.stride()):
-        if stride == 0 and tensor.shape[axis] > 1:
-            tensor = tensor.narrow(axis, 0, 1)
-    return tensor
-
-
-def settle(truth, own):
-    """Where only one of the two is a finite number, what the problem's own precision gives is right."""
-    if is_floating(own):
-        for _, (right, given) in chunks(truth, own):
-            right.copy_(torch.where(torch.isfinite(right) == torch.isfinite(given), right, given.to(right.dtype)))
-
-
-def rows(tensors):
-    return [tensor.contiguous() for tensor in tensors]
 
 
 # After so many pairs one may look: the interval from the so-manieth smallest to the so-manieth largest ratio.
@@ -265,21 +52,6 @@ def is_clear(ratios):
     rank = LOOKS[len(ratios)]
     low, high = sorted(ratios)[rank - 1], sorted(ratios)[-rank]
     return low > 1 or high < 1 or high - low < 0.02
-
-
-class Seen:
-    """What is kept of a case: sums of its inputs, and its results, of many elements some at places of chance."""
-
-    def __init__(self, case, before):
-        self.sums = case.sums
-        self.places = before.places if before else [places_in(truth) for truth in case.truth]
-        self.results = [truth.reshape(-1)[places.to(truth.device)].to(case.device)
-                        for truth, places in zip(case.truth, self.places)]
-
-
-def places_in(tensor):
-    number = tensor.numel()
-    return torch.arange(number) if number <= GROUPED else torch.randint(number, [GROUPED])
 
 
 class Judgement:
@@ -379,6 +151,8 @@ class Judgement:
             try:
                 for _ in range(0 if first else self.calls_between(candidate)):
                     candidate.call(self.poison(), request["call_seconds"], renewed=False)
+                if self.writes_inputs:
+                    self.show(case)
                 candidate.call(self.poison_of_check(), request["call_seconds"], True, first)
                 self.compare(case, case.truth, 1.0)
             except Lost as lost:

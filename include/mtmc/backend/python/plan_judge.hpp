@@ -113,9 +113,16 @@ struct JudgedPlan {
 /// roundings of f32 or 4 of 16 bits at least and by 3 % at most, relative to its own size or the mean
 /// magnitude of all, whichever is larger. Errors in each slice along each axis, and of all results of one
 /// magnitude, may be so many times those of the problem's own, too. Where that itself leaves the truth (a
-/// step, a tie, an overflow), its results are right as well. In timed calls, which are compared with the
-/// problem's own results, twice that is allowed. Results alone are compared, not what a call leaves in a
-/// module's buffers.
+/// step, a tie, an overflow), its results are right as well. The problem's own arithmetic is what it gives
+/// here, what it gives in a process like a candidate's, and, on a device, what convolutions give whose
+/// operands are cut off to TF32. In timed calls, which are compared with the problem's own results, twice
+/// that is allowed; one of them, which nobody knows, and a call behind them all are compared with the truth.
+///
+/// That last call finds the candidate as earlier calls on other inputs have left it, unless the problem's own
+/// second call differs from its first. From the second key on parameters that the constructor fills with one
+/// number, as a normalisation's, are something else by up to a quarter, where problem and candidates have
+/// them by the same name. On a device nothing may be written in the 256 KiB before and behind inputs,
+/// results and what a call makes. Results alone are compared, not what a call leaves in a module's buffers.
 ///
 /// What looks at other memory (a transposed input, say) where the problem gives memory of its own is computed
 /// within the time.

@@ -1,10 +1,12 @@
 #pragma once
 /// Definitions of backend/python/python_process.hpp.
 
+#include <mtmc/backend/python/cases_source.hpp>
 #include <mtmc/backend/python/contestant_source.hpp>
 #include <mtmc/backend/python/judging_source.hpp>
 #include <mtmc/backend/python/lowering_source.hpp>
 #include <mtmc/backend/python/measuring_source.hpp>
+#include <mtmc/backend/python/players_source.hpp>
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
 #include <mtmc/backend/python/recording_source.hpp>
@@ -77,7 +79,8 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
   constexpr std::pair<std::string_view, std::string_view> texts[] = {
       {"sandbox.py", sandbox_text},     {"zygote.py", zygote_text},       {"recording.py", recording_text},
       {"lowering.py", lowering_text},   {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
-      {"measuring.py", measuring_text}, {"sharing.py", sharing_text},     {"judging.py", judging_text}};
+      {"measuring.py", measuring_text}, {"sharing.py", sharing_text},     {"judging.py", judging_text},
+      {"players.py", players_text},     {"cases.py", cases_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)

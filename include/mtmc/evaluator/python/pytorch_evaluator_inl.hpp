@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -127,17 +128,32 @@ private:
   std::map<std::string, std::shared_ptr<const Value>> kept_;
 };
 
+/// What Python does for an evaluator.
+struct StartedPython {
+  TritonRecorder recorder;
+  TritonCompiler compiler;
+  PlanJudge judge;
+};
+
+/// Each of the three imports PyTorch, which takes seconds, so they start at the same time.
+[[nodiscard]] inline StartedPython start_python(const PyTorchEvaluatorOptions& options,
+                                                const std::string& visible) {
+  auto recorder = std::async(std::launch::async, [&] { return TritonRecorder(options.python); });
+  auto compiler = std::async(std::launch::async, [&] { return TritonCompiler(options.python); });
+  PlanJudge judge(options.python, options.device, visible, options.configurations + 1);
+  return {recorder.get(), compiler.get(), std::move(judge)};
+}
+
 } // namespace detail
 
 struct PyTorchEvaluator::State {
   explicit State(PyTorchEvaluatorOptions given)
       : options(std::move(given)), device(detail::device_of(options)),
-        visible(detail::visible_name_of(options)),
-        target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)), recorder(options.python),
-        compiler(options.python), judge(options.python, options.device, visible, options.configurations + 1),
+        target(device.kind == "cpu" ? RecordedTarget{} : recorded_target(device)),
+        visible(detail::visible_name_of(options)), python(detail::start_python(options, visible)),
         lock(visible.empty() ? DeviceLock() : DeviceLock(options.device_lock_folder, visible)),
         problems(options.kept_recordings), candidates(options.kept_recordings) {
-    for (const auto& [name, version] : recorder.versions()) device.software[name] = version;
+    for (const auto& [name, version] : python.recorder.versions()) device.software[name] = version;
   }
 
   /// Waits until nobody else uses the device.
@@ -156,7 +172,7 @@ struct PyTorchEvaluator::State {
                                                                const std::stop_token& stop) {
     const auto key = task.kernel.id();
     if (auto known = problems.find(key)) return known;
-    auto recording = recorder.record(
+    auto recording = python.recorder.record(
         {.role = RecordingRequest::Role::problem, .text = task.kernel.source, .target = target}, stop);
     demand_no_stop(stop);
     if (recording.plan) return problems.keep(key, std::move(*recording.plan));
@@ -233,7 +249,7 @@ struct PyTorchEvaluator::State {
 
   [[nodiscard]] std::optional<Refusal> record(const RecordingRequest& request, const std::stop_token& stop,
                                               detail::LoweredPlan& made) const {
-    auto recording = recorder.record(request, stop);
+    auto recording = python.recorder.record(request, stop);
     demand_no_stop(stop);
     if (recording.timed_out)
       return refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
@@ -265,7 +281,7 @@ struct PyTorchEvaluator::State {
       return refusal(Verdict::refused, refusal_rule::launch,
                      "the kernel " + kernel.name + " is launched, and there is no GPU",
                      "Judge it where there is one", kernel.line);
-    auto lowering = compiler.lower(kernel, target, stop);
+    auto lowering = python.compiler.lower(kernel, target, stop);
     if (lowering.timed_out)
       return refusal(Verdict::compile_timeout, refusal_rule::compile_deadline,
                      "lowering " + kernel.name + " takes too long", "Unroll less, and use smaller blocks",
@@ -318,7 +334,7 @@ struct PyTorchEvaluator::State {
                                   const std::stop_token& stop) const {
     const std::chrono::duration<double> time(options.evaluation_seconds);
     const auto hold = device_alone();
-    auto answer = judge.judge(what, std::chrono::duration_cast<std::chrono::milliseconds>(time), stop);
+    auto answer = python.judge.judge(what, std::chrono::duration_cast<std::chrono::milliseconds>(time), stop);
     demand_no_stop(stop);
     if (!answer.timed_out && !answer.diagnostics.empty())
       throw Error(error_id::evaluator_unsupported, "the judge failed: " + answer.diagnostics[0].message,
@@ -346,11 +362,9 @@ struct PyTorchEvaluator::State {
 
   PyTorchEvaluatorOptions options;
   Device device;
-  std::string visible; ///< as CUDA_VISIBLE_DEVICES names the device
   RecordedTarget target;
-  TritonRecorder recorder;
-  TritonCompiler compiler;
-  PlanJudge judge;
+  std::string visible; ///< as CUDA_VISIBLE_DEVICES names the device
+  detail::StartedPython python;
   DeviceLock lock;
   detail::RecentlyMade<RecordedPlan> problems;
   detail::RecentlyMade<detail::PreparedModule> candidates;
