@@ -116,6 +116,10 @@ public:
     auto results = earlier_results();
     std::set<std::string> done;
     for (const auto& result : results) done.insert(result.level + '/' + result.problem);
+    if (!results.empty())
+      std::printf(
+          "%zu results of earlier runs are kept in %s: delete their lines to have them judged again\n",
+          results.size(), results_path().c_str());
     std::optional<mtmc::PyTorchEvaluator> evaluator;
     const command_line::StopOnInterrupt interrupt;
     int code = command_line::done;
@@ -125,7 +129,7 @@ public:
       auto candidate = candidate_of(problem);
       if (!arguments_.candidates.empty() && !candidate) {
         results.push_back(not_answered(problem));
-        keep(results.back());
+        say(results.back()); // not kept: there may be one in the next run
         continue;
       }
       try {
@@ -145,6 +149,8 @@ public:
     }
     if (!arguments_.candidates.empty() || arguments_.compiled || arguments_.suite != "kernelbench")
       report(results);
+    else if (!arguments_.output.empty())
+      std::printf("\nkept in %s: results.jsonl\n", arguments_.output.c_str());
     return interrupt.token().stop_requested() ? command_line::interrupted_by_user : code;
   }
 
@@ -177,10 +183,15 @@ private:
 
   [[nodiscard]] std::vector<mtmc::BenchmarkResult> earlier_results() const {
     if (arguments_.output.empty() || !std::filesystem::exists(results_path())) return {};
-    return mtmc::read_benchmark_results(mtmc::read_file(results_path()), results_path());
+    auto text = mtmc::read_file(results_path());
+    if (!text.empty() && text.back() != '\n') { // a run that was killed left half a line
+      text.erase(text.rfind('\n') + 1);
+      mtmc::write_file_atomic(results_path(), text);
+    }
+    return mtmc::read_benchmark_results(text, results_path());
   }
 
-  void keep(const mtmc::BenchmarkResult& result) const {
+  static void say(const mtmc::BenchmarkResult& result) {
     const auto strict = result.rules.find("strict");
     std::string said = !result.skipped.empty() ? "skipped: " + result.skipped : "";
     if (said.empty() && strict != result.rules.end()) {
@@ -192,9 +203,15 @@ private:
         said = eager == outcome.baselines.end() ? mtmc::seconds_text(outcome.seconds)
                                                 : times_text(outcome.seconds, eager->second);
     }
+    if (const auto why = result.environment.find("compile"); why != result.environment.end())
+      said += "; not compiled: " + why->second;
     std::printf("%s%-60s %s%s\n", level_text(result.level).c_str(), result.problem.c_str(), said.c_str(),
                 result.flaw.empty() ? "" : ("  [" + result.flaw + ']').c_str());
     std::fflush(stdout);
+  }
+
+  void keep(const mtmc::BenchmarkResult& result) const {
+    say(result);
     if (arguments_.output.empty()) return;
     std::filesystem::create_directories(arguments_.output);
     std::ofstream file(results_path(), std::ios::app);

@@ -75,14 +75,22 @@ TEST_CASE("candidates are judged by two rules, and a run that was interrupted go
   CHECK(shown(rest.output) != Contains("x\nlevel 1  1_right"));
 
   const auto results = programs::json_lines(mtmc::read_file(output + "/results.jsonl"));
-  REQUIRE(results.size() == 3);
+  REQUIRE(results.size() == 2); // what has no candidate yet is not kept
   CHECK(results[0]["rules"]["strict"]["correct"] == true);
   CHECK(results[0]["rules"]["compatible"]["correct"] == true);
   CHECK(results[0]["rules"]["strict"]["baselines"]["eager"] > 0);
-  CHECK(results[2]["problem"] == "2_wrong");
-  CHECK_FALSE(results[2]["rules"]["strict"].value("correct", false));
+  CHECK(results[1]["problem"] == "2_wrong");
+  CHECK_FALSE(results[1]["rules"]["strict"].value("correct", false));
   CHECK(shown(mtmc::read_file(output + "/table.md")) == Contains("| all | 3 | 0.67 | 0.33"));
   CHECK(shown(mtmc::read_file(output + "/speed_ups.svg")) == Contains("</svg>"));
+
+  // Half a line of a run that was killed goes, and the rest is kept.
+  const auto kept = mtmc::read_file(output + "/results.jsonl");
+  mtmc::write_file_atomic(output + "/results.jsonl", kept + R"({"level":"1","pro)");
+  const auto again = run({});
+  CHECK(again.code == 0);
+  CHECK(shown(again.output) == Contains("2 results of earlier runs are kept"));
+  CHECK(mtmc::read_file(output + "/results.jsonl") == kept);
 }
 
 TEST_CASE("problems are chosen by level, ending and shard, and listed without any Python") {

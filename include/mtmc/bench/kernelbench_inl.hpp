@@ -91,6 +91,26 @@ MTMC_INLINE std::map<std::string, std::string> known_kernelbench_flaws() {
   return flaws;
 }
 
+namespace detail {
+
+/// Times the problem after `torch.compile`, or keeps why that cannot be done.
+inline void take_compiled(PyTorchEvaluator& evaluator, const Task& task, const BenchmarkQuestion& question,
+                          const std::stop_token& stop, BenchmarkResult& result) {
+  auto& outcome = result.rules["strict"];
+  try {
+    const auto compiled = evaluator.evaluate_baseline(task, true, stop);
+    if (compiled.correct())
+      (question.candidate ? outcome.baselines["compile"] : outcome.seconds) = compiled.seconds;
+    else
+      result.environment["compile"] = outcome_of(compiled).reason;
+  } catch (const Error& error) {
+    if (error.category() != ErrorCategory::input) throw;
+    result.environment["compile"] = error.message();
+  }
+}
+
+} // namespace detail
+
 MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
                                                   const BenchmarkProblem& problem,
                                                   const BenchmarkQuestion& question, std::stop_token stop) {
@@ -126,9 +146,7 @@ MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
     detail::take_error_of_problem(strict, result);
     if (const auto flaw = strict.environment.find("flaw"); flaw != strict.environment.end())
       result.flaw = flaw->second;
-    if (question.compiled)
-      if (const auto compiled = evaluator.evaluate_baseline(task, true, stop); compiled.correct())
-        (question.candidate ? outcome.baselines["compile"] : outcome.seconds) = compiled.seconds;
+    if (question.compiled) detail::take_compiled(evaluator, task, question, stop, result);
     if (question.candidate && question.compatible) {
       auto& theirs = result.rules["compatible"] =
           detail::outcome_of(evaluator.evaluate_by(JudgingRules::compatible, request, stop));

@@ -54,7 +54,7 @@ inline constexpr std::size_t longest_python_packet = 8192;
 
 [[noreturn]] inline void no_python(const std::string& reason, const std::string& remedy) {
   throw Error(error_id::backend_compiler, "Python cannot be used: " + reason, remedy)
-      .about("PythonOptions::interpreter");
+      .about("PythonOptions::interpreter, --python of the tools");
 }
 
 [[nodiscard]] inline TemporaryFolder folder_in(const std::string& base) {

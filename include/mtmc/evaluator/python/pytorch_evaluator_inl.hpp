@@ -29,7 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <future>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,7 +48,17 @@ namespace detail {
 /// The processor, or a GPU as its driver describes it.
 [[nodiscard]] inline Device device_of(const PyTorchEvaluatorOptions& options) {
   if (options.device == "cpu") return discover_cpu_device();
-  if (options.device == "cuda") return read_cuda_device(CudaContext("libcuda.so.1", options.ordinal));
+  if (options.device == "cuda") {
+    try {
+      return read_cuda_device(CudaContext("libcuda.so.1", options.ordinal));
+    } catch (const Error& error) {
+      throw Error(error_id::backend_device, "there is no GPU to judge on: " + error.message(),
+                  "Judge on the processor, where kernels in Triton are refused (--judge-on cpu), or use a "
+                  "machine with an NVIDIA GPU")
+          .about("PyTorchEvaluatorOptions::device")
+          .as(ErrorCategory::surroundings);
+    }
+  }
   throw Error(error_id::evaluator_unsupported, "there are no devices of the kind \"" + options.device + '"',
               "Choose \"cuda\" or \"cpu\"")
       .about("PyTorchEvaluatorOptions::device");
@@ -138,10 +148,14 @@ struct StartedPython {
 /// Each of the three imports PyTorch, which takes seconds, so they start at the same time.
 [[nodiscard]] inline StartedPython start_python(const PyTorchEvaluatorOptions& options,
                                                 const std::string& visible) {
-  auto recorder = std::async(std::launch::async, [&] { return TritonRecorder(options.python); });
-  auto compiler = std::async(std::launch::async, [&] { return TritonCompiler(options.python); });
-  PlanJudge judge(options.python, options.device, visible, options.configurations + 1);
-  return {recorder.get(), compiler.get(), std::move(judge)};
+  std::optional<TritonRecorder> recorder;
+  std::optional<TritonCompiler> compiler;
+  std::optional<PlanJudge> judge;
+  const std::function<void()> starts[] = {
+      [&] { recorder.emplace(options.python); }, [&] { compiler.emplace(options.python); },
+      [&] { judge.emplace(options.python, options.device, visible, options.configurations + 1); }};
+  for_each_parallel(3, 3, [&](std::size_t i) { starts[i](); });
+  return {std::move(*recorder), std::move(*compiler), std::move(*judge)};
 }
 
 } // namespace detail
