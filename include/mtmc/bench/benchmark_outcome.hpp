@@ -19,6 +19,12 @@ namespace mtmc::inline MTMC_ABI::detail {
   return std::find(std::begin(not_called), std::end(not_called), verdict) == std::end(not_called);
 }
 
+/// A figure of an evaluation; 0 where it has none of that name.
+[[nodiscard]] inline double resource_of(const Evaluation& evaluation, const std::string& name) {
+  const auto found = evaluation.resources.find(name);
+  return found == evaluation.resources.end() ? 0 : found->second;
+}
+
 [[nodiscard]] inline BenchmarkOutcome outcome_of(const Evaluation& evaluation) {
   BenchmarkOutcome outcome;
   outcome.called = was_called(evaluation.verdict);
@@ -26,12 +32,8 @@ namespace mtmc::inline MTMC_ABI::detail {
   outcome.seconds = evaluation.seconds;
   if (!evaluation.sizes.empty() && evaluation.sizes[0].incumbent_seconds > 0)
     outcome.baselines["eager"] = evaluation.sizes[0].incumbent_seconds;
-  const auto resource = [&](const char* name) {
-    const auto found = evaluation.resources.find(name);
-    return found == evaluation.resources.end() ? 0.0 : found->second;
-  };
-  outcome.library_share = resource("library_share");
-  outcome.memory_bytes = static_cast<std::int64_t>(resource("memory_bytes"));
+  outcome.library_share = resource_of(evaluation, "library_share");
+  outcome.memory_bytes = static_cast<std::int64_t>(resource_of(evaluation, "memory_bytes"));
   outcome.judging_seconds = evaluation.cost.total;
   if (!evaluation.correct()) {
     outcome.reason = std::string(to_string(evaluation.verdict));
@@ -43,10 +45,8 @@ namespace mtmc::inline MTMC_ABI::detail {
 
 /// How far the problem's own arithmetic is from the truth.
 inline void take_error_of_problem(const Evaluation& evaluation, BenchmarkResult& result) {
-  if (const auto error = evaluation.resources.find("problem_error"); error != evaluation.resources.end())
-    result.problem_error = error->second;
-  if (const auto far = evaluation.resources.find("problem_far"); far != evaluation.resources.end())
-    result.problem_far = static_cast<std::int64_t>(far->second);
+  result.problem_error = resource_of(evaluation, "problem_error");
+  result.problem_far = static_cast<std::int64_t>(resource_of(evaluation, "problem_far"));
 }
 
 } // namespace mtmc::detail

@@ -14,7 +14,7 @@ import torch
 
 import contestant
 from contestant import give_back
-from measuring import GROUPED, chunks, is_floating, sums_of
+from measuring import GROUPED, chunks, is_floating, scale_of, sums_of
 from replaying import Replay, input_tensors
 
 
@@ -35,7 +35,7 @@ class Case:
         # Whether a second call gives something else, as what the first has left behind asks for.
         self.goes_on = sums_of(made) != state and not self.writes_inputs and self.differs_again(replay)
         del replay, given, made
-        self.truth, self.worst, self.sums = self.own, None, None
+        self.truth, self.worst, self.sums, self.scales = self.own, None, None, {}
         if with_truth:
             self.find_truth()
         give_back(device)
@@ -87,6 +87,12 @@ class Case:
                 if place.type == "cpu" or any(step.get("operation", {}).get("draws") for step in
                                               self.problem["phases"].get("forward", ())):
                     raise
+
+    def scale(self, i):
+        """Mean magnitude of what is right, which is asked for often."""
+        if i not in self.scales:
+            self.scales[i] = scale_of(self.truth[i])
+        return self.scales[i]
 
     def honest(self, i):
         """What honest arithmetic gives."""

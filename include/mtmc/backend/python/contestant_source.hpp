@@ -21,7 +21,7 @@ import types
 
 import torch
 
-from replaying import Refused, Replay, TYPES, input_tensors, leaves, parts_of, seed_of, storages_of, values_of
+from replaying import Refused, Replay, TYPES, input_tensors, leaves, number_of, parts_of, seed_of, storages_of, values_of
 from sharing import RED_ZONE, DeviceBuffers, any_differs, memory_at
 
 NO_MEMORY = "there is not enough memory for inputs, results, and what lies between"
@@ -170,13 +170,6 @@ class Driver:
         """At once, as a replay asks for it."""
         run = self.prepared(plan, launch, stream_of(memory.device))
         run(lambda storage: memory.storage(storage).data_ptr())
-
-
-def number_of(argument):
-    """JSON has no form for infinities, and plans none for zeros."""
-    if argument["kind"] == "real":
-        return float(argument["text"] if "text" in argument else argument.get("real", 0))
-    return argument.get("integer", 0)
 
 
 def read_by(step):

@@ -339,7 +339,7 @@ class Judgement:
             if not is_floating(truth):
                 if not torch.equal(some, other):
                     return False
-            elif largest_error(other, some, scale_of(truth))[0] > self.measure.allowed(i, case.own[i].dtype):
+            elif largest_error(other, some, case.scale(i))[0] > self.measure.allowed(i, case.own[i].dtype):
                 return False
         return True
 

@@ -182,22 +182,24 @@ class Measure:
         for i, truth in enumerate(case.truth):
             for own in case.honest(i):
                 if is_floating(own) and truth is not own:
-                    self.learn_from(i, own, truth)
-        self.look_at(case, case.own)
+                    worst = self.learn_from(i, own, truth, case.scale(i))
+                    self.plain = max(self.plain, worst) if own is case.own[i] else self.plain
 
     def look_at(self, case, results):
-        """At what PyTorch computes."""
-        for result, truth in zip(results, case.truth):
+        """At what PyTorch computes in another process."""
+        for i, (result, truth) in enumerate(zip(results, case.truth)):
             if is_floating(truth):
-                self.plain = max(self.plain, largest_error(result, truth, scale_of(truth))[0])
+                self.plain = max(self.plain, largest_error(result, truth, case.scale(i))[0])
 
-    def learn_from(self, i, own, truth):
-        scale = scale_of(truth)
+    def learn_from(self, i, own, truth, scale):
+        """The largest error."""
         self.honest[i] = max(self.honest[i], usual_error(own, truth, scale))
-        self.most[i] = max(self.most[i], largest_error(own, truth, scale)[0])
+        worst = largest_error(own, truth, scale)[0]
+        self.most[i] = max(self.most[i], worst)
         allowed = self.allowed(i, own.dtype)
         far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
         self.far[i] = max(self.far[i], far)
+        return worst
 
     def factor(self, i, type):
         """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""

@@ -318,12 +318,10 @@ class Replay:
             return [self.value(part, expected) for part in value["list"]]
         if kind == "type":
             return self.memory.type_of(value["text"])
-        if kind == "real":
-            return float(value["text"] if "text" in value else value.get("real", 0))
+        if kind in ("real", "integer"):
+            return number_of(value)
         if kind == "boolean":
             return value["integer"] != 0
-        if kind == "integer":
-            return value["integer"]
         if kind == "none":
             return None
         if expected is not None and "Device" in expected:
@@ -348,6 +346,13 @@ def shortened(value):
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
         return value
     return value.contiguous().view(torch.int32).bitwise_and(~0x1FFF).view(torch.float32)
+
+
+def number_of(value):
+    """JSON has no form for infinities, and plans none for zeros."""
+    if value["kind"] == "real":
+        return float(value["text"] if "text" in value else value.get("real", 0))
+    return value.get("integer", 0)
 
 
 def leaves(tree):
