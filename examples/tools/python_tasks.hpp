@@ -19,6 +19,7 @@
 namespace command_line {
 
 inline void add_python_options(CLI::App& app, mtmc::PyTorchEvaluatorOptions& options) {
+  options.device_lock_folder = mtmc::WorkerOptions{}.device_lock_folder; // as kernels in CUDA C++ are judged
   app.add_option(
          "--python", options.python.interpreter,
          "of problems in PyTorch: the interpreter with torch and triton, of a virtual environment the "

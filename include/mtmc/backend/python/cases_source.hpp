@@ -17,6 +17,8 @@ from contestant import give_back
 from measuring import GROUPED, chunks, is_floating, scale_of, sums_of
 from replaying import Replay, input_tensors
 
+MOST_BESIDE = 4 << 30  # bytes of a result that lies on the device beside what is right and what the problem gives
+
 
 class Case:
     """Inputs and weights, each from a key, and what is right for them. Inputs may fill a fifth of a device's memory, so
@@ -56,7 +58,7 @@ class Case:
             replay = self.made()
             replay.shortened = True
             replay.run("forward")
-            shortened = rows(replay.outputs())
+            shortened = [aside(result) for result in rows(replay.outputs())]
             del replay
         self.truth = self.exact()
         for truth, own in zip(self.truth, self.own):
@@ -67,12 +69,12 @@ class Case:
     def add(self, results):
         """Takes in what honest arithmetic gives, too. Of all that does each element that errs most is kept."""
         if self.worst is None:
-            self.worst = [own.clone() for own in self.own]
+            self.worst = [aside(own) for own in self.own]
         for worst, other, truth in zip(self.worst, results, self.truth):
             if is_floating(truth):
-                for _, (kept, one, right) in chunks(worst.view(-1), other, truth):
+                for begin, (right, kept, one) in chunks(truth, worst, other):
                     further = (one.double() - right).abs() > (kept.double() - right).abs()
-                    kept.copy_(torch.where(further, one.to(kept.dtype), kept))
+                    worst.view(-1)[begin:begin + kept.numel()].copy_(torch.where(further, one.to(kept.dtype), kept))
 
     def exact(self):
         """In double precision, on the device, or on the host where that has not enough memory."""
@@ -118,6 +120,11 @@ def memory_of(storage):
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
+def aside(result):
+    """A copy; of a large one on the host, from where it is taken piece by piece."""
+    return result.to("cpu", copy=True) if result.nbytes > MOST_BESIDE else result.clone()
+
+
 def shortens(problem):
     """Whether PyTorch may shorten operands to TF32, as it does in convolutions unless it is told otherwise."""
     return any("convolution" in step.get("operation", {}).get("name", "") for step in problem["phases"].get("forward", ()))
@@ -134,8 +141,9 @@ def once(tensor):
 def settle(truth, own):
     """Where only one of the two is a finite number, what the problem's own precision gives is right."""
     if is_floating(own):
-        for _, (right, given) in chunks(truth, own):
-            right.copy_(torch.where(torch.isfinite(right) == torch.isfinite(given), right, given.to(right.dtype)))
+        for begin, (right, given) in chunks(truth, own):
+            settled = torch.where(torch.isfinite(right) == torch.isfinite(given), right, given.to(right.dtype))
+            truth.view(-1)[begin:begin + right.numel()].copy_(settled)
 
 
 def rows(tensors):

@@ -64,10 +64,11 @@ def sums_of(tensors):
 
 
 def chunks(*tensors):
-    """The same elements of each, some at a time, and the place of the first; all where the first tensor is."""
+    """The same elements of each, some at a time, and the place of the first; all on the device if one of them is."""
     flat = [tensor.reshape(-1) for tensor in tensors]
+    place = next((tensor.device for tensor in flat if tensor.device.type != "cpu"), torch.device("cpu"))
     for begin in range(0, flat[0].numel(), CHUNK):
-        yield begin, [tensor[begin:begin + CHUNK].to(flat[0].device) for tensor in flat]
+        yield begin, [tensor[begin:begin + CHUNK].to(place) for tensor in flat]
 
 
 def scale_of(truth):
