@@ -1,6 +1,7 @@
 #pragma once
 // What a run of mtmc-optimize leaves behind: files, JSON, and lines on the screen.
 
+#include <mtmc/analysis/python/configured_text.hpp>
 #include <mtmc/core/json.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/net/batch.hpp>
@@ -41,6 +42,10 @@ inline void write_result(const mtmc::Result& result, nlohmann::json& summary) {
   const auto kernel_path = result.folder + "/best" + std::string(result.best.language.file_extension());
   mtmc::write_file_atomic(kernel_path, result.best.source);
   if (result.best.language.syntax != mtmc::Syntax::python) write_launcher(result);
+  const auto found = result.evaluation.environment.find("configuration");
+  if (found != result.evaluation.environment.end()) // of autotuned kernels: nobody need tune again
+    mtmc::write_file_atomic(result.folder + "/best_configured.py",
+                            mtmc::with_configurations(result.best.source, found->second));
   summary["best"] = kernel_path;
   mtmc::write_file_atomic(result.folder + "/result.json", as_text(summary, 2) + '\n');
 }

@@ -3,6 +3,7 @@
 
 #include <mtmc/requirements.hpp>
 
+#include <mtmc/analysis/python/configured_text.hpp>
 #include <mtmc/analysis/python/forward_graph.hpp>
 #include <mtmc/analysis/python/python_parser.hpp>
 #include <mtmc/analysis/python/python_region_finder.hpp>

@@ -538,6 +538,9 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
     throw Error(error_id::evaluator_incumbent,
                 "the incumbent cannot be called: " + beaten->refused->diagnostics.at(0).message,
                 "Give a kernel that was found correct", "task " + task.name);
+  // Which of an incumbent's configurations is the fastest is not known of what another process judged.
+  if (beaten && beaten->configurations.size() > 1 && !state.winners.contains(question.incumbent->id()))
+    (void)answer({.task = task, .candidate = *question.incumbent}, stop);
 
   auto what = state.judging(question.purpose, question.rules);
   what.problem = problem.get();
