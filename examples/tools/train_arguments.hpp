@@ -20,7 +20,8 @@ struct TrainArguments {
   std::string licence;
   std::string reward = "default";
   std::vector<std::string> methods{"chance", "rules", "clone", "soft", "ppo", "soft+ppo"};
-  std::string ship; ///< the method whose weights are written; empty = the best in trees held out
+  std::string start; ///< weights that `given` and `given+ppo` begin with; empty = those of the library
+  std::string ship;  ///< the method whose weights are written; empty = the best in trees held out
   double held_out = 0.2;
   std::uint64_t split_seed = 1;
   std::uint64_t seeds = 5;
@@ -90,10 +91,15 @@ inline void add_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--methods", arguments.methods, "what is tried, in this order")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"chance", "rules", "clone", "soft", "ppo", "soft+ppo"}))
+      ->check(CLI::IsMember({"chance", "rules", "clone", "soft", "ppo", "soft+ppo", "given", "given+ppo"}))
       ->capture_default_str();
+  app.add_option(
+         "--start", arguments.start,
+         "weights that the methods given (as they are) and given+ppo begin with; if not given those of "
+         "the library")
+      ->check(CLI::ExistingFile);
   app.add_option("--ship", arguments.ship, "the method whose weights are written; if not given the best")
-      ->check(CLI::IsMember({"clone", "soft", "ppo", "soft+ppo"}));
+      ->check(CLI::IsMember({"clone", "soft", "ppo", "soft+ppo", "given", "given+ppo"}));
   app.add_option("--seeds", arguments.seeds, "trainings of each method")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -66,7 +66,9 @@ public:
 
 private:
   [[nodiscard]] mtmc::ActionNetwork train(const std::string& method, std::uint64_t seed) {
-    auto network = mtmc::make_network(mtmc::feature_shape(arguments_.hidden), seed);
+    auto network = method.starts_with("given")
+                       ? given().network
+                       : mtmc::make_network(mtmc::feature_shape(arguments_.hidden), seed);
     auto metrics = metrics_of(method, seed);
     if (method == "clone") {
       const auto rules = mtmc::cloning_teacher(mtmc::prior_policy(mtmc::feature_encoder(1)));
@@ -92,6 +94,11 @@ private:
     mtmc::write_training_file(arguments_.output + '/' + method + ".svg",
                               mtmc::learning_curve(curves_[method], {.title = method}));
     return std::move(result.network);
+  }
+  /// The weights that a training goes on from.
+  [[nodiscard]] mtmc::PolicyWeights given() const {
+    return arguments_.start.empty() ? mtmc::built_in_policy_weights()
+                                    : mtmc::load_policy_weights(arguments_.start);
   }
   /// The metrics of a training, begun anew.
   [[nodiscard]] mtmc::MetricsFile metrics_of(const std::string& method, std::uint64_t seed) const {

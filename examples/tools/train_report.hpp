@@ -106,8 +106,11 @@ private:
     for (const auto& tree : training_.trees) {
       // Trees do not tell the kind of their device. Of a language that runs on several nothing is claimed.
       const bool on_cpu = tree.language == mtmc::languages::cpp.name;
-      if (!on_cpu && tree.language != mtmc::languages::cuda.name) continue;
+      const bool module = tree.language == mtmc::languages::pytorch.name &&
+                          tree.evaluator.find(", cuda") != std::string::npos; // recorded plans on a GPU
+      if (!on_cpu && !module && tree.language != mtmc::languages::cuda.name) continue;
       languages.insert(tree.language);
+      if (module) languages.insert(std::string(mtmc::languages::triton.name)); // what a module becomes
       devices.insert(on_cpu ? "cpu" : "gpu");
       for (const auto& node : tree.nodes)
         for (const auto& edge : node.edges)

@@ -131,3 +131,28 @@ TEST_CASE("features: the rules' opinion of an action can be read off, that of st
         std::vector<double>(features.actions.end() - static_cast<std::ptrdiff_t>(each),
                             features.actions.end()));
 }
+
+TEST_CASE("features: what tells of modules in Python stands behind those of version 1, and is 0 elsewhere") {
+  CHECK(kernel_feature_count_of_version_1() == 19);
+  CHECK(action_feature_count_of_version_1() == 79);
+  const auto features = kernel_features(two_loops(), legal);
+  const auto is_zero = [](double value) { return value == 0; };
+  CHECK(std::all_of(features.kernel.begin() + static_cast<long>(kernel_feature_count_of_version_1()),
+                    features.kernel.end(), is_zero));
+
+  auto seen = two_loops();
+  Region& region = seen.structure.regions.front();
+  region.kind = RegionKind::launch;
+  region.facts.directives = {"torch", "contraction", "pointwise", "pointwise"};
+  seen.evaluation->resources["library_share"] = 0.75;
+  const auto module = kernel_features(seen, legal);
+  const auto& kernel = state_feature_names();
+  CHECK(named(kernel, module.kernel, "library share") == 0.75);
+  CHECK(named(kernel, module.kernel, "torch operators") > 0);
+  CHECK(named(kernel, module.kernel, "triton kernels") == 0);
+  const auto first = std::span(module.actions).first(action_feature_count());
+  CHECK(named(action_feature_names(), first, "torch") == 1);
+  CHECK(named(action_feature_names(), first, "computes contraction") == 1);
+  CHECK(named(action_feature_names(), first, "computes reduction") == 0);
+  CHECK(named(action_feature_names(), first, "operators") == Approx(2 / std::log2(17)));
+}

@@ -86,3 +86,36 @@ TEST_CASE("policy weights: other features, a newer form, and damage are refused,
   CHECK(refusal("{}").find("damaged") != std::string::npos);
   CHECK_THROWS_WITH_AS((void)load_policy_weights("/no/such/file"), Contains("cannot be read"), Error);
 }
+
+TEST_CASE("policy weights of features of version 1 score as before") {
+  const NetworkShape former{.state = state_feature_names().size() - kernel_feature_count() +
+                                     kernel_feature_count_of_version_1(),
+                            .action = action_feature_names().size() - action_feature_count() +
+                                      action_feature_count_of_version_1(),
+                            .hidden = 3};
+  PolicyWeights written = some_weights();
+  written.card.features = 1;
+  written.network = {former, {}};
+  for (std::size_t i = 0; i < NetworkLayers(former).size(); ++i)
+    written.network.weights.push_back(static_cast<float>(std::sin(static_cast<double>(i))));
+  const auto read = read_policy_weights(write_policy_weights(written), "weights.json");
+  CHECK(read.card.features == feature_version);
+
+  // The same numbers, without and with zeros for what version 1 did not have.
+  const auto numbers = [](std::size_t before, std::size_t zeros, std::size_t behind) {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < before; ++i) all.push_back(std::cos(static_cast<double>(i)));
+    all.resize(before + zeros, 0.0);
+    for (std::size_t i = 0; i < behind; ++i) all.push_back(std::cos(static_cast<double>(before + i)));
+    return all;
+  };
+  const std::size_t kernel = kernel_feature_count_of_version_1(), action = action_feature_count_of_version_1();
+  const std::size_t more = kernel_feature_count() - kernel, wider = action_feature_count() - action;
+  NetworkActivations before, now;
+  written.network.evaluate(numbers(kernel, 0, former.state - kernel), numbers(action, 0, former.action - action),
+                           before);
+  read.network.evaluate(numbers(kernel, more, former.state - kernel),
+                        numbers(action, wider, former.action - action), now);
+  CHECK(now.scores == before.scores);
+  CHECK(now.value == before.value);
+}

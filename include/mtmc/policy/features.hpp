@@ -17,8 +17,11 @@
 
 namespace mtmc::inline MTMC_ABI {
 
-/// Version of the list. It grows with every change of a feature's place or meaning; weights fit one version.
-inline constexpr int feature_version = 1;
+/// Version of the list. It grows with every change of a feature's place or meaning. Version 2 has what tells
+/// of modules in Python behind the kernel's features, and behind those of an action that the kernel alone
+/// decides; elsewhere they are 0, so that data and weights of version 1 are read as if they had been made
+/// with zeros there.
+inline constexpr int feature_version = 2;
 
 namespace detail {
 
@@ -71,6 +74,11 @@ struct KernelFeatures {
 [[nodiscard]] std::size_t kernel_feature_count();
 /// How many of an action's features the kernel alone decides.
 [[nodiscard]] std::size_t action_feature_count();
+
+/// How many of a kernel's features version 1 had.
+[[nodiscard]] std::size_t kernel_feature_count_of_version_1();
+/// How many of an action's features, of those that the kernel alone decides, version 1 had.
+[[nodiscard]] std::size_t action_feature_count_of_version_1();
 
 /// The steps of a history, as features tell of them. They refer to the history's texts.
 [[nodiscard]] std::vector<PastStep> past_of(std::span<const HistoryEntry> history);

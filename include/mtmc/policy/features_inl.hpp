@@ -6,6 +6,7 @@
 #include <mtmc/observation/launch_shares.hpp>
 #include <mtmc/observation/tried_before.hpp>
 #include <mtmc/policy/features.hpp>
+#include <mtmc/policy/program_rules.hpp>
 #include <mtmc/policy/region_traits.hpp>
 #include <mtmc/policy/rules.hpp>
 #include <mtmc/policy/situation.hpp>
@@ -191,6 +192,28 @@ inline void put_share(FeatureSink& put, const Region& region, const FeatureConte
   put("device filled", filled);
 }
 
+/// The first feature that tells of modules in Python, of a kernel and of an action: what version 1 did not
+/// have.
+inline constexpr std::string_view first_of_python = "python";
+
+/// Of a module in Python: what the operators of a region compute, who computes them, and what a kernel calls.
+inline void put_program(FeatureSink& put, const RegionFacts& facts) {
+  const bool of_torch = of_library(facts), of_triton = is_marked(facts, "triton.jit");
+  put(first_of_python, of_torch || of_triton);
+  put("torch", of_torch);
+  double operators = 0;
+  for (const std::string_view kind : computing_classes) {
+    const auto count = std::count(facts.directives.begin(), facts.directives.end(), kind);
+    operators += static_cast<double>(count);
+    put("computes", kind, count > 0);
+  }
+  put("operators", log_scaled(operators, 16));
+  put("autotuned", is_marked(facts, "triton.autotune"));
+  put("dot", makes_call(facts, "dot"));
+  put("atomic", std::any_of(facts.calls.begin(), facts.calls.end(),
+                            [](const std::string& name) { return name.starts_with("atomic"); }));
+}
+
 /// Everything that the kernel alone decides about an action. `probability` is the rules'.
 inline void put_action(FeatureSink& put, const Action& action, const FeatureContext& context,
                        double probability) {
@@ -209,6 +232,27 @@ inline void put_action(FeatureSink& put, const Action& action, const FeatureCont
   put_facts(put, region.facts);
   put_lanes(put, region.facts);
   put_share(put, region, context);
+  put_program(put, region.facts);
+}
+
+/// Of a module in Python: how much of it PyTorch's operators compute, and how much kernels in Triton.
+inline void put_module(FeatureSink& put, const FeatureContext& context) {
+  const auto count = [&context](const auto& marked) {
+    const auto& regions = context.seen.structure.regions;
+    return static_cast<double>(std::count_if(regions.begin(), regions.end(), [&](const Region& region) {
+      return region.kind == RegionKind::launch && marked(region.facts);
+    }));
+  };
+  const double of_torch = count([](const RegionFacts& facts) { return of_library(facts); });
+  const double of_triton = count([](const RegionFacts& facts) { return is_marked(facts, "triton.jit"); });
+  put(first_of_python, of_torch + of_triton > 0);
+  put("torch operators", log_scaled(of_torch, 64));
+  put("triton kernels", log_scaled(of_triton, 16));
+  double share = 0;
+  if (const auto& evaluation = context.seen.evaluation)
+    if (const auto found = evaluation->resources.find("library_share"); found != evaluation->resources.end())
+      share = found->second;
+  put("library share", share);
 }
 
 /// Everything that belongs to the kernel as a whole. `stop` is the probability that the rules give it.
@@ -244,6 +288,7 @@ inline void put_kernel(FeatureSink& put, const FeatureContext& context, std::siz
   put("beyond last cache",
       situation.last_cache_bytes > 0 ? log_scaled(bytes / situation.last_cache_bytes, 64) : 0.0);
   put("not understood", structure.opaque_statements > 0);
+  put_module(put, context);
 }
 
 [[nodiscard]] inline std::string_view type_of_key(std::string_view key) noexcept {
@@ -330,6 +375,11 @@ template <class Write> [[nodiscard]] std::vector<std::string> feature_names(cons
   return names;
 }
 
+/// How many stand before those of modules in Python.
+[[nodiscard]] inline std::size_t count_before_python(const std::vector<std::string>& names) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), first_of_python) - names.begin());
+}
+
 /// Place of the rules' probability among an action's features.
 inline constexpr std::size_t place_of_rules = 1;
 
@@ -357,6 +407,13 @@ MTMC_INLINE const std::vector<std::string>& action_feature_names() {
 }
 MTMC_INLINE std::size_t kernel_feature_count() { return detail::kernel_names().size(); }
 MTMC_INLINE std::size_t action_feature_count() { return detail::lone_action_names().size(); }
+
+MTMC_INLINE std::size_t kernel_feature_count_of_version_1() {
+  return detail::count_before_python(detail::kernel_names());
+}
+MTMC_INLINE std::size_t action_feature_count_of_version_1() {
+  return detail::count_before_python(detail::lone_action_names());
+}
 
 MTMC_INLINE std::vector<PastStep> past_of(std::span<const HistoryEntry> history) {
   std::vector<PastStep> past;

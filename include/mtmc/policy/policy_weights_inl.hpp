@@ -72,6 +72,37 @@ inline void visit_fields(JsonFields& visit, PolicyWeightsFile& file) {
   return weights;
 }
 
+/// Features of a state and of an action that version 1 did not have.
+[[nodiscard]] inline NetworkShape features_of_python() {
+  return {.state = kernel_feature_count() - kernel_feature_count_of_version_1(),
+          .action = action_feature_count() - action_feature_count_of_version_1(),
+          .hidden = 0};
+}
+
+/// A network of version 1 as one of version 2, which heeds none of the new features.
+[[nodiscard]] inline ActionNetwork with_features_of_python(const ActionNetwork& former) {
+  const auto added = features_of_python();
+  ActionNetwork wider{
+      {former.shape.state + added.state, former.shape.action + added.action, former.shape.hidden}, {}};
+  const NetworkLayers from(former.shape);
+  const auto take = [&](const DenseLayer& layer, std::size_t before, std::size_t zeros) {
+    const auto place = [&former](std::size_t at) {
+      return former.weights.begin() + static_cast<std::ptrdiff_t>(at);
+    };
+    const auto middle = layer.input(before);
+    wider.weights.insert(wider.weights.end(), place(layer.first), place(middle));
+    wider.weights.insert(wider.weights.end(), zeros * layer.rows, 0.0);
+    wider.weights.insert(wider.weights.end(), place(middle), place(layer.first + layer.size()));
+  };
+  take(from.encode, kernel_feature_count_of_version_1(), added.state);
+  take(from.mix, 0, 0);
+  take(from.join, action_feature_count_of_version_1(), added.action);
+  take(from.score, 0, 0);
+  take(from.look, kernel_feature_count_of_version_1(), added.state);
+  take(from.value, 0, 0);
+  return wider;
+}
+
 /// Whether a terminal shows a text as it is.
 [[nodiscard]] inline bool is_printable(std::string_view text) noexcept {
   constexpr char first = ' ', removed = 0x7f;
@@ -127,7 +158,7 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
     refuse("the weights have form " + std::to_string(file.schema) + ", this library knows " +
                std::to_string(policy_weights_schema_version),
            "Use the version of the library that made them");
-  if (file.card.features != feature_version)
+  if (file.card.features < 1 || file.card.features > feature_version)
     refuse("the weights are for features of version " + std::to_string(file.card.features) +
                ", this library has version " + std::to_string(feature_version),
            "Train anew, or use the version of the library that made them");
@@ -140,8 +171,10 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
            "Restore the file, or train anew");
   PolicyWeights result{std::move(file.card)};
   constexpr std::int64_t widest = 1024;
-  const NetworkShape shape{.state = state_feature_names().size(),
-                           .action = action_feature_names().size(),
+  const bool former = std::exchange(result.card.features, feature_version) == 1;
+  const auto of_python = former ? detail::features_of_python() : NetworkShape{};
+  const NetworkShape shape{.state = state_feature_names().size() - of_python.state,
+                           .action = action_feature_names().size() - of_python.action,
                            .hidden =
                                static_cast<std::size_t>(std::clamp<std::int64_t>(file.hidden, 0, widest))};
   result.network = {shape, detail::weights_of_text(file.weights)};
@@ -150,6 +183,7 @@ MTMC_INLINE PolicyWeights read_policy_weights(std::string_view text, const std::
     refuse("the weights are damaged: " + std::to_string(result.network.weights.size()) +
                " finite ones where " + std::to_string(expected) + " are expected",
            "Restore the file, or train anew");
+  if (former) result.network = detail::with_features_of_python(result.network);
   return result;
 }
 

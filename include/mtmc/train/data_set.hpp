@@ -222,10 +222,24 @@ namespace detail {
   return {};
 }
 
+/// Features of version 1 with zeros where version 2 tells of modules in Python.
+inline void take_as_version_2(DataSet& set) {
+  const auto widen = [](std::vector<double>& features, std::size_t before, std::size_t now) {
+    if (features.size() == before) features.resize(now, 0.0);
+  };
+  for (KernelTree& tree : set.trees)
+    for (TreeNode& node : tree.nodes) {
+      widen(node.features, kernel_feature_count_of_version_1(), kernel_feature_count());
+      for (auto& features : node.action_features)
+        widen(features, action_feature_count_of_version_1(), action_feature_count());
+    }
+  set.card.features = feature_version;
+}
+
 } // namespace detail
 
-/// Reads one. Throws `Error` (`mtmc.train.001`) that names the line where it is damaged, or cut short, or of
-/// a newer form.
+/// Reads one; features of version 1 become those of this one. Throws `Error` (`mtmc.train.001`) that names
+/// the line where it is damaged, or cut short, or of a newer form.
 [[nodiscard]] inline DataSet read_data_set(const std::string& path) {
   const std::string text = read_training_file(path);
   DataSet set;
@@ -258,6 +272,7 @@ namespace detail {
                 "the data set has " + std::to_string(set.trees.size()) + " trees, its card says " +
                     std::to_string(set.card.trees),
                 "It was cut short: make it anew from the journals", path);
+  if (set.card.features == 1) detail::take_as_version_2(set);
   return set;
 }
 
