@@ -75,10 +75,10 @@ template <class Run> int exit_code_of(const Run& run) {
 /// Exit codes of several tasks as one: the worst, where broken surroundings outweigh a bad task.
 inline int worse(int a, int b) {
   const auto rank = [](int code) {
-    return code == surroundings_broken   ? 3
+    return code == surroundings_broken   ? 4
+           : code == waiting_for_answers ? 3 // the same command goes on, and tells of a bad task again
            : code == bad_usage_or_task   ? 2
            : code == interrupted_by_user ? 1
-           : code == waiting_for_answers ? 1
                                          : 0;
   };
   return rank(a) >= rank(b) ? a : b;

@@ -42,15 +42,28 @@ inline void add_python_options(CLI::App& app, mtmc::PyTorchEvaluatorOptions& opt
 /// Whether a path on the command line is a problem in PyTorch.
 inline bool is_problem(const std::string& path) { return path.ends_with(".py"); }
 
-/// Files of tasks and problems that a path stands for: itself, or what lies in the folder.
-inline std::vector<std::string> task_files(const std::string& path) {
+/// Problems in PyTorch that an iterator over a folder finds, in a fixed order.
+template <class Iterator> std::vector<std::string> problems_in(const std::string& path) {
   std::vector<std::string> problems;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(path, none))
+  for (const auto& entry : Iterator(path, none))
     if (is_problem(entry.path().string())) problems.push_back(entry.path().string());
-  if (problems.empty()) return mtmc::find_task_files(path);
   std::sort(problems.begin(), problems.end());
   return problems;
+}
+
+/// Files of tasks and problems that a path stands for: itself, what lies in the folder, or, where nothing
+/// does, problems in folders below, as in a benchmark's levels.
+inline std::vector<std::string> task_files(const std::string& path) {
+  auto problems = problems_in<std::filesystem::directory_iterator>(path);
+  if (!problems.empty()) return problems;
+  try {
+    return mtmc::find_task_files(path);
+  } catch (const mtmc::Error&) {
+    problems = problems_in<std::filesystem::recursive_directory_iterator>(path);
+    if (problems.empty()) throw;
+    return problems;
+  }
 }
 
 /// The names that a problem's forward gives its inputs.

@@ -567,7 +567,7 @@ def load_candidate(text, folder):
 def member(module, name):
     found = getattr(module, name, None)
     if found is None:
-        raise Refused(f"the text defines no `{name}`")
+        raise Refused(f"the text defines no `{name}`; define it at the top of the module")
     return found
 
 
