@@ -47,6 +47,7 @@ SMALL = {
     "row_softmax": {"rows": 5, "columns": 700},
     "running_sums": {"rows": 3, "columns": 5000},
     "top_values": {"rows": 3, "columns": 5000, "kept": 7},
+    "gated_descriptors": {"rows": 70, "columns": 148},
     "transposed": {"rows": 70, "columns": 100},
     "vector_chain": {"elements": 5000},
 }

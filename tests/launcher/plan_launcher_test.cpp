@@ -404,8 +404,19 @@ TEST_CASE("what a launcher cannot do is refused with the line and what to do") {
                   "refused). Lower every kernel of the plan first") != std::string::npos);
   CHECK(refusal_of(scaling_plan(), {binary("a\"b")}).find("one whose entry has no name") !=
         std::string::npos);
-  auto greedy = *binary("scale_add");
-  greedy.global_scratch_bytes = 64;
-  CHECK(refusal_of(scaling_plan(), {std::make_shared<mtmc::LoweredKernel>(greedy)})
-            .find("the kernel scale_add needs scratch memory of Triton's launcher") != std::string::npos);
+  auto profiled = *binary("scale_add");
+  profiled.profile_scratch_bytes = 64;
+  CHECK(refusal_of(scaling_plan(), {std::make_shared<mtmc::LoweredKernel>(profiled)})
+            .find("the kernel scale_add was made to be profiled") != std::string::npos);
+}
+
+TEST_CASE("a kernel that makes descriptors of tensors is lent memory for each of its blocks") {
+  auto lowered = *binary("scale_add");
+  lowered.global_scratch_bytes = 384;
+  auto plan = scaling_plan();
+  plan.phases.forward[0].launch->grid = {5, 1, 1};
+  const auto text = mtmc::plan_launcher_source(module, named("scale"), plan,
+                                               Lowered{std::make_shared<mtmc::LoweredKernel>(lowered)});
+  CHECK(text.find("scratch_bytes() { return 2048; }") != std::string::npos); // 5 * 384, rounded
+  CHECK(text.find(", mtmc_scratch, 0});") != std::string::npos);
 }

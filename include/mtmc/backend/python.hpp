@@ -2,6 +2,7 @@
 /// Everything that records PyTorch modules and lowers their Triton kernels.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/launcher_memory.hpp>
 #include <mtmc/backend/python/paired_draws.hpp>
 #include <mtmc/backend/python/plan_judge.hpp>
 #include <mtmc/backend/python/plan_replayer.hpp>

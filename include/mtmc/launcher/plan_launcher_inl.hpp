@@ -2,6 +2,7 @@
 /// Definitions of launcher/plan_launcher.hpp.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/launcher_memory.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/launcher/cuda_launcher_binary.hpp>
 #include <mtmc/launcher/launcher_head.hpp>
@@ -71,9 +72,9 @@ private:
         refuse_plan(task_, "the kernel " + kernel.name + " has not been lowered",
                     "Lower every kernel of the plan first (TritonCompiler::lower)", kernel.line);
       const auto& binary = *lowered_[i];
-      if (binary.global_scratch_bytes + binary.profile_scratch_bytes > 0)
-        refuse_plan(task_, "the kernel " + kernel.name + " needs scratch memory of Triton's launcher",
-                    "Use no tensor descriptors", kernel.line);
+      if (binary.profile_scratch_bytes > 0)
+        refuse_plan(task_, "the kernel " + kernel.name + " was made to be profiled",
+                    "Launch it without a profiler", kernel.line);
       // It goes into a string of the launcher's text.
       if (binary.cubin.empty() || !std::all_of(binary.entry.begin(), binary.entry.end(),
                                                [](char c) { return is_name_character(c) || c == '$'; }))
@@ -257,7 +258,8 @@ private:
     const auto count = next + 2;
     return "    mtmc_launch<" + std::to_string(count) + ">(stream, " + std::to_string(number) + ", {" +
            std::to_string(blocks[0]) + ", " + std::to_string(blocks[1]) + ", " + std::to_string(blocks[2]) +
-           "}, {" + text + "0, 0}); // " + kernel.name + ", line " + std::to_string(line) + '\n';
+           "}, {" + text + (launch.memory >= 0 ? address(launch.memory) : "0") + ", 0}); // " + kernel.name +
+           ", line " + std::to_string(line) + '\n';
   }
 
   /// The members that hold the binaries and the contents.
@@ -320,8 +322,13 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE std::string plan_launcher_source(const Kernel& kernel, const Task& task, const RecordedPlan& plan,
                                              std::span<const std::shared_ptr<const LoweredKernel>> lowered,
                                              const LauncherEvidence& evidence) {
-  detail::demand_sound(plan, task);
-  return detail::PlanLauncherWriter(plan, lowered, task).text(kernel, evidence);
+  auto recorded = plan;
+  for (auto* const steps : {&recorded.phases.setup, &recorded.phases.forward})
+    for (auto& step : *steps)
+      if (step.launch) step.launch->memory = -1;
+  detail::demand_sound(recorded, task);
+  const auto whole = with_launcher_memory(std::move(recorded), lowered);
+  return detail::PlanLauncherWriter(whole, lowered, task).text(kernel, evidence);
 }
 
 } // namespace mtmc

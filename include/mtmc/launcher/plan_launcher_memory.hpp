@@ -179,6 +179,7 @@ private:
       if (!steps[i].launch) continue;
       for (const auto& argument : steps[i].launch->arguments)
         if (argument.kind == RecordedArgument::Kind::pointer) touch(argument.storage, i);
+      if (steps[i].launch->memory >= 0) touch(steps[i].launch->memory, i);
     }
     for (const auto& view : plan_.outputs) given_.insert(view.storage);
   }

@@ -183,6 +183,8 @@ TEST_SUITE("recorded plans as data") {
     };
     CHECK(says(arguments([](auto& given) { given.pop_back(); }), "too few"));
     CHECK(says(arguments([](auto& given) { given.push_back(given.back()); }), "too many"));
+    CHECK(says(verdict_of([](auto& plan) { plan.phases.forward[1].launch->memory = 2; }),
+               "memory of its launcher"));
     CHECK(says(arguments([](auto& given) { given[0] = {.kind = integer, .integer = 4096}; }),
                "something else than *fp32"));
     CHECK(arguments([](auto& given) { given[0] = {.kind = integer, .integer = 0}; }) ==

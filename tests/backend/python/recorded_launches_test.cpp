@@ -49,7 +49,7 @@ const std::vector<RecordedBuffer> names{{"x", false}, {"n", false}, {"y", true}}
 
 RecordedLaunches launches_of(
     const std::function<void(RecordedPlan&)>& change = [](RecordedPlan&) {},
-    std::array<std::int64_t, 3> cluster = {1, 1, 1}) {
+    std::array<std::int64_t, 3> cluster = {1, 1, 1}, std::int64_t launcher_bytes = 0) {
   auto plan = two_launches();
   change(plan);
   REQUIRE(check_recorded_plan(plan) == std::nullopt);
@@ -58,6 +58,7 @@ RecordedLaunches launches_of(
   lowered->threads = 256;
   lowered->shared_bytes = 1024;
   lowered->cluster = cluster;
+  lowered->global_scratch_bytes = launcher_bytes;
   const std::vector<std::shared_ptr<const LoweredKernel>> all{lowered};
   return recorded_launches(plan, all, names);
 }
@@ -102,6 +103,18 @@ TEST_SUITE("recorded plans as launch plans") {
     CHECK(second.arguments[1].name == "y");
     CHECK(second.arguments[1].writable);
     CHECK(launches.kernels == std::vector<std::size_t>{0, 0});
+  }
+
+  TEST_CASE("each launch of a kernel that makes descriptors of tensors is lent memory for its blocks") {
+    const auto launches = launches_of([](auto&) {}, {2, 1, 1}, 384);
+    REQUIRE_FALSE(launches.refused);
+    REQUIRE(launches.plan.scratch.size() == 3); // the module's own, and one for each launch
+    CHECK(launches.plan.scratch[1].bytes() == 8 * 2 * 2 * 384);
+    const auto& lent = launches.plan.launches[0].arguments[3];
+    CHECK(lent.kind == LaunchArgument::Kind::buffer);
+    CHECK(lent.name == launches.plan.scratch[1].name);
+    CHECK(launches.plan.launches[1].arguments[3].name == launches.plan.scratch[2].name);
+    CHECK(launches.plan.launches[0].arguments[4].integer == 0);
   }
 
   TEST_CASE("programs of several blocks have them along x") {

@@ -149,6 +149,7 @@ private:
         wrong("the grid of " + kernel.name + " has " + std::to_string(launch.grid[axis]) +
               " programs along axis " + std::to_string(axis) + "; at most " + std::to_string(most[axis]) +
               " can be launched");
+    if (launch.memory != -1) wrong("a launch of " + kernel.name + " names memory of its launcher");
     std::size_t next = 0;
     for (const auto& parameter : kernel.parameters) {
       if (parameter.type == "constexpr") continue;

@@ -146,7 +146,9 @@ class Driver:
                 values.append(ctypes.c_void_p(0))
             else:
                 values.append(PASSED.get(type, ctypes.c_float)(number_of(argument)))
-        values += [ctypes.c_void_p(0), ctypes.c_void_p(0)]  # scratch memory of Triton's launcher
+        if launch.get("memory", -1) >= 0:
+            pointers.append((len(values), launch["memory"], 0))
+        values += [ctypes.c_void_p(0), ctypes.c_void_p(0)]  # memory of Triton's launcher, and of its profiler
         addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         grid, threads = launch["grid"], kernel["threads"]
         attributes = (Attribute * 1)()

@@ -2,6 +2,7 @@
 /// Definitions of backend/python/recorded_launches.hpp.
 
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/launcher_memory.hpp>
 #include <mtmc/backend/python/recorded_launches.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/data_type.hpp>
@@ -140,8 +141,13 @@ private:
     for (const auto& parameter : kernel.parameters)
       if (parameter.type != "constexpr")
         launch.arguments.push_back(argument(recorded.arguments[next++], parameter));
-    for (const auto* const name : {"global_scratch", "profile_scratch"})
-      launch.arguments.push_back(number_argument(name, 0));
+    if (recorded.memory >= 0) {
+      RecordedArgument pointer{.kind = RecordedArgument::Kind::pointer, .storage = recorded.memory};
+      launch.arguments.push_back(argument(pointer, {.name = "global_scratch", .type = "*i8"}));
+    } else {
+      launch.arguments.push_back(number_argument("global_scratch", 0));
+    }
+    launch.arguments.push_back(number_argument("profile_scratch", 0));
     result_.plan.launches.push_back(std::move(launch));
     result_.kernels.push_back(number);
   }
@@ -207,7 +213,8 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE RecordedLaunches recorded_launches(const RecordedPlan& plan,
                                                std::span<const std::shared_ptr<const LoweredKernel>> lowered,
                                                std::span<const RecordedBuffer> inputs) {
-  return detail::RecordedLaunchWriter(plan, lowered).run(inputs);
+  const auto whole = with_launcher_memory(plan, lowered);
+  return detail::RecordedLaunchWriter(whole, lowered).run(inputs);
 }
 
 } // namespace mtmc

@@ -148,6 +148,9 @@ struct RecordedLaunch {
   std::array<std::int64_t, 3> grid{1, 1, 1};
   /// One for each parameter that is no constant.
   std::vector<RecordedArgument> arguments{};
+  /// The storage that its launcher lends the kernel (`with_launcher_memory`), by number; -1: none. No
+  /// recording names one.
+  int memory = -1;
 
   friend bool operator==(const RecordedLaunch&, const RecordedLaunch&) = default; ///< member by member
 };

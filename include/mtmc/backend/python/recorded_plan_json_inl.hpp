@@ -97,6 +97,7 @@ MTMC_INLINE void visit_fields(JsonFields& visit, RecordedLaunch& noun) {
   visit.required("kernel", noun.kernel);
   visit.required("grid", noun.grid);
   visit.required("arguments", noun.arguments);
+  visit.optional("memory", noun.memory, -1);
 }
 
 MTMC_INLINE void visit_fields(JsonFields& visit, RecordedFill& noun) {

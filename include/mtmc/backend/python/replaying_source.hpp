@@ -177,6 +177,8 @@ def storages_of(step):
     for argument in step.get("launch", {}).get("arguments", ()):
         if argument["kind"] == "pointer":
             yield argument["storage"]
+    if step.get("launch", {}).get("memory", -1) >= 0:
+        yield step["launch"]["memory"]
 
 
 def constant_parameters(plan):

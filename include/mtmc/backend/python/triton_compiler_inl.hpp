@@ -153,10 +153,8 @@ MTMC_INLINE Lowering TritonCompiler::lower(const RecordedKernel& kernel, const R
                " bytes of shared memory, and a block of this device has " +
                std::to_string(target.shared_bytes),
            "Use smaller blocks or fewer stages (num_stages)");
-    if (lowering.diagnostics.empty() && lowered->global_scratch_bytes + lowered->profile_scratch_bytes > 0)
-      fail("the kernel " + kernel.name +
-               " needs memory of its own from the launcher, for a tensor descriptor made on the device",
-           "Use pointers");
+    if (lowering.diagnostics.empty() && lowered->profile_scratch_bytes > 0)
+      fail("the kernel " + kernel.name + " was made to be profiled", "Launch it without a profiler");
     if (lowering.diagnostics.empty()) lowering.kernel = std::move(lowered);
   }
   for (auto& diagnostic : lowering.diagnostics) diagnostic.message = detail::harmless(diagnostic.message);

@@ -5,6 +5,7 @@
 #include <mtmc/backend/cuda/context.hpp>
 #include <mtmc/backend/cuda/cuda_device.hpp>
 #include <mtmc/backend/python/check_recorded_plan.hpp>
+#include <mtmc/backend/python/launcher_memory.hpp>
 #include <mtmc/backend/python/paired_draws.hpp>
 #include <mtmc/backend/python/plan_judge.hpp>
 #include <mtmc/backend/python/problem_task.hpp>
@@ -286,6 +287,7 @@ struct PyTorchEvaluator::State {
     });
     for (auto& one : refused)
       if (one) return one;
+    made.plan = with_launcher_memory(std::move(made.plan), made.kernels);
     return std::nullopt;
   }
 
@@ -304,10 +306,6 @@ struct PyTorchEvaluator::State {
       return Refusal{lowering.refused ? Verdict::refused : Verdict::compile_error,
                      std::string(lowering.refused ? refusal_rule::screen : refusal_rule::compiler),
                      std::move(lowering.diagnostics)};
-    if (lowering.kernel->global_scratch_bytes + lowering.kernel->profile_scratch_bytes > 0)
-      return refusal(Verdict::refused, refusal_rule::launch,
-                     kernel.name + " needs scratch memory of Triton's launcher", "Use no tensor descriptors",
-                     kernel.line);
     made = std::move(lowering.kernel);
     return std::nullopt;
   }
