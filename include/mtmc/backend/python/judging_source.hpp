@@ -41,6 +41,7 @@ WARM = 5  # calls before any is timed
 # After so many pairs one may look: the interval from the so-manieth smallest to the so-manieth largest ratio.
 LOOKS = {7: 1, 14: 3}
 OVERWHELMING = 1.5
+PATIENCE = 3  # times as long as pairs are timed, again, where something disturbs single ones
 
 
 def is_clear(ratios):
@@ -52,6 +53,14 @@ def is_clear(ratios):
     rank = LOOKS[len(ratios)]
     low, high = sorted(ratios)[rank - 1], sorted(ratios)[-rank]
     return low > 1 or high < 1 or high - low < 0.02
+
+
+def is_disturbed(ratios):
+    """Whether a few pairs are far from what most agree on, so that more of them would tell."""
+    ordered = sorted(ratios)
+    quarter = len(ordered) // 4
+    agreed = ordered[-1 - quarter] / ordered[quarter]
+    return ordered[-1] / ordered[0] > 1.05 * agreed ** 2
 
 
 class Judgement:
@@ -346,12 +355,13 @@ class Judgement:
     def time(self):
         """Pairs of calls on inputs that neither has seen, in turn, every result compared."""
         request = self.request
-        until = time.monotonic() + request["seconds"]
+        until, patience = time.monotonic() + request["seconds"], PATIENCE * request["seconds"]
         names = [name for name in ("incumbent", "candidate") if name in self.players]
         times = {name: [] for name in names}
         looked_at = self.random.choice((0, 2))  # of the first pairs, which there are in any case, the incumbent first
         for number in range(request["most_pairs"]):
             begin = time.monotonic()
+            case = None  # before the next one is made
             case = self.case(with_truth=number == looked_at)
             for name in names if number % 2 == 0 else reversed(names):
                 player = self.players[name]
@@ -372,11 +382,13 @@ class Judgement:
                     self.compare(case, case.own, 2.0)
                     self.demand_inputs(case)
             done = number + 1
-            if "incumbent" in times and not request["promote"]:
-                if is_clear([a / b for a, b in zip(times["incumbent"], times["candidate"])]):
-                    break
-            if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
+            ratios = [a / b for a, b in zip(times.get("incumbent", ()), times["candidate"])]
+            if ratios and not request["promote"] and is_clear(ratios):
                 break
+            if done >= request["least_pairs"] and time.monotonic() + (time.monotonic() - begin) > until:
+                if not ratios or not is_disturbed(ratios) or patience <= 0:
+                    break
+                until, patience = time.monotonic() + patience, 0
         self.result["times"] = times
         if "candidate" not in request["problems"]:
             case = None  # before the next one is made
@@ -476,6 +488,7 @@ class CompatibleJudgement(Judgement):
         self.choose(self.case(with_truth=False))
         candidate = self.players["candidate"]
         for _ in range(request["cases"]):
+            case = None  # before the next one is made
             case = self.case(with_truth=False)
             candidate.set_up(case.key, request["start_seconds"])
             self.show(case)
@@ -635,7 +648,7 @@ def failure(error):
     if isinstance(error, Refused):
         return {"kind": "refused", "message": str(error)[:4000], "line": 0}
     if contestant.lacks_memory(error):
-        return {"kind": "refused", "message": contestant.NO_MEMORY, "line": 0}
+        return {"kind": "refused", "message": contestant.NO_MEMORY + contestant.place_of(error), "line": 0}
     return {"kind": type(error).__name__, "message": str(error)[:4000] + contestant.place_of(error), "line": 0}
 )python";
 
