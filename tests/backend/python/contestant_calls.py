@@ -76,17 +76,27 @@ contestant.Driver.__init__.__defaults__ = (str(driver),)
 kernels = [{"cubin": b"ELF", "entry": kernel["name"], "threads": 128, "cluster": [2, 1, 1], "shared_bytes": 100000}
            for kernel in plan["kernels"]]
 results = [{"strides": view["strides"], "own": True} for view in plan["outputs"]]
-called = contestant.PlanContestant({"plan": plan, "kernels": kernels, "results": results}, torch.device("cpu"))
 x = torch.rand(4, 8)
-for key in (1, 2):
-    called.set_up(key, [x])
-    for poison in (0x7F, 0x00):
-        called.renew(poison)
-        called.call()
-        for given, right in zip(called.results(), expected(plan, key, x), strict=True):
-            assert torch.equal(given, right)
-own, of_library = called.shares()
-assert own > 0 and of_library > 0
+
+
+def check(plan):
+    called = contestant.PlanContestant({"plan": plan, "kernels": kernels, "results": results}, torch.device("cpu"))
+    for key in (1, 2):
+        called.set_up(key, [x])
+        for poison in (0x7F, 0x00):
+            called.renew(poison)
+            called.call()
+            for given, right in zip(called.results(), expected(plan, key, x), strict=True):
+                assert torch.equal(given, right)
+    own, of_library = called.shares()
+    assert own > 0 and of_library > 0
+
+
+check(plan)
+print("a kernel that is lent memory", flush=True)
+next(step["launch"] for step in plan["phases"]["forward"] if "launch" in step)["memory"] = len(plan["storages"])
+plan["storages"].append({"bytes": 64, "content": ""})
+check(plan)
 try:
     contestant.Driver([{"cubin": b"", "entry": "missing", "shared_bytes": 0}])
 except contestant.LaunchFailed as failure:

@@ -38,4 +38,7 @@ TEST_CASE("kernels are launched with what the recording says, wherever operators
         std::string::npos);
   CHECK(called.output.find("finding a kernel fails with CUDA_ERROR_NOT_FOUND") != std::string::npos);
   CHECK(called.output.find(": 0 ") == std::string::npos);
+  const auto lent = called.output.find("scale_add: is lent memory\n");
+  CHECK(lent != std::string::npos);
+  CHECK(lent > called.output.find("a kernel that is lent memory\n"));
 }

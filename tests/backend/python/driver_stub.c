@@ -46,7 +46,11 @@ static int scale_add(void** parameters) {
   const int32_t n = *(int32_t*)parameters[2];
   const float factor = *(float*)parameters[3];
   const uint8_t add = *(uint8_t*)parameters[4];
-  if (*(void**)parameters[5] != NULL || *(void**)parameters[6] != NULL) return 1;
+  if (*(void**)parameters[6] != NULL) return 1;
+  if (*(void**)parameters[5] != NULL) {
+    memset(*(void**)parameters[5], 1, 64);
+    printf("scale_add: is lent memory\n");
+  }
   for (int32_t i = 0; i < n; ++i) out[i] = x[i] * factor + add;
   return 0;
 }
