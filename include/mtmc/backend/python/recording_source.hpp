@@ -392,6 +392,7 @@ def compile_to_ir(recording):
         asked = dict(options or {})
         options = backend.parse_options(dict(asked))
         context = ir.context()
+        getattr(context, "disable_multithreading", bool)()  # Triton 3.5 would start threads, which nobody may here
         ir.load_dialects(context)
         backend.load_dialects(context)
         module = source.make_ir(target, options, backend.get_codegen_implementation(options),
