@@ -200,6 +200,8 @@ class Operators(TorchDispatchMode):
         before = [leaf for leaf in leaves((arguments, named)) if isinstance(leaf, torch.Tensor)]
         if name in ("_neg_view", "_conj"):
             raise Refused(f"the operator {function} gives a tensor that only looks negated; compute it")
+        for tensor in before:
+            self.take_in(tensor, function)
         if name == "_local_scalar_dense" and self.contents.of(before[0]) is not None:
             with no_modes():
                 return self.contents.of(before[0]).item()
@@ -209,11 +211,11 @@ class Operators(TorchDispatchMode):
         # Some give nothing, and write what they are given.
         outputs += [tensor for tensor in written_by(function, arguments, named)
                     if all(tensor is not output for output in outputs)]
-        if self.computes_nothing(function, before, outputs):
+        if name in CARRIED and self.contents.of(outputs[0]) is not None:
+            self.note_content(outputs[0])
+        elif self.computes_nothing(function, before, outputs):
             for tensor in outputs:
                 self.recording.storage(tensor)
-        elif name in CARRIED and self.contents.of(outputs[0]) is not None:
-            self.note_content(outputs[0])
         elif not self.is_fill(name, arguments, named, outputs):
             record = self.recording
             if not str(function).startswith("aten."):
@@ -245,6 +247,14 @@ class Operators(TorchDispatchMode):
             return False
         self.recording.add({"fill": {"view": self.recording.view(outputs[0]), "value": self.recording.value(value)}})
         return True
+
+    def take_in(self, tensor, function):
+        """A tensor that no operator has given, as `lengths[0] = 512` makes one unseen in some versions of PyTorch."""
+        if tensor.untyped_storage()._cdata in self.recording.numbers or isinstance(tensor, torch.nn.Parameter):
+            return
+        if self.contents.of(tensor) is None:
+            raise Refused(f"{function} is given a tensor that no recorded operator has made; make it with PyTorch's own")
+        self.note_content(tensor)
 
     def note_content(self, tensor):
         """A tensor made of numbers of the text: what it holds is written down instead of a step, as it lies there."""
