@@ -88,11 +88,10 @@ TEST_CASE("policy weights: other features, a newer form, and damage are refused,
 }
 
 TEST_CASE("policy weights of features of version 1 score as before") {
-  const NetworkShape former{.state = state_feature_names().size() - kernel_feature_count() +
-                                     kernel_feature_count_of_version_1(),
-                            .action = action_feature_names().size() - action_feature_count() +
-                                      action_feature_count_of_version_1(),
-                            .hidden = 3};
+  const NetworkShape former{
+      .state = state_feature_names().size() - kernel_feature_count() + kernel_feature_count_of_version_1(),
+      .action = action_feature_names().size() - action_feature_count() + action_feature_count_of_version_1(),
+      .hidden = 3};
   PolicyWeights written = some_weights();
   written.card.features = 1;
   written.network = {former, {}};
@@ -109,11 +108,12 @@ TEST_CASE("policy weights of features of version 1 score as before") {
     for (std::size_t i = 0; i < behind; ++i) all.push_back(std::cos(static_cast<double>(before + i)));
     return all;
   };
-  const std::size_t kernel = kernel_feature_count_of_version_1(), action = action_feature_count_of_version_1();
+  const std::size_t kernel = kernel_feature_count_of_version_1(),
+                    action = action_feature_count_of_version_1();
   const std::size_t more = kernel_feature_count() - kernel, wider = action_feature_count() - action;
   NetworkActivations before, now;
-  written.network.evaluate(numbers(kernel, 0, former.state - kernel), numbers(action, 0, former.action - action),
-                           before);
+  written.network.evaluate(numbers(kernel, 0, former.state - kernel),
+                           numbers(action, 0, former.action - action), before);
   read.network.evaluate(numbers(kernel, more, former.state - kernel),
                         numbers(action, wider, former.action - action), now);
   CHECK(now.scores == before.scores);
