@@ -13,7 +13,7 @@
 
 namespace mtmc_test {
 
-inline constexpr const char* module_text = R"(import torch
+inline constexpr const char* shares_module = R"(import torch
 import torch.nn as nn
 import triton
 import triton.language as tl
@@ -99,7 +99,7 @@ int main() {
 /// recorder or the compiler says.
 inline std::string shares_launcher(const mtmc::TritonRecorder& recorder, const mtmc::TritonCompiler& compiler,
                                    const mtmc::RecordedTarget& target) {
-  const mtmc::Kernel kernel{mtmc::languages::triton, module_text, {}};
+  const mtmc::Kernel kernel{mtmc::languages::triton, shares_module, {}};
   mtmc::RecordedValue input{.kind = mtmc::RecordedValue::Kind::tensor};
   input.tensor = {.sizes = {500, 1000}, .strides = {1000, 1}};
   const auto recording =

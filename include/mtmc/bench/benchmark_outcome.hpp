@@ -19,12 +19,6 @@ namespace mtmc::inline MTMC_ABI::detail {
   return std::find(std::begin(not_called), std::end(not_called), verdict) == std::end(not_called);
 }
 
-/// A figure of an evaluation; 0 where it has none of that name.
-[[nodiscard]] inline double resource_of(const Evaluation& evaluation, const std::string& name) {
-  const auto found = evaluation.resources.find(name);
-  return found == evaluation.resources.end() ? 0 : found->second;
-}
-
 [[nodiscard]] inline BenchmarkOutcome outcome_of(const Evaluation& evaluation) {
   BenchmarkOutcome outcome;
   outcome.called = was_called(evaluation.verdict);

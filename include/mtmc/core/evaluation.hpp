@@ -240,4 +240,10 @@ struct Evaluation {
 /// Version of the trust protocol; part of every cache key, so that answers of different protocols never mix.
 inline constexpr int protocol_version = 7;
 
+/// A figure of an evaluation; 0 where it has none of that name.
+[[nodiscard]] inline double resource_of(const Evaluation& evaluation, const std::string& name) {
+  const auto found = evaluation.resources.find(name);
+  return found == evaluation.resources.end() ? 0 : found->second;
+}
+
 } // namespace mtmc

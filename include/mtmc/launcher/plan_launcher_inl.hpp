@@ -322,12 +322,8 @@ namespace mtmc::inline MTMC_ABI {
 MTMC_INLINE std::string plan_launcher_source(const Kernel& kernel, const Task& task, const RecordedPlan& plan,
                                              std::span<const std::shared_ptr<const LoweredKernel>> lowered,
                                              const LauncherEvidence& evidence) {
-  auto recorded = plan;
-  for (auto* const steps : {&recorded.phases.setup, &recorded.phases.forward})
-    for (auto& step : *steps)
-      if (step.launch) step.launch->memory = -1;
-  detail::demand_sound(recorded, task);
-  const auto whole = with_launcher_memory(std::move(recorded), lowered);
+  detail::demand_sound(plan, task);
+  const auto whole = with_launcher_memory(plan, lowered);
   return detail::PlanLauncherWriter(whole, lowered, task).text(kernel, evidence);
 }
 

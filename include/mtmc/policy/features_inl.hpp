@@ -248,11 +248,8 @@ inline void put_module(FeatureSink& put, const FeatureContext& context) {
   put(first_of_python, of_torch + of_triton > 0);
   put("torch operators", log_scaled(of_torch, 64));
   put("triton kernels", log_scaled(of_triton, 16));
-  double share = 0;
-  if (const auto& evaluation = context.seen.evaluation)
-    if (const auto found = evaluation->resources.find("library_share"); found != evaluation->resources.end())
-      share = found->second;
-  put("library share", share);
+  const auto& evaluation = context.seen.evaluation;
+  put("library share", evaluation ? resource_of(*evaluation, "library_share") : 0.0);
 }
 
 /// Everything that belongs to the kernel as a whole. `stop` is the probability that the rules give it.

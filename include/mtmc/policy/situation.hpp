@@ -95,10 +95,7 @@ namespace detail {
 
 /// The compiler's and the driver's figures of an evaluation, by the names that backends use.
 inline void read_resources(const Evaluation& evaluation, Situation& situation) {
-  const auto value = [&evaluation](const char* name) {
-    const auto found = evaluation.resources.find(name);
-    return found == evaluation.resources.end() ? 0.0 : found->second;
-  };
+  const auto value = [&evaluation](const char* name) { return resource_of(evaluation, name); };
   situation.registers = value("registers");
   situation.spilled_bytes =
       std::max({value("spill_bytes"), value("spill_store_bytes"), value("spill_load_bytes")});

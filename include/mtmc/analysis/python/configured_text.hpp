@@ -17,14 +17,20 @@
 
 namespace mtmc::inline MTMC_ABI::detail {
 
+/// Takes the first part off a text, and what parts it from the rest.
+[[nodiscard]] inline std::string_view take_part(std::string_view& text, std::string_view separator) {
+  const auto end = std::min(text.find(separator), text.size());
+  const auto part = text.substr(0, end);
+  text.remove_prefix(std::min(end + separator.size(), text.size()));
+  return part;
+}
+
 /// "BLOCK: 128, num_warps: 4, maxnreg: None" as arguments of a `triton.Config`; empty where a value is no
 /// number.
 [[nodiscard]] inline std::string arguments_of_configuration(std::string_view said) {
   std::string constants, options;
   while (!said.empty()) {
-    const auto end = std::min(said.find(", "), said.size());
-    const auto one = said.substr(0, end);
-    said.remove_prefix(std::min(end + 2, said.size()));
+    const auto one = take_part(said, ", ");
     const auto colon = one.find(": ");
     if (colon == std::string_view::npos) return {};
     const std::string name(one.substr(0, colon)), value(one.substr(colon + 2));
@@ -44,9 +50,7 @@ namespace mtmc::inline MTMC_ABI::detail {
 configurations_by_kernel(std::string_view said) {
   std::map<std::string, std::string, std::less<>> found;
   while (!said.empty()) {
-    const auto end = std::min(said.find("; "), said.size());
-    const auto one = said.substr(0, end);
-    said.remove_prefix(std::min(end + 2, said.size()));
+    const auto one = take_part(said, "; ");
     if (const auto colon = one.find(": "); colon != std::string_view::npos)
       found.emplace(one.substr(0, colon), arguments_of_configuration(one.substr(colon + 2)));
   }

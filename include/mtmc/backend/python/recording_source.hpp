@@ -250,7 +250,7 @@ class Operators(TorchDispatchMode):
 
     def take_in(self, tensor, function):
         """A tensor that no operator has given, as `lengths[0] = 512` makes one unseen in some versions of PyTorch."""
-        if tensor.untyped_storage()._cdata in self.recording.numbers or isinstance(tensor, torch.nn.Parameter):
+        if tensor.untyped_storage()._cdata in self.recording.numbers:
             return
         if self.contents.of(tensor) is None:
             raise Refused(f"{function} is given a tensor that no recorded operator has made; make it with PyTorch's own")
