@@ -79,9 +79,10 @@ inline constexpr std::array<std::string_view, 10> computing_classes{
 
 /// The decision table of `RulesPolicy` for regions in Python, top to bottom: the first row that holds for an
 /// action decides. Facts there say nothing of sizes, and often there is no roofline, so the rows go by kinds
-/// of work: what is computed together, longest runs first; products with what follows them; several passes
-/// as one; then blocks, pipelining, order of programs, persistence. What library and compiler are good at
-/// comes last: single pointwise statements, convolutions, and products in f32.
+/// of work: a start far from its bound is written anew; then what is computed together, longest runs first;
+/// products with what follows them; several passes as one; then blocks, pipelining, order of programs,
+/// persistence. What library and compiler are good at comes last: single pointwise statements, convolutions,
+/// and products in f32.
 [[nodiscard]] inline const std::vector<Rule>& default_program_rules() {
   using detail::begins_with_product;
   using detail::has_convolution;
@@ -93,11 +94,21 @@ inline constexpr std::array<std::string_view, 10> computing_classes{
   using detail::is_marked;
   using detail::needs_whole_batch;
   using detail::of_library;
+  using detail::of_programs;
   static const std::vector<Rule> rules{
-      // all at once: behind fusion, as single steps say what is wrong where they fail
+      // all at once: behind fusion, as single steps say what is wrong where they fail, but for a start that
+      // is far off
       {"rewriting",
        [](const Region& r, const Situation& s) { return is_long_run(r) && s.headroom == Headroom::high; },
        0.10, "too much for one answer"},
+      // Measured on an H100: of a run that torch does alone, one answer brings 19x and 29x where fusing its
+      // pointwise end brings 1.0x and 1.5x, since what is left of the library keeps its own layout.
+      {"rewriting",
+       [](const Region& r, const Situation& s) {
+         return is_known_to_be_far(s) && r.kind == RegionKind::launch_sequence && of_library(r.facts) &&
+                !of_programs(r.facts);
+       },
+       0.99, "torch does all of these steps, and the call is far from what the task needs at least", 0.04},
       {"rewriting",
        [](const Region& r, const Situation& s) {
          return is_known_to_be_far(s) && r.kind == RegionKind::launch_sequence;
