@@ -92,6 +92,7 @@ int run(const Arguments& arguments) {
     }
     try {
       options.samples = arguments.samples_for(task);
+      options.seed = arguments.seed_for(task);
       mtmc::Loop loop{parts.policy, parts.coder, command_line::finder_for(task.kernel.language),
                       evaluators.of(task), options};
       results.push_back(loop.optimize(task, interrupt.token()));

@@ -2,11 +2,15 @@
 // What mtmc-optimize can be told, and which of it contradicts itself.
 
 #include <mtmc/loop/options.hpp>
+#include <mtmc/support/sha256.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +32,7 @@ struct Arguments {
   mtmc::PyTorchEvaluatorOptions pytorch;
   mtmc::LoopOptions loop{
       .max_steps = 12, .budget = {.patience = 4}, .repairs = 0}; // the transform coder cannot mend
+  std::optional<std::uint64_t> seed;
   bool sample = false;
   bool json = false;
   bool list_actions = false;
@@ -39,6 +44,12 @@ struct Arguments {
   LanguageModelArguments models;
 
   [[nodiscard]] bool asks_coder() const { return coder == "openai"; }
+  /// Of a task's draws. Tasks of one command have lists of actions that resemble each other: with one seed
+  /// ten modules drew the same place of theirs.
+  [[nodiscard]] std::uint64_t seed_for(const mtmc::Task& task) const {
+    constexpr std::size_t digits = 8;
+    return seed.value_or(std::stoul(mtmc::sha256_hex(task.name).substr(0, digits), nullptr, 16));
+  }
   /// Drafts per action. Those of the transform coder cost nothing, and an evaluation on a GPU a third of a
   /// second: there the parameters that it thinks best are tried beside two others.
   [[nodiscard]] int samples_for(const mtmc::Task& task) const {
@@ -109,7 +120,8 @@ inline void add_options(CLI::App& app, Arguments& arguments) {
   app.add_flag("--sample", arguments.sample,
                "draw actions by their probability instead of taking the likeliest");
   app.add_option("--temperature", arguments.loop.temperature, "of --sample")->capture_default_str();
-  app.add_option("--seed", arguments.loop.seed, "of all draws")->capture_default_str();
+  app.add_option("--seed", arguments.seed,
+                 "of all draws; without it each task has its own, made of its name");
   app.add_option("--minimum-gain", arguments.loop.minimum_gain,
                  "least gain over its parent to go on from a kernel")
       ->capture_default_str();
