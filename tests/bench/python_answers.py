@@ -45,7 +45,10 @@ def load(text, path):
 
 def first_configuration(self, *arguments, **named):
     self.nargs = dict(zip(self.arg_names, arguments))
-    return self.fn.run(*arguments, **named, **self.configs[0].all_kwargs())
+    first = self.configs[0]
+    if first.pre_hook is not None:
+        first.pre_hook({**self.nargs, **named, **first.all_kwargs()})
+    return self.fn.run(*arguments, **named, **first.all_kwargs())
 
 
 def pretend():

@@ -40,6 +40,7 @@ SMALL = {
     "log_sum_exp": {"rows": 3, "columns": 5000},
     "middle_spread": {"batch": 2, "middle": 75, "inner": 90},
     "product": {"rows": 130, "shared": 70, "columns": 100},
+    "product_descriptors": {"rows": 130, "inner": 72, "columns": 104},
     "residual_norm": {"rows": 9, "features": 70},
     "rms_norm_bf16": {"rows": 5, "features": 700},
     "rotary_projection": {"batch": 2, "length": 9, "heads": 3, "size": 16},

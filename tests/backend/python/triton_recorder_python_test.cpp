@@ -178,6 +178,49 @@ TEST_SUITE("recording") {
     CHECK(plan.outputs[1].storage == steps[0].fill->view.storage);
   }
 
+  TEST_CASE("descriptors of tensors that host code makes are made by the kernel, of what they consist of") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    const auto request = candidate(
+        "y = torch.empty(128, 64, dtype=torch.float16)\n"
+        "half = torch.empty(128, 64, dtype=torch.float16)\n"
+        "given = TensorDescriptor.from_tensor(half, [1, 1], padding=\"nan\")\n"
+        "copied[lambda given: (4, given[\"COLUMNS\"] // 16)](given, TensorDescriptor(y, [128, 64], [64, 1], "
+        "[32, "
+        "32]))\n"
+        "return x, y",
+        "from triton.tools.tensor_descriptor import TensorDescriptor\n\n"
+        "def set_blocks(given):\n"
+        "    given[\"a\"].block_shape = [given[\"ROWS\"], given[\"COLUMNS\"]]\n\n"
+        "@triton.autotune([triton.Config({\"ROWS\": 32, \"COLUMNS\": 32}, pre_hook=set_blocks)], key=[])\n"
+        "@triton.jit\n"
+        "def copied(a, b, ROWS: tl.constexpr, COLUMNS: tl.constexpr):\n"
+        "    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS\n"
+        "    if column < a.shape[1]:\n"
+        "        b.store([row, column], a.load([row, column]) * 2)\n");
+    const auto plan = plan_of(shared_recorder(*options), request);
+    REQUIRE(plan.kernels.size() == 1);
+    std::string parameters;
+    for (const auto& parameter : plan.kernels[0].parameters)
+      parameters += parameter.name + ' ' + parameter.type + ", ";
+    CHECK(parameters == "a *fp16, a_extent_0 i32, a_extent_1 i32, a_stride_0 i64, a_stride_1 i64, b *fp16, "
+                        "b_extent_0 i32, b_extent_1 i32, b_stride_0 i64, b_stride_1 i64, ROWS constexpr, "
+                        "COLUMNS constexpr, ");
+    const auto& launch = *plan.phases.forward.back().launch;
+    CHECK(launch.grid == std::array<std::int64_t, 3>{4, 2, 1});
+    REQUIRE(launch.arguments.size() == 10);
+    CHECK(launch.arguments[5].storage == plan.outputs[1].storage);
+    CHECK(launch.arguments[6].integer == 128);
+    CHECK(launch.arguments[8].integer == 64);
+    CHECK(has(plan.kernels[0].ir, "{padding = 2 : i32}"));
+
+    const auto lowering = shared_compiler(*options).lower(plan.kernels[0], plan.target);
+    for (const auto& diagnostic : lowering.diagnostics) FAIL_CHECK(diagnostic.message);
+    REQUIRE(lowering.kernel);
+    CHECK(has(lowering.kernel->ptx, "cp.async.bulk.tensor.2d"));
+    CHECK(lowering.kernel->global_scratch_bytes > 0);
+  }
+
   TEST_CASE("an autotuned kernel takes the configuration that is asked for, and heuristics are computed") {
     const auto options = python_for_tests();
     if (!options) return;

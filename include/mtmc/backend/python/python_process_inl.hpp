@@ -3,6 +3,7 @@
 
 #include <mtmc/backend/python/cases_source.hpp>
 #include <mtmc/backend/python/contestant_source.hpp>
+#include <mtmc/backend/python/descriptors_source.hpp>
 #include <mtmc/backend/python/judging_source.hpp>
 #include <mtmc/backend/python/lowering_source.hpp>
 #include <mtmc/backend/python/measuring_source.hpp>
@@ -77,10 +78,12 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
                                             const PythonReadiness& ready)
     : folder(folder_in(options.temporary_folder)) {
   constexpr std::pair<std::string_view, std::string_view> texts[] = {
-      {"sandbox.py", sandbox_text},     {"zygote.py", zygote_text},       {"recording.py", recording_text},
-      {"lowering.py", lowering_text},   {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
-      {"measuring.py", measuring_text}, {"sharing.py", sharing_text},     {"judging.py", judging_text},
-      {"players.py", players_text},     {"cases.py", cases_text}};
+      {"sandbox.py", sandbox_text},     {"zygote.py", zygote_text},
+      {"recording.py", recording_text}, {"lowering.py", lowering_text},
+      {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
+      {"measuring.py", measuring_text}, {"sharing.py", sharing_text},
+      {"judging.py", judging_text},     {"players.py", players_text},
+      {"cases.py", cases_text},         {"descriptors.py", descriptors_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)

@@ -20,6 +20,7 @@ import sys
 import time
 import types
 
+import descriptors
 import torch
 import triton
 import triton.compiler.compiler
@@ -129,6 +130,13 @@ class Recording:
         if isinstance(value, (str, torch.device, torch.layout, torch.memory_format)):
             return {"kind": "text", "text": str(value)}
         raise Refused(f"a {type(value).__name__} is passed to an operator, which cannot be recorded")
+
+    def kernel_number(self, kernel):
+        key = json.dumps(kernel, sort_keys=True)
+        if key not in self.kernel_numbers:
+            self.kernel_numbers[key] = len(self.kernels)
+            self.kernels.append(kernel)
+        return self.kernel_numbers[key]
 
     def add(self, step):
         steps = self.phases[self.phase]
@@ -331,9 +339,10 @@ class Kernel:
     packed_metadata = ()
     metadata = types.SimpleNamespace()
 
-    def __init__(self, recording, number):
+    def __init__(self, recording, kernel):
         self.recording = recording
-        self.number = number
+        self.kernel = kernel
+        self.number = None
 
     def launch_metadata(self, grid, stream, *arguments):
         return None
@@ -345,14 +354,15 @@ class Kernel:
         raise Refused("a compiled kernel is launched by itself; launch the function with its grid")
 
     def run(self, grid_x, grid_y, grid_z, stream, function, packed, launch_metadata, enter, leave, *arguments):
-        record = self.recording
-        kernel = record.kernels[self.number]
         grid = [whole(extent, "an extent of the grid") for extent in (grid_x, grid_y, grid_z)]
+        kernel, arguments = with_descriptors_made(self.kernel, arguments)
         passed = []
         for parameter, argument in zip(kernel["parameters"], arguments, strict=True):
             if parameter["type"] != "constexpr":
                 passed.append(self.argument(parameter, argument))
-        record.add({"launch": {"kernel": self.number, "grid": grid, "arguments": passed}})
+        if self.number is None or kernel is not self.kernel:  # the same text may be given other descriptors
+            self.number = self.recording.kernel_number(kernel)
+        self.recording.add({"launch": {"kernel": self.number, "grid": grid, "arguments": passed}})
 
     def argument(self, parameter, argument):
         name, type = parameter["name"], parameter["type"]
@@ -371,6 +381,27 @@ class Kernel:
             return real(float(argument))
         raise Refused(f"the argument `{name}` of a kernel has the type {type}, which cannot be recorded yet; "
                       "pass a tensor and its strides instead")
+
+
+def with_descriptors_made(kernel, arguments):
+    """A kernel and what it is passed, where descriptors of the host are made by the kernel itself."""
+    parameters, passed, made = [], [], []
+    for parameter, argument in zip(kernel["parameters"], arguments, strict=True):
+        if not descriptors.is_descriptor(parameter["type"]):
+            parameters.append(parameter)
+            passed.append(argument)
+            continue
+        if getattr(argument, "round_f32_to_tf32", False):
+            raise Refused(f"the descriptor `{parameter['name']}` rounds to TF32 while it copies, which cannot be recorded; "
+                          "leave that to tl.dot")
+        extents, strides = ([whole(value, "an extent or a stride of a descriptor") for value in values]
+                            for values in (argument.shape, argument.strides))
+        made.append((len(extents), argument.padding == "nan"))
+        parameters += descriptors.parts(parameter, len(extents))
+        passed += [argument.base, *extents, *strides]
+    if not made:
+        return kernel, arguments
+    return {**kernel, "ir": descriptors.made_in_kernel(kernel["ir"], made), "parameters": parameters}, passed
 
 
 def whole(value, what):
@@ -412,11 +443,7 @@ def compile_to_ir(recording):
                                                   "launch_cooperative_grid", "launch_pdl") if asked.get(key)}
         kernel = {"name": source.name, "ir": text, "options": known, "parameters": list(flat(source.signature.items())),
                   "line": source.fn.fn.__code__.co_firstlineno}
-        key = json.dumps(kernel, sort_keys=True)
-        if key not in recording.kernel_numbers:
-            recording.kernel_numbers[key] = len(recording.kernels)
-            recording.kernels.append(kernel)
-        return Kernel(recording, recording.kernel_numbers[key])
+        return Kernel(recording, kernel)
 
     return compile
 
