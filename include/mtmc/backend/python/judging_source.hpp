@@ -315,12 +315,13 @@ class Judgement:
         # What is off by a little in every element of a group is seen in their mean.
         groups = Groups(given, honest, right)
         least = self.measure.least(own.dtype) * (1 if name_of(own.dtype) in ("f32", "f64") else 0.1)
-        times = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
+        times, group = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
         if times > 1:
             _, place = largest_error(given, right, 0.0)
-            self.refuse_result(i, place, given, right, "low_precision" if worst <= LOW_PRECISION else "wrong_result", times)
+            self.refuse_result(i, place, given, right, "low_precision" if worst <= LOW_PRECISION else "wrong_result", times,
+                               groups.words(group))
 
-    def refuse_result(self, output, place, given, right, verdict, times):
+    def refuse_result(self, output, place, given, right, verdict, times, group=None):
         index = []
         for size in reversed(given.shape):
             index.insert(0, place % size)
@@ -328,7 +329,7 @@ class Judgement:
         where = f"output {output}{index}" if index else f"output {output}"
         message = f"{where} is {given[tuple(index)].item():.9g}, and {right[tuple(index)].item():.9g} is right"
         if times and times < float("inf"):
-            message += f"; the error is {times:.3g} times what is allowed"
+            message += f"; {group + ', so ' if group else ''}the error is {times:.3g} times what is allowed"
         raise Lost(verdict, message)
 
     def look_for_flaws(self, case):

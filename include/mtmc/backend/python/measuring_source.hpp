@@ -72,12 +72,14 @@ def chunks(*tensors):
 
 
 def scale_of(truth):
-    """Mean magnitude of the finite elements."""
-    total, number = 0.0, sum(int(torch.isfinite(part).sum().item()) for _, (part,) in chunks(truth))
-    for _, (part,) in chunks(truth):
-        finite = torch.where(torch.isfinite(part), part, torch.zeros_like(part))
-        total += (finite.double().abs_() / max(number, 1)).sum().item()
-    return total
+    """Mean magnitude of the finite elements that are not zero: of a rectifier's result nearly all may be."""
+    number = max(1, sum(int(counted(part).sum().item()) for _, (part,) in chunks(truth)))
+    return sum((torch.where(counted(part), part, 0.0).double().abs_() / number).sum().item()
+               for _, (part,) in chunks(truth))
+
+
+def counted(part):
+    return torch.isfinite(part) & (part != 0)
 
 
 def errors_of(given, truth, scale):
@@ -100,10 +102,13 @@ def largest_error(given, truth, scale):
 
 
 def usual_error(given, truth, scale):
-    """An error that few elements pass."""
+    """An error that few elements pass, of those that are not zero in both."""
     step = max(1, given.numel() // SAMPLED)
-    parts = [errors_of(one[begin % step::step], right[begin % step::step], scale)
-             for begin, (one, right) in chunks(given, truth)]
+    parts = []
+    for begin, (one, right) in chunks(given, truth):
+        one, right = one[begin % step::step], right[begin % step::step]
+        either = (one != 0) | (right != 0)
+        parts.append(errors_of(one[either], right[either], scale))
     errors = torch.cat(parts) if parts else torch.zeros(0)
     rank = max(1, min(errors.numel(), int(USUAL * errors.numel()) + 1))
     # The few largest are found by many blocks of a device; one with a rank, by one.
@@ -159,14 +164,23 @@ class Groups:
 
     def worst(self, allowed, factor):
         """The largest error of a group, in units of what is allowed: a multiple of the problem's own in that group, and so
-        many roundings of the group's values at least."""
-        worst = 0.0
-        for mine, theirs, values, numbers in zip(*self.sums):
+        many roundings of the group's values at least; and which group it is, by axis and number."""
+        worst, group = 0.0, None
+        for axis, (mine, theirs, values, numbers) in enumerate(zip(*self.sums)):
             bound = (factor * theirs.square()).maximum(allowed * values.square())
-            counts = (numbers >= FEWEST) & (bound > 0)
-            if bool(counts.any()):
-                worst = max(worst, (mine.square()[counts] / bound[counts]).max().item())
-        return worst
+            times = torch.where((numbers >= FEWEST) & (bound > 0), mine.square() / bound.clamp(min=1e-300), 0.0)
+            if times.numel() and times.max().item() > worst:
+                worst, group = times.max().item(), (axis, int(times.argmax().item()))
+        return worst, group
+
+    def words(self, group):
+        """What a group is, and how far it errs in the mean."""
+        axis, number = group
+        is_magnitude = axis == len(self.sums[0]) - 1
+        which = f"of about {4.0 ** (number - 31):.0e}" if is_magnitude else f"with index {number} of axis {axis}"
+        mine, theirs, _, numbers = (sums[axis][number].item() for sums in self.sums)
+        return (f"elements {which} err by {(mine / numbers) ** 2:.1e} as a rule, and as PyTorch computes them by "
+                f"{(theirs / numbers) ** 2:.1e}")
 
 
 class Measure:

@@ -459,7 +459,7 @@ MTMC_INLINE PyTorchEvaluator::~PyTorchEvaluator() = default;
 MTMC_INLINE const Device& PyTorchEvaluator::device() const noexcept { return state_->device; }
 
 MTMC_INLINE std::string PyTorchEvaluator::identity() const {
-  return "recorded plans 1, " + state_->options.device + ", library " +
+  return "recorded plans 2, " + state_->options.device + ", library " +
          std::string(to_string(state_->options.library_calls));
 }
 

@@ -1,0 +1,37 @@
+"""Measures errors of results that are made up, as the judge does.
+
+usage: measuring_calls.py HEADERS FOLDER"""
+import pathlib
+import re
+import sys
+
+headers, folder = (pathlib.Path(path) for path in sys.argv[1:])
+for name in ("replaying", "measuring"):
+    text = (headers / f"{name}_source.hpp").read_text()
+    (folder / f"{name}.py").write_text(re.search(r'R"python\((.*)\)python"', text, re.DOTALL)[1])
+sys.path.insert(0, str(folder))
+import torch
+
+import measuring
+
+torch.manual_seed(7)
+# A rectifier of which a thousandth passes: sums that err by 1e-4, whoever adds them up.
+sums = torch.randn(1 << 20, dtype=torch.float64) - 3.1
+truth = torch.relu(sums)
+own, other, wrong = (torch.relu(sums + error * torch.randn_like(sums)).float() for error in (1e-4, 1e-4, 1e-2))
+scale = measuring.scale_of(truth)
+measure = measuring.Measure(1)
+measure.learn_from(0, own, truth, scale)
+allowed = measure.allowed(0, torch.float32)
+print("scale of what passes" if 0.1 < scale < 1 else f"scale {scale}")
+for name, result in (("honest", other), ("wrong", wrong), ("nothing", torch.zeros_like(own))):
+    far = int((measuring.errors_of(result, truth, scale) > allowed).sum())
+    print(name, "passes" if far <= measuring.FLIPPED * measure.far[0] else "is refused")
+print("all zeros:", measuring.scale_of(torch.zeros(4)), measuring.usual_error(torch.zeros(4), torch.zeros(4), 0.0))
+
+# One channel of eight errs by more than the problem itself.
+truth = torch.rand(64, 8, 64, dtype=torch.float64) + 1
+own, given = truth + 1e-7, truth + 1e-7
+given[:, 5] += 1e-4
+times, group = (groups := measuring.Groups(given, own, truth)).worst(1e-6, 8)
+print("group:", group, "times", times > 1, groups.words(group))
