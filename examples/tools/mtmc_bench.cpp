@@ -5,6 +5,7 @@
 #include <mtmc/core/error.hpp>
 #include <mtmc/observation/describe.hpp>
 #include <mtmc/support/file_io.hpp>
+#include <mtmc/support/sha256.hpp>
 #include <mtmc/version.hpp>
 
 #include <CLI/CLI.hpp>
@@ -114,12 +115,16 @@ public:
       return command_line::done;
     }
     auto results = earlier_results();
+    const auto others = std::erase_if(
+        results, [&](const mtmc::BenchmarkResult& result) { return is_outdated(result, problems); });
     std::set<std::string> done;
     for (const auto& result : results) done.insert(result.level + '/' + result.problem);
     if (!results.empty())
       std::printf(
           "%zu results of earlier runs are kept in %s: delete their lines to have them judged again\n",
           results.size(), results_path().c_str());
+    if (others > 0)
+      std::printf("%zu were of another candidate or with other options, and are judged again\n", others);
     std::optional<mtmc::PyTorchEvaluator> evaluator;
     const command_line::StopOnInterrupt interrupt;
     int code = command_line::done;
@@ -134,7 +139,9 @@ public:
       }
       try {
         if (!evaluator) evaluator.emplace(arguments_.pytorch);
+        auto asked = asked_text(candidate);
         auto result = judged(*evaluator, problem, std::move(candidate), interrupt.token());
+        result.environment[asked_key] = std::move(asked);
         if (const auto flaw = flaws_.find(problem.level + '/' + std::to_string(problem.number));
             flaw != flaws_.end())
           result.flaw = flaw->second;
@@ -155,6 +162,31 @@ public:
   }
 
 private:
+  static constexpr const char* asked_key = "asked";
+
+  /// What decides a result besides problem and device: "candidate 9b2e41d0c7a3, both rules, library allow".
+  [[nodiscard]] std::string asked_text(const std::optional<std::string>& candidate) const {
+    constexpr std::size_t digits = 12;
+    std::string text =
+        candidate ? "candidate " + mtmc::sha256_hex(*candidate).substr(0, digits) : "no candidate";
+    text += arguments_.strict_only ? ", strict rules" : ", both rules";
+    if (arguments_.compiled) text += ", torch.compile";
+    text += ", library " + std::string(to_string(arguments_.pytorch.library_calls));
+    return text + ", on " + arguments_.pytorch.device;
+  }
+
+  /// Whether an earlier result is of a problem that is asked about now, and not what is asked now.
+  [[nodiscard]] bool is_outdated(const mtmc::BenchmarkResult& result,
+                                 const std::vector<mtmc::BenchmarkProblem>& problems) const {
+    const auto asked = result.environment.find(asked_key);
+    const auto problem =
+        std::find_if(problems.begin(), problems.end(), [&](const mtmc::BenchmarkProblem& one) {
+          return one.level == result.level && one.name == result.problem;
+        });
+    if (asked == result.environment.end() || problem == problems.end()) return false;
+    return asked->second != asked_text(candidate_of(*problem));
+  }
+
   [[nodiscard]] std::string results_path() const { return arguments_.output + "/results.jsonl"; }
 
   [[nodiscard]] std::optional<std::string> candidate_of(const mtmc::BenchmarkProblem& problem) const {
@@ -241,7 +273,8 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Judges candidates for KernelBench's problems in a checkout of your own, by its own rules and by "
       "stricter ones, or times the problems alone, where no candidates are named. A run that is "
-      "interrupted goes on with the same command. Exit codes: 0 done, 2 bad usage, 3 broken "
+      "interrupted goes on with the same command; what has another candidate or other options by then is "
+      "judged again. Exit codes: 0 done, 2 bad usage, 3 broken "
       "surroundings, 130 interrupted.",
       "mtmc-bench"};
   app.set_version_flag("--version", std::string("mtmc ") + mtmc::version_string);

@@ -53,7 +53,7 @@ struct Folders {
 TEST_CASE("candidates are judged by two rules, and a run that was interrupted goes on") {
   const auto options = python_for_tests();
   if (!options) return;
-  const Folders folders;
+  Folders folders;
   const auto output = folders.files.path("out");
   const auto run = [&](std::vector<std::string> more) {
     std::vector<std::string> arguments{"--folder",     folders.files.path("checkout"),
@@ -91,6 +91,15 @@ TEST_CASE("candidates are judged by two rules, and a run that was interrupted go
   CHECK(again.code == 0);
   CHECK(shown(again.output) == Contains("2 results of earlier runs are kept"));
   CHECK(mtmc::read_file(output + "/results.jsonl") == kept);
+
+  // What has another candidate by then, or is asked for otherwise, is judged again.
+  folders.files.add_text("candidates/2_wrong.py", candidate_text("2.0"));
+  const auto mended = run({});
+  CHECK(shown(mended.output) == Contains("1 results of earlier runs are kept"));
+  CHECK(shown(mended.output) == Contains("1 were of another candidate or with other options"));
+  CHECK(shown(mtmc::read_file(output + "/table.md")) == Contains("| all | 3 | 0.67 | 0.67"));
+  const auto strict = run({"--strict-only"});
+  CHECK(shown(strict.output) == Contains("2 were of another candidate or with other options"));
 }
 
 TEST_CASE("problems are chosen by level, ending and shard, and listed without any Python") {
