@@ -350,18 +350,19 @@ TEST_SUITE("rules for programs: the way of a search") {
 }
 
 TEST_SUITE("rules for programs: what was measured") {
-  /// `tail_in_a_kernel` of 4 MiB in and out, on a device that needs 1 ms for them.
-  Observation timed(std::string_view text, double seconds) {
+  /// A text with 2 MiB in and out, on a device that needs 1 ms for them.
+  Observation timed(std::string_view text, double seconds, DataType type = DataType::f16) {
     auto seen = seen_of(text);
     Argument argument;
     argument.name = "x";
+    argument.type = type;
     argument.shape = {"1048576"};
     seen.task.arguments.push_back(argument);
     argument.name = "y";
     argument.role = ArgumentRole::output;
     seen.task.arguments.push_back(argument);
     seen.task.sizes = {{{}, 1}};
-    seen.device.measured.read_bandwidth = 8 * 1048576 / 1e-3;
+    seen.device.measured.read_bandwidth = 2.0 * static_cast<double>(size_of(type)) * 1048576 / 1e-3;
     seen.device.measured.f32_rate = 1e12;
     seen.evaluation.emplace();
     seen.evaluation->verdict = Verdict::correct;
@@ -385,6 +386,16 @@ TEST_SUITE("rules for programs: what was measured") {
     const auto near = choice(timed(tail_of_a_product, 0.00105));
     CHECK(near.action.kind == Action::Kind::stop);
     CHECK(near.reason.starts_with("the bound of the device is nearly reached"));
+  }
+
+  TEST_CASE(
+      "the library's product in f32 stays, since a kernel's has no matrix units; what follows is fused") {
+    auto seen = timed(tail_in_a_kernel, 0.1, DataType::f32);
+    CHECK(wanted(seen, "fusion|Model/Linear+launch:tail_kernel") == doctest::Approx(0.35));
+    seen = timed(tail_of_a_product, 0.1, DataType::f32);
+    seen.history = {tried("rewriting|Model/Linear+square+tanh+LayerNorm", 0.9)};
+    CHECK(choice(seen).action.text() == "fusing the square, tanh and LayerNorm in line 12 to 14");
+    CHECK(wanted(seen, "fusion|Model/Linear+square") == doctest::Approx(0.35));
   }
 
   TEST_CASE("times of launches decide what is tuned, and take nothing from fusing") {

@@ -426,7 +426,7 @@ MTMC_INLINE ActionDistribution RulesPolicy::distribution(const Observation& seen
 }
 
 MTMC_INLINE std::string RulesPolicy::identity() const {
-  return "rules 7, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
+  return "rules 8, " + std::to_string(rules_.size()) + " rows, " + std::to_string(gpu_rules_.size()) +
          " for GPUs, " + std::to_string(program_rules_.size()) + " for Python";
 }
 

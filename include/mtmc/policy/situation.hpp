@@ -89,6 +89,8 @@ struct Situation {
   /// that cannot be done.
   std::optional<double> occupancy{};
   OccupancyLimiter limiter = OccupancyLimiter::unknown; ///< what keeps the occupancy low
+  /// The task is given numbers in f32 and in no shorter type: matrix units do not multiply those.
+  bool single_precision = false;
 };
 
 namespace detail {
@@ -105,6 +107,16 @@ inline void read_resources(const Evaluation& evaluation, Situation& situation) {
   if (limiter == "registers") situation.limiter = OccupancyLimiter::registers;
   if (limiter == "shared memory") situation.limiter = OccupancyLimiter::shared_memory;
   if (limiter == "threads" || limiter == "blocks") situation.limiter = OccupancyLimiter::block_size;
+}
+
+[[nodiscard]] inline bool is_single_precision(const Task& task) {
+  bool single = false;
+  for (const auto& argument : task.arguments) {
+    if (!is_floating(argument.type)) continue;
+    if (size_of(argument.type) < size_of(DataType::f32)) return false;
+    single = single || argument.type == DataType::f32;
+  }
+  return single;
 }
 
 /// Occupancy of the launch that does most work, where its threads and the registers of a thread are known.
@@ -160,6 +172,7 @@ inline void place_under(const Roofline& roofline, Situation& situation) {
   }
   situation.gpu = seen.device.kind == "gpu";
   situation.compute_units = seen.device.compute_units;
+  situation.single_precision = detail::is_single_precision(seen.task);
   if (seen.evaluation) detail::read_resources(*seen.evaluation, situation);
   if (situation.gpu && !situation.occupancy) detail::estimate_occupancy(seen, situation);
   detail::place_under(roofline_of(seen), situation);

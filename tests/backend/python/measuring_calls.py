@@ -15,8 +15,8 @@ import torch
 import measuring
 
 torch.manual_seed(7)
-# A rectifier of which a thousandth passes: sums that err by 1e-4, whoever adds them up.
-sums = torch.randn(1 << 20, dtype=torch.float64) - 3.1
+# A rectifier of which some in a million pass: sums that err by 1e-4, whoever adds them up.
+sums = torch.randn(1 << 24, dtype=torch.float64) - 4.5
 truth = torch.relu(sums)
 own, other, wrong = (torch.relu(sums + error * torch.randn_like(sums)).float() for error in (1e-4, 1e-4, 1e-2))
 scale = measuring.scale_of(truth)
