@@ -8,7 +8,7 @@ import re
 import sys
 
 headers, driver, folder = (pathlib.Path(path) for path in sys.argv[1:])
-for name in ("descriptors", "recording", "replaying", "sharing", "contestant"):
+for name in ("descriptors", "noting", "standing_in", "recording", "replaying", "sharing", "contestant"):
     text = (headers / f"{name}_source.hpp").read_text()
     (folder / f"{name}.py").write_text(re.search(r'R"python\((.*)\)python"', text, re.DOTALL)[1])
 sys.path.insert(0, str(folder))

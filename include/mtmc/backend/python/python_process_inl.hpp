@@ -7,6 +7,7 @@
 #include <mtmc/backend/python/judging_source.hpp>
 #include <mtmc/backend/python/lowering_source.hpp>
 #include <mtmc/backend/python/measuring_source.hpp>
+#include <mtmc/backend/python/noting_source.hpp>
 #include <mtmc/backend/python/players_source.hpp>
 #include <mtmc/backend/python/python_failure.hpp>
 #include <mtmc/backend/python/python_process.hpp>
@@ -14,6 +15,7 @@
 #include <mtmc/backend/python/replaying_source.hpp>
 #include <mtmc/backend/python/sandbox_source.hpp>
 #include <mtmc/backend/python/sharing_source.hpp>
+#include <mtmc/backend/python/standing_in_source.hpp>
 #include <mtmc/backend/python/zygote_source.hpp>
 #include <mtmc/compiled.hpp>
 #include <mtmc/core/error.hpp>
@@ -83,7 +85,8 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
       {"replaying.py", replaying_text}, {"contestant.py", contestant_text},
       {"measuring.py", measuring_text}, {"sharing.py", sharing_text},
       {"judging.py", judging_text},     {"players.py", players_text},
-      {"cases.py", cases_text},         {"descriptors.py", descriptors_text}};
+      {"cases.py", cases_text},         {"descriptors.py", descriptors_text},
+      {"noting.py", noting_text},       {"standing_in.py", standing_in_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)
