@@ -87,3 +87,21 @@ TEST_CASE("written pairs are a problem and a module with kernels for it") {
   }
   CHECK(pairs >= 20);
 }
+
+TEST_CASE("sequences that a language model wrote can be read, and begin with the problem") {
+  int sequences = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(bench + "/steps_model")) {
+    if (!entry.is_directory()) continue;
+    CAPTURE(entry.path().string());
+    ++sequences;
+    const auto sequence = mtmc::load_replay_sequence(entry.path().string());
+    REQUIRE_FALSE(sequence.steps.empty());
+    CHECK(sequence.steps.front().parent.empty());
+    for (const auto& step : sequence.steps) {
+      REQUIRE(step.draft.kernel);
+      CHECK(is_written_module(*step.draft.kernel));
+      CHECK(!step.region.empty());
+    }
+  }
+  CHECK(sequences == 25);
+}

@@ -5,49 +5,64 @@ import triton.language as tl
 
 
 @triton.jit
-def widen_pair(a, b, a_wide, b_wide, a_count, b_count, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    if tl.program_id(1) == 0:
-        inside = at < b_count
-        v = tl.load(b + at, mask=inside, other=0.0)
-        tl.store(b_wide + at, v.to(tl.float64), mask=inside)
+def widen_pair(a, b, a_wide, b_wide, a_count, b_count, a_blocks, BLOCK: tl.constexpr):
+    # The first a_blocks programs convert a, the others convert b.
+    pid = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    if pid < a_blocks:
+        offs = pid.to(tl.int64) * BLOCK + lane
+        inside = offs < a_count
+        v = tl.load(a + offs, mask=inside, other=0.0)
+        tl.store(a_wide + offs, v.to(tl.float64), mask=inside)
     else:
-        inside = at < a_count
-        v = tl.load(a + at, mask=inside, other=0.0)
-        tl.store(a_wide + at, v.to(tl.float64), mask=inside)
+        offs = (pid - a_blocks).to(tl.int64) * BLOCK + lane
+        inside = offs < b_count
+        v = tl.load(b + offs, mask=inside, other=0.0)
+        tl.store(b_wide + offs, v.to(tl.float64), mask=inside)
 
 
 @triton.jit
-def narrow(wide, out, count, BLOCK: tl.constexpr):
-    # from the end to the start: what the product wrote last may still be in L2
-    block = (tl.num_programs(0) - 1 - tl.program_id(0)).to(tl.int64)
-    at = block * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    v = tl.load(wide + at, mask=inside, other=0.0)
-    tl.store(out + at, v.to(tl.float32), mask=inside)
+def narrow(c_wide, c, count, BLOCK: tl.constexpr):
+    pid = tl.program_id(0).to(tl.int64)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    inside = offs < count
+    v = tl.load(c_wide + offs, mask=inside, other=0.0)
+    tl.store(c + offs, v.to(tl.float32), mask=inside)
 
 
 class ModelNew(nn.Module):
     """
-    C = A * B of two f32 matrices, multiplied on the f64 tensor cores.
+    C = A * B in f64 on the matrix units, rounded once to f32.
     """
     def __init__(self):
         super(ModelNew, self).__init__()
 
     def forward(self, A, B):
-        if A.dtype != torch.float32 or B.dtype != torch.float32 or A.dim() != 2 or B.dim() != 2:
+        if (A.dtype != torch.float32 or B.dtype != torch.float32
+                or A.dim() != 2 or B.dim() != 2
+                or A.numel() == 0 or B.numel() == 0):
             return torch.matmul(A, B)
+
         A = A.contiguous()
         B = B.contiguous()
-        a_wide = torch.empty(A.shape, device=A.device, dtype=torch.float64)
-        b_wide = torch.empty(B.shape, device=B.device, dtype=torch.float64)
+        M = A.shape[0]
+        N = B.shape[1]
+
+        A_wide = torch.empty(A.shape, device=A.device, dtype=torch.float64)
+        B_wide = torch.empty(B.shape, device=B.device, dtype=torch.float64)
+
         BLOCK = 2048
-        a_count = A.numel()
-        b_count = B.numel()
-        widen_pair[(triton.cdiv(max(a_count, b_count), BLOCK), 2)](
-            A, B, a_wide, b_wide, a_count, b_count, BLOCK=BLOCK, num_warps=8)
-        wide = torch.matmul(a_wide, b_wide)
-        out = torch.empty(wide.shape, device=A.device, dtype=torch.float32)
-        count = out.numel()
-        narrow[(triton.cdiv(count, BLOCK),)](wide, out, count, BLOCK=BLOCK, num_warps=8)
-        return out
+        a_blocks = triton.cdiv(A.numel(), BLOCK)
+        b_blocks = triton.cdiv(B.numel(), BLOCK)
+        widen_pair[(a_blocks + b_blocks,)](
+            A, B, A_wide, B_wide, A.numel(), B.numel(), a_blocks,
+            BLOCK=BLOCK, num_warps=4,
+        )
+
+        C_wide = torch.mm(A_wide, B_wide)
+
+        C = torch.empty((M, N), device=A.device, dtype=torch.float32)
+        narrow[(triton.cdiv(C.numel(), BLOCK),)](
+            C_wide, C, C.numel(), BLOCK=BLOCK, num_warps=4,
+        )
+        return C

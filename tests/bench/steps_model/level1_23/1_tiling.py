@@ -5,81 +5,123 @@ import triton.language as tl
 
 
 @triton.jit
-def clear(p, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(p + i, tl.zeros([BLOCK], tl.int32), mask=i < n)
+def softmax_tiled(
+    x_ptr,
+    out_ptr,
+    max_ptr,
+    sum_ptr,
+    count_ptr,
+    N: tl.constexpr,
+    PARTS: tl.constexpr,
+    PARTS_P2: tl.constexpr,
+    COUNT_STRIDE: tl.constexpr,
+    SUB: tl.constexpr,
+    EVEN: tl.constexpr,
+):
+    # The programs of one row have consecutive numbers, so that they run together.
+    pid = tl.program_id(0).to(tl.int64)
+    row = pid // PARTS
+    part = pid % PARTS
 
+    start = part * (4 * SUB)
+    src = x_ptr + row * N + start
+    dst = out_ptr + row * N + start
+    offs = tl.arange(0, SUB)
 
-@triton.jit
-def softmax_tiles(x, y, part_max, part_sum, arrivals, ticket, n,
-                  SPLITS: tl.constexpr, SPLITS_P2: tl.constexpr, PAD: tl.constexpr,
-                  BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    # tiles are handed out in the order in which programs start: all tiles of
-    # an earlier row are then held by programs that already run
-    t = tl.atomic_add(ticket, 1, sem="relaxed")
-    row = t // SPLITS
-    split = t - row * SPLITS
-    start = row.to(tl.int64) * n + split * BLOCK
-    i = tl.arange(0, BLOCK)
-
-    # the tile is read once and stays in registers
+    # The tile is read once; it stays in registers from here on.
     if EVEN:
-        v = tl.load(x + start + i, eviction_policy="evict_first")
+        x0 = tl.load(src + offs)
+        x1 = tl.load(src + SUB + offs)
+        x2 = tl.load(src + 2 * SUB + offs)
+        x3 = tl.load(src + 3 * SUB + offs)
     else:
-        v = tl.load(x + start + i, mask=i < n - split * BLOCK, other=float("-inf"),
-                    eviction_policy="evict_first")
-    m = tl.max(v, 0)
-    shift = tl.where(m == float("-inf"), 0.0, m)
-    e = tl.exp(v - shift)
-    s = tl.sum(e, 0)
+        left = N - start
+        x0 = tl.load(src + offs, mask=offs < left, other=-float("inf"))
+        x1 = tl.load(src + SUB + offs, mask=offs < left - SUB, other=-float("inf"))
+        x2 = tl.load(src + 2 * SUB + offs, mask=offs < left - 2 * SUB, other=-float("inf"))
+        x3 = tl.load(src + 3 * SUB + offs, mask=offs < left - 3 * SUB, other=-float("inf"))
 
-    # publish the tile's maximum and sum, and wait for the other tiles of the row
-    tl.store(part_max + row * SPLITS_P2 + split, m)
-    tl.store(part_sum + row * SPLITS_P2 + split, s)
+    m = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 0)
+    # A tile of -inf alone has exponentials of zero, not NaN.
+    shift = tl.where(m == -float("inf"), 0.0, m)
+    e0 = tl.exp(x0 - shift)
+    e1 = tl.exp(x1 - shift)
+    e2 = tl.exp(x2 - shift)
+    e3 = tl.exp(x3 - shift)
+    s = tl.sum((e0 + e1) + (e2 + e3), 0)
+
+    # Publish the tile's maximum and sum, then wait for the other tiles of the row.
+    tl.store(max_ptr + row * PARTS_P2 + part, m)
+    tl.store(sum_ptr + row * PARTS_P2 + part, s)
     tl.debug_barrier()
-    counter = arrivals + row * PAD
-    arrived = tl.atomic_add(counter, 1, sem="acq_rel") + 1
-    while arrived < SPLITS:
-        arrived = tl.atomic_add(counter, 0, sem="acquire")
+    arrived = tl.atomic_add(count_ptr + row * COUNT_STRIDE, 1, sem="acq_rel") + 1
+    while arrived < PARTS:
+        arrived = tl.atomic_add(count_ptr + row * COUNT_STRIDE, 0, sem="acquire")
+    tl.debug_barrier()
 
-    # combine the row's tiles, in a fixed order
-    k = tl.arange(0, SPLITS_P2)
-    pm = tl.load(part_max + row * SPLITS_P2 + k, mask=k < SPLITS, other=float("-inf"), volatile=True)
-    ps = tl.load(part_sum + row * SPLITS_P2 + k, mask=k < SPLITS, other=0.0, volatile=True)
-    top = tl.max(pm, 0)
-    total = tl.sum(ps * tl.exp(pm - top), 0)
-    scale = tl.exp(m - top) / total
+    # Combine the row's tiles, in the same order in every program and call.
+    k = tl.arange(0, PARTS_P2)
+    mk = tl.load(max_ptr + row * PARTS_P2 + k, mask=k < PARTS, other=-float("inf"), cache_modifier=".cg")
+    sk = tl.load(sum_ptr + row * PARTS_P2 + k, mask=k < PARTS, other=0.0, cache_modifier=".cg")
+    big = tl.max(mk, 0)
+    total = tl.sum(sk * tl.exp(mk - big), 0)
+    factor = tl.exp(m - big) / total
 
     if EVEN:
-        tl.store(y + start + i, e * scale, cache_modifier=".cs")
+        tl.store(dst + offs, e0 * factor)
+        tl.store(dst + SUB + offs, e1 * factor)
+        tl.store(dst + 2 * SUB + offs, e2 * factor)
+        tl.store(dst + 3 * SUB + offs, e3 * factor)
     else:
-        tl.store(y + start + i, e * scale, mask=i < n - split * BLOCK, cache_modifier=".cs")
+        rest = N - start
+        tl.store(dst + offs, e0 * factor, mask=offs < rest)
+        tl.store(dst + SUB + offs, e1 * factor, mask=offs < rest - SUB)
+        tl.store(dst + 2 * SUB + offs, e2 * factor, mask=offs < rest - 2 * SUB)
+        tl.store(dst + 3 * SUB + offs, e3 * factor, mask=offs < rest - 3 * SUB)
 
 
 class ModelNew(nn.Module):
     """
-    Softmax over dim 1, tiled: each tile stays in the registers of one program.
+    Simple model that performs a Softmax activation.
     """
     def __init__(self):
         super(ModelNew, self).__init__()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """
+        Applies Softmax activation to the input tensor.
+
+        Args:
+            x (torch.Tensor): Input tensor of shape (batch_size, num_features).
+
+        Returns:
+            torch.Tensor: Output tensor with Softmax applied, same shape as input.
+        """
         x = x.contiguous()
         rows, n = x.shape
-        BLOCK = 8192
-        PAD = 32
-        splits = triton.cdiv(n, BLOCK)
-        splits_p2 = triton.next_power_of_2(splits)
-        y = torch.empty_like(x)
-        part_max = torch.empty((rows, splits_p2), device=x.device, dtype=torch.float32)
-        part_sum = torch.empty((rows, splits_p2), device=x.device, dtype=torch.float32)
-        arrivals = torch.empty(rows * PAD, device=x.device, dtype=torch.int32)
-        ticket = torch.empty(PAD, device=x.device, dtype=torch.int32)
-        clear[(triton.cdiv(rows * PAD, 1024),)](arrivals, rows * PAD, BLOCK=1024, num_warps=4)
-        clear[(1,)](ticket, PAD, BLOCK=PAD, num_warps=1)
-        softmax_tiles[(rows * splits,)](
-            x, y, part_max, part_sum, arrivals, ticket, n,
-            SPLITS=splits, SPLITS_P2=splits_p2, PAD=PAD,
-            BLOCK=BLOCK, EVEN=(n % BLOCK == 0), num_warps=4,
+        sub = 2048
+        tile = 4 * sub
+        parts = triton.cdiv(n, tile)
+        parts_p2 = triton.next_power_of_2(parts)
+        count_stride = 8
+
+        out = torch.empty_like(x)
+        maxima = torch.empty((rows, parts_p2), device=x.device, dtype=torch.float32)
+        sums = torch.empty((rows, parts_p2), device=x.device, dtype=torch.float32)
+        counts = torch.zeros((rows, count_stride), device=x.device, dtype=torch.int32)
+
+        softmax_tiled[(rows * parts,)](
+            x,
+            out,
+            maxima,
+            sums,
+            counts,
+            N=n,
+            PARTS=parts,
+            PARTS_P2=parts_p2,
+            COUNT_STRIDE=count_stride,
+            SUB=sub,
+            EVEN=(n % tile == 0),
+            num_warps=4,
         )
-        return y
+        return out

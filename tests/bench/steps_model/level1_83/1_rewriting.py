@@ -4,97 +4,152 @@ import triton
 import triton.language as tl
 
 
+@triton.jit
+def take_row(p, row, inside, HO: tl.constexpr, EVEN: tl.constexpr):
+    if EVEN:
+        v = tl.load(p)
+    else:
+        v = tl.load(p, mask=inside & (row < HO), other=0.0)
+    return v
+
+
+@triton.jit
+def put_row(p, v, row, inside, HO: tl.constexpr, EVEN: tl.constexpr):
+    if EVEN:
+        tl.store(p, v, cache_modifier=".cs")
+    else:
+        tl.store(p, v, mask=inside & (row < HO), cache_modifier=".cs")
+
+
 @triton.autotune(
     configs=[
-        triton.Config({"STEPS": 1, "BLOCK": 512}, num_warps=4),
-        triton.Config({"STEPS": 2, "BLOCK": 512}, num_warps=4),
-        triton.Config({"STEPS": 3, "BLOCK": 512}, num_warps=4),
-        triton.Config({"STEPS": 6, "BLOCK": 512}, num_warps=4),
-        triton.Config({"STEPS": 1, "BLOCK": 256}, num_warps=2),
-        triton.Config({"STEPS": 2, "BLOCK": 256}, num_warps=2),
-        triton.Config({"STEPS": 3, "BLOCK": 256}, num_warps=2),
-        triton.Config({"STEPS": 6, "BLOCK": 256}, num_warps=2),
+        triton.Config({"BLOCK": 512, "STEPS": 1}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK": 512, "STEPS": 3}, num_warps=4, num_stages=1),
+        triton.Config({"BLOCK": 512, "STEPS": 1}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK": 512, "STEPS": 3}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK": 256, "STEPS": 1}, num_warps=2, num_stages=1),
+        triton.Config({"BLOCK": 256, "STEPS": 3}, num_warps=2, num_stages=1),
+        triton.Config({"BLOCK": 128, "STEPS": 1}, num_warps=1, num_stages=1),
+        triton.Config({"BLOCK": 128, "STEPS": 3}, num_warps=1, num_stages=1),
     ],
-    key=["C", "H", "W"],
+    key=["channels", "H", "W"],
 )
 @triton.jit
-def column_conv3(x, weight, bias, out,
-                 C: tl.constexpr, H: tl.constexpr, W: tl.constexpr, HO: tl.constexpr,
-                 HAS_BIAS: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    ROWS: tl.constexpr = STEPS * 5
+def column_conv3(
+    x,
+    weight,
+    bias,
+    out,
+    channels,
+    H: tl.constexpr,
+    W: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    STEPS: tl.constexpr,
+):
+    HO: tl.constexpr = H - 2
+    ROWS: tl.constexpr = 10 * STEPS
+    COLS: tl.constexpr = (W + BLOCK - 1) // BLOCK
     TILES: tl.constexpr = (HO + ROWS - 1) // ROWS
-    STRIPS: tl.constexpr = (W + BLOCK - 1) // BLOCK
+    EVEN: tl.constexpr = (HO % ROWS == 0) and (W % BLOCK == 0)
 
     pid = tl.program_id(0)
-    tile = pid % TILES
-    rest = pid // TILES
-    strip = rest % STRIPS
-    plane = rest // STRIPS
-    channel = plane % C
+    strip = pid % COLS
+    rest = pid // COLS
+    tile = rest % TILES
+    plane = rest // TILES
+    channel = plane % channels
+    plane64 = plane.to(tl.int64)
 
     cols = strip * BLOCK + tl.arange(0, BLOCK)
-    cmask = cols < W
-    row = tile * ROWS
+    inside = cols < W
+    row0 = tile * ROWS
 
-    plane64 = plane.to(tl.int64)
-    row64 = row.to(tl.int64)
-    src = x + plane64 * (H * W) + row64 * W + cols
-    dst = out + plane64 * (HO * W) + row64 * W + cols
+    src = x + plane64 * (H * W) + row0 * W + cols
+    dst = out + plane64 * (HO * W) + row0 * W + cols
 
     w0 = tl.load(weight + channel * 3)
     w1 = tl.load(weight + channel * 3 + 1)
     w2 = tl.load(weight + channel * 3 + 2)
+    if HAS_BIAS:
+        add = tl.load(bias + channel)
+    else:
+        add = 0.0
 
-    a = tl.load(src, mask=cmask & (row < H), other=0.0)
-    b = tl.load(src + W, mask=cmask & (row + 1 < H), other=0.0)
-    src += 2 * W
+    # row0 < HO, so that input rows row0 and row0 + 1 are always there
+    if EVEN:
+        a = tl.load(src)
+        b = tl.load(src + W)
+    else:
+        a = tl.load(src, mask=inside, other=0.0)
+        b = tl.load(src + W, mask=inside, other=0.0)
 
-    for step in tl.static_range(STEPS):
-        r = row + step * 5
-        c = tl.load(src, mask=cmask & (r + 2 < H), other=0.0)
-        d = tl.load(src + W, mask=cmask & (r + 3 < H), other=0.0)
-        e = tl.load(src + 2 * W, mask=cmask & (r + 4 < H), other=0.0)
-        f = tl.load(src + 3 * W, mask=cmask & (r + 5 < H), other=0.0)
-        g = tl.load(src + 4 * W, mask=cmask & (r + 6 < H), other=0.0)
+    for s in tl.static_range(STEPS):
+        r = row0 + s * 10
+        p = src + (s * 10 + 2) * W
+        q = dst + (s * 10) * W
 
-        o0 = a * w0 + b * w1 + c * w2
-        o1 = b * w0 + c * w1 + d * w2
-        o2 = c * w0 + d * w1 + e * w2
-        o3 = d * w0 + e * w1 + f * w2
-        o4 = e * w0 + f * w1 + g * w2
+        # input row r + k + 2 exists exactly where output row r + k does
+        c0 = take_row(p, r, inside, HO, EVEN)
+        c1 = take_row(p + W, r + 1, inside, HO, EVEN)
+        c2 = take_row(p + 2 * W, r + 2, inside, HO, EVEN)
+        c3 = take_row(p + 3 * W, r + 3, inside, HO, EVEN)
+        c4 = take_row(p + 4 * W, r + 4, inside, HO, EVEN)
+        c5 = take_row(p + 5 * W, r + 5, inside, HO, EVEN)
+        c6 = take_row(p + 6 * W, r + 6, inside, HO, EVEN)
+        c7 = take_row(p + 7 * W, r + 7, inside, HO, EVEN)
+        c8 = take_row(p + 8 * W, r + 8, inside, HO, EVEN)
+        c9 = take_row(p + 9 * W, r + 9, inside, HO, EVEN)
+
+        o0 = a * w0 + b * w1 + c0 * w2
+        o1 = b * w0 + c0 * w1 + c1 * w2
+        o2 = c0 * w0 + c1 * w1 + c2 * w2
+        o3 = c1 * w0 + c2 * w1 + c3 * w2
+        o4 = c2 * w0 + c3 * w1 + c4 * w2
+        o5 = c3 * w0 + c4 * w1 + c5 * w2
+        o6 = c4 * w0 + c5 * w1 + c6 * w2
+        o7 = c5 * w0 + c6 * w1 + c7 * w2
+        o8 = c6 * w0 + c7 * w1 + c8 * w2
+        o9 = c7 * w0 + c8 * w1 + c9 * w2
         if HAS_BIAS:
-            shift = tl.load(bias + channel)
-            o0 += shift
-            o1 += shift
-            o2 += shift
-            o3 += shift
-            o4 += shift
+            o0 += add
+            o1 += add
+            o2 += add
+            o3 += add
+            o4 += add
+            o5 += add
+            o6 += add
+            o7 += add
+            o8 += add
+            o9 += add
 
-        tl.store(dst, o0, mask=cmask & (r < HO), cache_modifier=".cs")
-        tl.store(dst + W, o1, mask=cmask & (r + 1 < HO), cache_modifier=".cs")
-        tl.store(dst + 2 * W, o2, mask=cmask & (r + 2 < HO), cache_modifier=".cs")
-        tl.store(dst + 3 * W, o3, mask=cmask & (r + 3 < HO), cache_modifier=".cs")
-        tl.store(dst + 4 * W, o4, mask=cmask & (r + 4 < HO), cache_modifier=".cs")
+        put_row(q, o0, r, inside, HO, EVEN)
+        put_row(q + W, o1, r + 1, inside, HO, EVEN)
+        put_row(q + 2 * W, o2, r + 2, inside, HO, EVEN)
+        put_row(q + 3 * W, o3, r + 3, inside, HO, EVEN)
+        put_row(q + 4 * W, o4, r + 4, inside, HO, EVEN)
+        put_row(q + 5 * W, o5, r + 5, inside, HO, EVEN)
+        put_row(q + 6 * W, o6, r + 6, inside, HO, EVEN)
+        put_row(q + 7 * W, o7, r + 7, inside, HO, EVEN)
+        put_row(q + 8 * W, o8, r + 8, inside, HO, EVEN)
+        put_row(q + 9 * W, o9, r + 9, inside, HO, EVEN)
 
-        a = f
-        b = g
-        src += 5 * W
-        dst += 5 * W
+        a = c8
+        b = c9
 
 
 class ModelNew(nn.Module):
+    """
+    Depthwise 2D convolution with a kernel of (kernel_size, 1).
+    """
+
     def __init__(self, in_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1, bias: bool = False):
         super(ModelNew, self).__init__()
         self.conv2d = nn.Conv2d(in_channels, in_channels, kernel_size=(kernel_size, 1), stride=stride, padding=padding, dilation=dilation, groups=in_channels, bias=bias)
-        self.simple = (
-            tuple(self.conv2d.kernel_size) == (3, 1)
-            and tuple(self.conv2d.stride) == (1, 1)
-            and tuple(self.conv2d.padding) == (0, 0)
-            and self.conv2d.dilation[0] == 1
-        )
+        self.fast = kernel_size == 3 and stride == 1 and padding == 0 and dilation == 1
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if (not self.simple) or x.dim() != 4 or x.dtype != torch.float32 or x.shape[2] < 3:
+        if not self.fast or x.dim() != 4 or x.dtype != torch.float32 or x.shape[2] < 3:
             return self.conv2d(x)
         x = x.contiguous()
         n, channels, height, width = x.shape
@@ -103,12 +158,23 @@ class ModelNew(nn.Module):
         weight = self.conv2d.weight
         has_bias = self.conv2d.bias is not None
         bias = self.conv2d.bias if has_bias else weight
-        grid = lambda meta: (
-            n * channels * triton.cdiv(height_out, meta["STEPS"] * 5) * triton.cdiv(width, meta["BLOCK"]),
-        )
+        planes = n * channels
+
+        def grid(meta):
+            return (
+                planes
+                * triton.cdiv(height_out, 10 * meta["STEPS"])
+                * triton.cdiv(width, meta["BLOCK"]),
+            )
+
         column_conv3[grid](
-            x, weight, bias, out,
-            C=channels, H=height, W=width, HO=height_out,
+            x,
+            weight,
+            bias,
+            out,
+            channels,
+            H=height,
+            W=width,
             HAS_BIAS=has_bias,
         )
         return out

@@ -5,103 +5,218 @@ import triton.language as tl
 
 
 @triton.jit
-def group_norm_mean(y, weight, bias, partial, arrivals, out, eps,
-                    SIZE: tl.constexpr, CHUNKS: tl.constexpr, BLOCK: tl.constexpr,
-                    GROUPS: tl.constexpr, PER_GROUP: tl.constexpr,
-                    GROUPS_BLOCK: tl.constexpr, PER_GROUP_BLOCK: tl.constexpr):
-    # One program per group of one sample: statistics of the group and the sum of its normalised
-    # channel means; the last program of a sample adds the groups in a fixed order.
-    pid = tl.program_id(0).to(tl.int64)
-    sample = pid // GROUPS
-    group = pid % GROUPS
+def mix(a, w, acc, FLIP: tl.constexpr):
+    if FLIP:
+        r = tl.dot(w, a, acc, input_precision="tf32")
+    else:
+        r = tl.dot(a, w, acc, input_precision="tf32")
+    return r
 
-    lane = tl.arange(0, BLOCK)
-    member = tl.arange(0, PER_GROUP_BLOCK)
-    channel_mean = tl.zeros((PER_GROUP_BLOCK,), dtype=tl.float32)
 
-    running_count = 0.0
-    running_mean = 0.0
-    running_square = 0.0
-    for c in range(PER_GROUP):
-        row = y + (pid * PER_GROUP + c) * SIZE
-        channel_sum = 0.0
-        for k in range(CHUNKS):
-            at = k * BLOCK + lane
-            inside = at < SIZE
-            value = tl.load(row + at, mask=inside, other=0.0)
-            count = tl.minimum(SIZE - k * BLOCK, BLOCK).to(tl.float32)
-            chunk_sum = tl.sum(value, axis=0)
-            mean = chunk_sum / count
-            deviation = tl.where(inside, value - mean, 0.0)
-            square = tl.sum(deviation * deviation, axis=0)
+@triton.jit
+def finish(
+    base,
+    bias,
+    gamma,
+    beta,
+    target,
+    eps,
+    TILES: tl.constexpr,
+    COUT: tl.constexpr,
+    PER: tl.constexpr,
+    SP: tl.constexpr,
+    CP: tl.constexpr,
+):
+    slot = tl.arange(0, SP)
+    c = tl.arange(0, CP)
+    cin = c < COUT
+    inside = (slot[:, None] < TILES) & (c[None, :] < CP)
+    where = slot[:, None] * CP + c[None, :]
+    # written by other programs of this launch: read past the L1
+    count = tl.load(base + where, mask=inside, other=0.0, cache_modifier=".cg")
+    mean = tl.load(base + TILES * CP + where, mask=inside, other=0.0, cache_modifier=".cg")
+    m2 = tl.load(base + 2 * TILES * CP + where, mask=inside, other=0.0, cache_modifier=".cg")
 
-            # Merge the chunk into the statistics of the group.
-            total_count = running_count + count
-            delta = mean - running_mean
-            share = count / total_count
-            running_mean = running_mean + delta * share
-            running_square = running_square + square + delta * delta * (running_count * share)
-            running_count = total_count
-            channel_sum = channel_sum + chunk_sum
-        channel_mean = tl.where(member == c, channel_sum / SIZE, channel_mean)
+    total = tl.sum(count, axis=0)
+    cm = tl.sum(count * mean, axis=0) / total
+    dev = mean - cm[None, :]
+    cv = tl.sum(m2 + count * dev * dev, axis=0) / total
 
-    real = member < PER_GROUP
-    group_mean = tl.sum(channel_mean, axis=0) / PER_GROUP
-    variance = running_square / (SIZE * PER_GROUP)
-    rstd = 1.0 / tl.sqrt(variance + eps)
+    b = tl.load(bias + c, mask=cin, other=0.0)
+    g = tl.load(gamma + c, mask=cin, other=0.0)
+    t = tl.load(beta + c, mask=cin, other=0.0)
+    cm = cm + b
 
-    channel = group * PER_GROUP + member
-    scale = tl.load(weight + channel, mask=real, other=0.0)
-    shift = tl.load(bias + channel, mask=real, other=0.0)
-    normalised = (channel_mean - group_mean) * rstd * scale + shift
-    normalised = tl.where(real, normalised, 0.0)
-    tl.store(partial + pid, tl.sum(normalised, axis=0))
+    group = c // PER
+    same = group[:, None] == group[None, :]
+    gm = tl.sum(tl.where(same, cm[None, :], 0.0), axis=1) / PER
+    gd = cm[None, :] - gm[:, None]
+    gv = tl.sum(tl.where(same, cv[None, :] + gd * gd, 0.0), axis=1) / PER
+    rstd = 1.0 / tl.sqrt(gv + eps)
+    y = (cm - gm) * rstd * g + t
+    y = tl.where(cin, y, 0.0)
+    tl.store(target, tl.sum(y, axis=0) / COUT)
 
-    # The partial result is visible before the arrival is counted.
+
+@triton.autotune(
+    configs=[
+        triton.Config({"FLIP": 0, "BM": 64}, num_warps=4, num_stages=3),
+        triton.Config({"FLIP": 0, "BM": 64}, num_warps=4, num_stages=2),
+        triton.Config({"FLIP": 0, "BM": 128}, num_warps=8, num_stages=3),
+        triton.Config({"FLIP": 0, "BM": 128}, num_warps=4, num_stages=3),
+        triton.Config({"FLIP": 1, "BM": 64}, num_warps=4, num_stages=3),
+        triton.Config({"FLIP": 1, "BM": 64}, num_warps=4, num_stages=1),
+        triton.Config({"FLIP": 1, "BM": 128}, num_warps=8, num_stages=3),
+        triton.Config({"FLIP": 1, "BM": 128}, num_warps=4, num_stages=2),
+    ],
+    key=["CIN", "COUT", "D", "H", "W"],
+)
+@triton.jit
+def conv_norm_mean(
+    x,
+    weight,
+    bias,
+    gamma,
+    beta,
+    stats,
+    tickets,
+    out,
+    eps,
+    CIN: tl.constexpr,
+    COUT: tl.constexpr,
+    D: tl.constexpr,
+    H: tl.constexpr,
+    W: tl.constexpr,
+    PER: tl.constexpr,
+    SP: tl.constexpr,
+    KP: tl.constexpr,
+    CP: tl.constexpr,
+    FLIP: tl.constexpr,
+    BM: tl.constexpr,
+):
+    HW: tl.constexpr = H * W
+    LAST: tl.constexpr = (H - 2) * W
+    TILES: tl.constexpr = (LAST + BM - 1) // BM
+    AXIS: tl.constexpr = 1 if FLIP else 0
+
+    pid = tl.program_id(0)
+    tile = pid % TILES
+    n = (pid // TILES).to(tl.int64)
+
+    # flat positions of a plane, as wide as the input: w >= W - 2 is left out of the sums
+    p = tile * BM + tl.arange(0, BM)
+    good = ((p % W) < (W - 2)) & (p < LAST)
+    npos = tl.sum(good.to(tl.float32), axis=0)
+
+    k = tl.arange(0, KP)
+    ci = k // 9
+    rest = k % 9
+    inner = (rest // 3) * W + rest % 3
+    koff = ci * (D * HW) + inner
+    kin = k < CIN * 9
+    wk = ci * 27 + rest
+    c = tl.arange(0, CP)
+    cin = c < COUT
+
+    if FLIP:
+        offs = koff[:, None] + p[None, :]
+        keep = kin[:, None] & ((inner[:, None] + p[None, :]) < HW)
+        woff = c[:, None] * (CIN * 27) + wk[None, :]
+        wkeep = cin[:, None] & kin[None, :]
+        valid = good[None, :]
+    else:
+        offs = koff[None, :] + p[:, None]
+        keep = kin[None, :] & ((inner[None, :] + p[:, None]) < HW)
+        woff = c[None, :] * (CIN * 27) + wk[:, None]
+        wkeep = cin[None, :] & kin[:, None]
+        valid = good[:, None]
+
+    w0 = tl.load(weight + woff, mask=wkeep, other=0.0)
+    w1 = tl.load(weight + woff + 9, mask=wkeep, other=0.0)
+    w2 = tl.load(weight + woff + 18, mask=wkeep, other=0.0)
+
+    xb = x + n * (CIN * D * HW)
+
+    # a rough mean per channel; sums are taken about it, so that nothing cancels
+    a = tl.load(xb + offs, mask=keep, other=0.0)
+    if FLIP:
+        zero = tl.zeros([CP, BM], dtype=tl.float32)
+    else:
+        zero = tl.zeros([BM, CP], dtype=tl.float32)
+    rough = mix(a, w0 + w1 + w2, zero, FLIP)
+    shift = tl.sum(tl.where(valid, rough, 0.0), axis=AXIS) / npos
+    if FLIP:
+        start = zero - shift[:, None]
+    else:
+        start = zero - shift[None, :]
+
+    lead = mix(a, w0, start, FLIP)
+    a = tl.load(xb + HW + offs, mask=keep, other=0.0)
+    mid = mix(a, w1, lead, FLIP)
+    lead = mix(a, w0, start, FLIP)
+
+    s = zero
+    q = zero
+    for d in range(2, D):
+        b = tl.load(xb + d * HW + offs, mask=keep, other=0.0)
+        done = mix(b, w2, mid, FLIP)
+        mid = mix(b, w1, lead, FLIP)
+        lead = mix(b, w0, start, FLIP)
+        s += done
+        q += done * done
+
+    total = npos * (D - 2)
+    sum_s = tl.sum(tl.where(valid, s, 0.0), axis=AXIS)
+    sum_q = tl.sum(tl.where(valid, q, 0.0), axis=AXIS)
+    delta = sum_s / total
+    m2 = sum_q - sum_s * delta
+    m2 = tl.where(m2 < 0.0, 0.0, m2)
+    mean = shift + delta
+    count = tl.zeros([CP], dtype=tl.float32) + total
+
+    base = stats + n * (3 * TILES * CP)
+    where = tile * CP + c
+    inside = c < CP
+    tl.store(base + where, count, mask=inside)
+    tl.store(base + TILES * CP + where, mean, mask=inside)
+    tl.store(base + 2 * TILES * CP + where, m2, mask=inside)
+
+    # all threads have stored before the ticket is drawn; the ticket releases and acquires
     tl.debug_barrier()
-    arrived = tl.atomic_add(arrivals + sample, 1, sem="acq_rel", scope="gpu")
-    if arrived == GROUPS - 1:
-        g = tl.arange(0, GROUPS_BLOCK)
-        part = tl.load(partial + sample * GROUPS + g, mask=g < GROUPS, other=0.0,
-                       cache_modifier=".cg")
-        tl.store(out + sample, tl.sum(part, axis=0) / (GROUPS * PER_GROUP))
+    ticket = tl.atomic_add(tickets + n, 1, sem="acq_rel")
+    if ticket == TILES - 1:
+        # the last strip of the sample: merge all strips, in the order of the slots
+        finish(base, bias, gamma, beta, out + n, eps, TILES, COUT, PER, SP, CP)
+        # as it was found, for the next run of a configuration
+        tl.store(tickets + n, 0)
 
 
 class ModelNew(nn.Module):
-    """
-    Model that performs a 3D convolution, applies Group Normalization, computes the mean
-    """
     def __init__(self, in_channels, out_channels, kernel_size, num_groups):
         super(ModelNew, self).__init__()
         self.conv = nn.Conv3d(in_channels, out_channels, kernel_size)
         self.group_norm = nn.GroupNorm(num_groups, out_channels)
 
     def forward(self, x):
-        """
-        Args:
-            x (torch.Tensor): Input tensor of shape (batch_size, in_channels, D, H, W).
-        Returns:
-            torch.Tensor: Output tensor of shape (batch_size,).
-        """
-        y = self.conv(x).contiguous()
-        samples, channels = y.shape[0], y.shape[1]
-        size = y.shape[2] * y.shape[3] * y.shape[4]
-        groups = self.group_norm.num_groups
-        per_group = channels // groups
+        x = x.contiguous()
+        N, CIN, D, H, W = x.shape
+        weight = self.conv.weight.contiguous()
+        COUT = weight.shape[0]
+        KP = max(16, triton.next_power_of_2(CIN * 9))
+        CP = max(16, triton.next_power_of_2(COUT))
+        positions = (H - 2) * W
+        # the narrowest strip has 64 positions: room for as many partial statistics
+        slots = triton.cdiv(positions, 64)
+        stats = torch.empty((N, 3, slots, CP), device=x.device, dtype=torch.float32)
+        tickets = torch.zeros((N,), device=x.device, dtype=torch.int32)
+        out = torch.empty((N,), device=x.device, dtype=x.dtype)
 
-        block = 4096
-        chunks = triton.cdiv(size, block)
-        partial = torch.empty((samples * groups,), device=y.device, dtype=torch.float32)
-        arrivals = torch.zeros((samples,), device=y.device, dtype=torch.int32)
-        out = torch.empty((samples,), device=y.device, dtype=torch.float32)
-
-        group_norm_mean[(samples * groups,)](
-            y, self.group_norm.weight, self.group_norm.bias, partial, arrivals, out,
-            self.group_norm.eps,
-            SIZE=size, CHUNKS=chunks, BLOCK=block,
-            GROUPS=groups, PER_GROUP=per_group,
-            GROUPS_BLOCK=triton.next_power_of_2(groups),
-            PER_GROUP_BLOCK=triton.next_power_of_2(per_group),
-            num_warps=4,
+        grid = lambda meta: (N * triton.cdiv(positions, meta["BM"]),)
+        conv_norm_mean[grid](
+            x, weight, self.conv.bias, self.group_norm.weight, self.group_norm.bias,
+            stats, tickets, out, self.group_norm.eps,
+            CIN=CIN, COUT=COUT, D=D, H=H, W=W,
+            PER=COUT // self.group_norm.num_groups,
+            SP=triton.next_power_of_2(slots), KP=KP, CP=CP,
         )
         return out

@@ -5,46 +5,27 @@ import triton.language as tl
 
 
 @triton.jit
-def prepare(arrived, kept, running_mean, running_var, tracked, C, BLOCK: tl.constexpr):
-    # counters to zero; the old running statistics are set aside, so that the
-    # (autotuned) kernel behind may be run any number of times
-    i = tl.arange(0, BLOCK)
-    inside = i < C
-    tl.store(arrived + i, tl.zeros([BLOCK], dtype=tl.int32), mask=inside)
-    tl.store(kept + i, tl.load(running_mean + i, mask=inside, other=0.0), mask=inside)
-    tl.store(kept + C + i, tl.load(running_var + i, mask=inside, other=0.0), mask=inside)
-    tl.store(tracked, tl.load(tracked) + 1)
-
-
-@triton.jit
-def merge_channel(c, part_mean, part_m2, gamma, kept, running_mean, running_var,
-                  mean_out, scale_out, C, parts, eps, momentum,
-                  HW: tl.constexpr, S: tl.constexpr, CHUNK: tl.constexpr,
-                  TOTAL: tl.constexpr, UNBIASED: tl.constexpr, MERGE: tl.constexpr):
-    i = tl.arange(0, MERGE)
-    inside = i < parts
-    # the parts were written by other programs: past L1
-    m = tl.load(part_mean + c * parts + i, mask=inside, other=0.0, cache_modifier=".cg")
-    q = tl.load(part_m2 + c * parts + i, mask=inside, other=0.0, cache_modifier=".cg")
-    count = tl.minimum(HW - (i % S) * CHUNK, CHUNK).to(tl.float32)
-    count = tl.where(inside, count, 0.0)
-    mean = tl.sum(m * (count / TOTAL), 0)
-    dev = m - mean
-    m2 = tl.sum(tl.where(inside, q + count * dev * dev, 0.0), 0)
-    var = m2 / TOTAL
-    scale = tl.load(gamma + c) / tl.sqrt(var + eps)
-    tl.store(mean_out + c, mean)
-    tl.store(scale_out + c, scale)
-    old_mean = tl.load(kept + c)
-    old_var = tl.load(kept + C + c)
-    tl.store(running_mean + c, old_mean * (1.0 - momentum) + mean * momentum)
-    tl.store(running_var + c, old_var * (1.0 - momentum) + (m2 / UNBIASED) * momentum)
+def begin_moments(running_mean, running_var, tracked,
+                  old_mean, old_var, old_tracked, arrived,
+                  C: tl.constexpr, BLOCK: tl.constexpr):
+    # tickets start at zero; the old running statistics are set aside, so that
+    # the kernel that updates them gives the same when it is run again (autotuning)
+    c = tl.arange(0, BLOCK)
+    inside = c < C
+    tl.store(arrived + c, tl.zeros((BLOCK,), dtype=tl.int32), mask=inside)
+    rm = tl.load(running_mean + c, mask=inside, other=0.0)
+    rv = tl.load(running_var + c, mask=inside, other=0.0)
+    tl.store(old_mean + c, rm, mask=inside)
+    tl.store(old_var + c, rv, mask=inside)
+    seen = tl.load(tracked)
+    tl.store(old_tracked, seen)
 
 
 @triton.autotune(
     configs=[
         triton.Config({"BLOCK": 2048}, num_warps=4),
         triton.Config({"BLOCK": 4096}, num_warps=4),
+        triton.Config({"BLOCK": 2048}, num_warps=8),
         triton.Config({"BLOCK": 4096}, num_warps=8),
         triton.Config({"BLOCK": 8192}, num_warps=8),
         triton.Config({"BLOCK": 8192}, num_warps=16),
@@ -52,113 +33,152 @@ def merge_channel(c, part_mean, part_m2, gamma, kept, running_mean, running_var,
     key=["HW"],
 )
 @triton.jit
-def plane_moments(x, part_mean, part_m2, arrived, gamma, kept, running_mean, running_var,
-                  mean_out, scale_out, N, C, parts, eps, momentum,
-                  HW: tl.constexpr, S: tl.constexpr, CHUNK: tl.constexpr,
-                  TOTAL: tl.constexpr, UNBIASED: tl.constexpr, MERGE: tl.constexpr,
-                  BLOCK: tl.constexpr):
+def channel_moments(x, part_mean, part_m2, arrived,
+                    gamma, beta,
+                    old_mean, old_var, old_tracked,
+                    running_mean, running_var, tracked,
+                    mean_out, scale_out, bias_out,
+                    eps, momentum,
+                    N: tl.constexpr, C: tl.constexpr, HW: tl.constexpr,
+                    SEG: tl.constexpr, PARTS: tl.constexpr,
+                    BLOCK_F: tl.constexpr, BLOCK: tl.constexpr):
+    # mean and sum of squared deviations of one segment of one (image, channel) plane
     pid = tl.program_id(0)
-    plane = pid // S
-    s = pid % S
-    src = x + (plane.to(tl.int64) * HW + s * CHUNK)
-    lane = tl.arange(0, BLOCK)
-    mean = tl.zeros([BLOCK], dtype=tl.float32)
-    m2 = tl.zeros([BLOCK], dtype=tl.float32)
-    if HW % CHUNK == 0:
-        for k in tl.static_range(0, CHUNK // BLOCK):
-            v = tl.load(src + k * BLOCK + lane)
-            d = v - mean
-            mean += d * (1.0 / (k + 1))
-            m2 += d * (v - mean)
-        middle = tl.sum(mean, 0) / BLOCK
-        dev = mean - middle
-        spread = tl.sum(m2 + dev * dev * (CHUNK // BLOCK), 0)
-    else:
-        n = tl.minimum(HW - s * CHUNK, CHUNK)
-        for k in tl.static_range(0, CHUNK // BLOCK):
-            inside = k * BLOCK + lane < n
-            v = tl.load(src + k * BLOCK + lane, mask=inside, other=0.0)
-            d = tl.where(inside, v - mean, 0.0)
-            mean += d * (1.0 / (k + 1))
-            m2 += d * (v - mean)
-        count = ((n - lane + (BLOCK - 1)) // BLOCK).to(tl.float32)
-        middle = tl.sum(count * mean, 0) / n.to(tl.float32)
-        dev = mean - middle
-        spread = tl.sum(m2 + dev * dev * count, 0)
+    plane = pid // PARTS
+    part = pid % PARTS
     image = plane // C
     channel = plane % C
-    where = (channel * N + image) * S + s
-    tl.store(part_mean + where, middle)
-    tl.store(part_m2 + where, spread)
+    base = x + plane.to(tl.int64) * HW + part * SEG
+    lane = tl.arange(0, BLOCK)
+    length = tl.minimum(HW - part * SEG, SEG)
+    EVEN: tl.constexpr = (HW % SEG) + (SEG % BLOCK) == 0
+    STEPS: tl.constexpr = (SEG + BLOCK - 1) // BLOCK
+    TOTAL: tl.constexpr = N * PARTS
+
+    mean = tl.zeros((BLOCK,), dtype=tl.float32)
+    m2 = tl.zeros((BLOCK,), dtype=tl.float32)
+    for i in range(0, STEPS):
+        inv = 1.0 / (i + 1).to(tl.float32)
+        offs = i * BLOCK + lane
+        if EVEN:
+            v = tl.load(base + offs)
+            delta = v - mean
+        else:
+            inside = offs < length
+            v = tl.load(base + offs, mask=inside, other=0.0)
+            delta = tl.where(inside, v - mean, 0.0)
+        mean += delta * inv
+        m2 += delta * (v - mean)
+
+    # lanes are combined with the number of values each of them has seen
+    count = ((length - lane + (BLOCK - 1)) // BLOCK).to(tl.float32)
+    total_mean = tl.sum(mean * count, 0) / length.to(tl.float32)
+    dev = mean - total_mean
+    total_m2 = tl.sum(m2 + count * dev * dev, 0)
+
+    # partials of one channel lie next to each other
+    slot = (channel * N + image) * PARTS + part
+    tl.store(part_mean + slot, total_mean)
+    tl.store(part_m2 + slot, total_m2)
     tl.debug_barrier()
-    before = tl.atomic_add(arrived + channel, 1, sem="acq_rel")
-    # the last program of the channel merges its parts, in their fixed order
-    if before == parts - 1:
-        tl.debug_barrier()
-        merge_channel(channel, part_mean, part_m2, gamma, kept, running_mean, running_var,
-                      mean_out, scale_out, C, parts, eps, momentum,
-                      HW, S, CHUNK, TOTAL, UNBIASED, MERGE)
-        tl.store(arrived + channel, 0)
+    ticket = tl.atomic_add(arrived + channel, 1, sem="acq_rel", scope="gpu")
 
+    # the last program of the channel combines the partials, in a fixed order
+    if ticket % TOTAL == TOTAL - 1:
+        j = tl.arange(0, BLOCK_F)
+        live = j < TOTAL
+        p = j % PARTS
+        at = channel * TOTAL + j
+        pm = tl.load(part_mean + at, mask=live, other=0.0, cache_modifier=".cg")
+        pq = tl.load(part_m2 + at, mask=live, other=0.0, cache_modifier=".cg")
+        weight = tl.where(live, tl.minimum(HW - p * SEG, SEG), 0).to(tl.float32)
+        ch_mean = tl.sum(pm * weight, 0) / (N * HW)
+        ch_dev = tl.where(live, pm - ch_mean, 0.0)
+        ch_m2 = tl.sum(pq + weight * ch_dev * ch_dev, 0)
+        ch_var = ch_m2 / (N * HW)
+        rstd = 1.0 / tl.sqrt(ch_var + eps)
 
-@triton.jit
-def activated_pair(bits, mu, sc, be):
-    lo = bits.to(tl.int32).to(tl.float32, bitcast=True)
-    hi = (bits >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-    lo = tl.maximum((lo - mu) * sc + be, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    hi = tl.maximum((hi - mu) * sc + be, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    return lo + hi
+        # the 1/4 of the average pooling goes into scale and bias (exact)
+        g = tl.load(gamma + channel)
+        b = tl.load(beta + channel)
+        tl.store(mean_out + channel, ch_mean)
+        tl.store(scale_out + channel, g * rstd * 0.25)
+        tl.store(bias_out + channel, b * 0.25)
+
+        # running statistics, as BatchNorm2d keeps them in training
+        unbiased = ch_m2 / (N * HW - 1)
+        rm = tl.load(old_mean + channel)
+        rv = tl.load(old_var + channel)
+        tl.store(running_mean + channel, rm * (1.0 - momentum) + ch_mean * momentum)
+        tl.store(running_var + channel, rv * (1.0 - momentum) + unbiased * momentum)
+        seen = tl.load(old_tracked)
+        tl.store(tracked, seen + 1, mask=channel == 0)
 
 
 @triton.autotune(
     configs=[
-        triton.Config({"BP": 32}, num_warps=4),
-        triton.Config({"BP": 64}, num_warps=4),
-        triton.Config({"BP": 64}, num_warps=8),
-        triton.Config({"BP": 128}, num_warps=4),
-        triton.Config({"BP": 128}, num_warps=8),
-        triton.Config({"BP": 256}, num_warps=8),
+        triton.Config({"P": 128, "ROWS": 1}, num_warps=8, num_stages=1),
+        triton.Config({"P": 128, "ROWS": 1}, num_warps=4, num_stages=1),
+        triton.Config({"P": 64, "ROWS": 1}, num_warps=4, num_stages=1),
+        triton.Config({"P": 128, "ROWS": 4}, num_warps=8, num_stages=1),
+        triton.Config({"P": 64, "ROWS": 4}, num_warps=4, num_stages=1),
+        triton.Config({"P": 64, "ROWS": 8}, num_warps=4, num_stages=2),
+        triton.Config({"P": 64, "ROWS": 8}, num_warps=4, num_stages=3),
+        triton.Config({"P": 32, "ROWS": 8}, num_warps=4, num_stages=3),
     ],
-    key=["C", "O", "H", "PW"],
+    key=["H", "W"],
 )
 @triton.jit
-def pooled_conv(pairs, mean, scale, beta, weight, out,
-                C: tl.constexpr, O: tl.constexpr, H: tl.constexpr, PW: tl.constexpr, Q: tl.constexpr,
-                BC: tl.constexpr, BO: tl.constexpr, BP: tl.constexpr):
-    # backwards: what the moments' kernel read last is still in L2
+def norm_relu_pool_mix(x, mean, scale, bias, weight, out,
+                       C: tl.constexpr, O: tl.constexpr,
+                       H: tl.constexpr, W: tl.constexpr,
+                       HO: tl.constexpr, WO: tl.constexpr,
+                       BLOCK_C: tl.constexpr, BLOCK_O: tl.constexpr,
+                       P: tl.constexpr, ROWS: tl.constexpr):
+    COL_TILES: tl.constexpr = (WO + P - 1) // P
+    ROW_TILES: tl.constexpr = (HO + ROWS - 1) // ROWS
+    EVEN: tl.constexpr = (WO % P) + (HO % ROWS) + (BLOCK_C - C) + (BLOCK_O - O) == 0
+
+    # last image first: its values are still in L2 after the statistics
     pid = tl.num_programs(0) - 1 - tl.program_id(0)
-    tiles = (Q + BP - 1) // BP
-    n = (pid // tiles).to(tl.int64)
-    tile = pid % tiles
-    c = tl.arange(0, BC)
-    o = tl.arange(0, BO)
-    q = tile * BP + tl.arange(0, BP)
-    # pooled pixel (h, w) lies at pair (2h) * PW + w and one row below
-    at = q + (q // PW) * PW
-    src = pairs + n * (C * H * PW) + (c[:, None] * (H * PW) + at[None, :])
-    dst = out + n * (O * Q) + (o[:, None] * Q + q[None, :])
-    if (Q % BP) + (BC - C) + (BO - O) == 0:
-        top = tl.load(src)
-        bottom = tl.load(src + PW)
-        mu = tl.load(mean + c)[:, None]
-        sc = tl.load(scale + c)[:, None]
-        be = tl.load(beta + c)[:, None]
-        w = tl.load(weight + o[:, None] * C + c[None, :]) * 0.25
-        pooled = activated_pair(top, mu, sc, be) + activated_pair(bottom, mu, sc, be)
+    col_tile = pid % COL_TILES
+    row_tile = (pid // COL_TILES) % ROW_TILES
+    n = (pid // (COL_TILES * ROW_TILES)).to(tl.int64)
+
+    c = tl.arange(0, BLOCK_C)
+    o = tl.arange(0, BLOCK_O)
+    w = tl.load(weight + o[:, None] * C + c[None, :],
+                mask=(o[:, None] < O) & (c[None, :] < C), other=0.0)
+    mu = tl.load(mean + c, mask=c < C, other=0.0)[:, None]
+    sc = tl.load(scale + c, mask=c < C, other=0.0)[:, None]
+    be = tl.load(bias + c, mask=c < C, other=0.0)[:, None]
+
+    cols = col_tile * (2 * P) + tl.arange(0, 2 * P)
+    pix = col_tile * P + tl.arange(0, P)
+    src = (x + n * (C * H * W)) + (c[:, None] * (H * W) + cols[None, :])
+    dst = (out + n * (O * HO * WO)) + (o[:, None] * (HO * WO) + pix[None, :])
+
+    for r in range(0, ROWS):
+        row = row_tile * ROWS + r
+        ptr = src + row * (2 * W)
+        if EVEN:
+            top = tl.load(ptr)
+            bot = tl.load(ptr + W)
+        else:
+            inside = (c[:, None] < C) & (cols[None, :] < 2 * WO) & (row < HO)
+            top = tl.load(ptr, mask=inside, other=0.0)
+            bot = tl.load(ptr + W, mask=inside, other=0.0)
+        top = tl.maximum((top - mu) * sc + be, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        bot = tl.maximum((bot - mu) * sc + be, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        both = top + bot
+        left, right = tl.split(tl.reshape(both, (BLOCK_C, P, 2)))
+        pooled = left + right
         acc = tl.dot(w, pooled, input_precision="tf32")
-        tl.store(dst, acc, eviction_policy="evict_first")
-    else:
-        inside = (c[:, None] < C) & (q[None, :] < Q)
-        top = tl.load(src, mask=inside, other=0)
-        bottom = tl.load(src + PW, mask=inside, other=0)
-        mu = tl.load(mean + c, mask=c < C, other=0.0)[:, None]
-        sc = tl.load(scale + c, mask=c < C, other=0.0)[:, None]
-        be = tl.load(beta + c, mask=c < C, other=0.0)[:, None]
-        w = tl.load(weight + o[:, None] * C + c[None, :],
-                    mask=(o[:, None] < O) & (c[None, :] < C), other=0.0) * 0.25
-        pooled = activated_pair(top, mu, sc, be) + activated_pair(bottom, mu, sc, be)
-        acc = tl.dot(w, pooled, input_precision="tf32")
-        tl.store(dst, acc, mask=(o[:, None] < O) & (q[None, :] < Q), eviction_policy="evict_first")
+        if EVEN:
+            tl.store(dst + row * WO, acc)
+        else:
+            tl.store(dst + row * WO, acc,
+                     mask=(o[:, None] < O) & (pix[None, :] < WO) & (row < HO))
 
 
 class ModelNew(nn.Module):
@@ -173,44 +193,49 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         bn = self.transition[0]
-        weight = self.transition[2].weight.detach()
-        gamma = bn.weight.detach()
-        beta = bn.bias.detach()
-        x = x.detach().contiguous()
-        N, C, H, W = x.shape
-        O = weight.shape[0]
-        HW = H * W
-        PH, PW = H // 2, W // 2
-        Q = PH * PW
+        conv = self.transition[2]
+        x = x.contiguous()
+        n, c, h, w = x.shape
+        o = conv.weight.shape[0]
+        ho, wo = h // 2, w // 2
+        hw = h * w
 
-        CHUNK = 32768
-        S = triton.cdiv(HW, CHUNK)
-        parts = N * S
-        part_mean = torch.empty((C, parts), device=x.device, dtype=torch.float32)
-        part_m2 = torch.empty((C, parts), device=x.device, dtype=torch.float32)
-        arrived = torch.empty((C,), device=x.device, dtype=torch.int32)
-        kept = torch.empty((2, C), device=x.device, dtype=torch.float32)
-        mean = torch.empty((C,), device=x.device, dtype=torch.float32)
-        scale = torch.empty((C,), device=x.device, dtype=torch.float32)
-        total = N * HW
-        prepare[(1,)](
-            arrived, kept, bn.running_mean, bn.running_var, bn.num_batches_tracked, C,
-            BLOCK=triton.next_power_of_2(C), num_warps=1,
-        )
-        plane_moments[(N * C * S,)](
-            x, part_mean, part_m2, arrived, gamma, kept, bn.running_mean, bn.running_var,
-            mean, scale, N, C, parts, bn.eps, bn.momentum,
-            HW=HW, S=S, CHUNK=CHUNK, TOTAL=float(total), UNBIASED=float(max(total - 1, 1)),
-            MERGE=triton.next_power_of_2(parts),
+        seg = 32768
+        parts = triton.cdiv(hw, seg)
+        count = n * c * parts
+        part_mean = torch.empty((count,), device=x.device, dtype=torch.float32)
+        part_m2 = torch.empty((count,), device=x.device, dtype=torch.float32)
+        arrived = torch.empty((c,), device=x.device, dtype=torch.int32)
+        old_mean = torch.empty((c,), device=x.device, dtype=torch.float32)
+        old_var = torch.empty((c,), device=x.device, dtype=torch.float32)
+        old_tracked = torch.empty((1,), device=x.device, dtype=torch.int64)
+        begin_moments[(1,)](
+            bn.running_mean, bn.running_var, bn.num_batches_tracked,
+            old_mean, old_var, old_tracked, arrived,
+            C=c, BLOCK=triton.next_power_of_2(c),
+            num_warps=1,
         )
 
-        even = x if W % 2 == 0 else x[..., :2 * PW].contiguous()
-        pairs = even.view(torch.int64)
-        out = torch.empty((N, O, PH, PW), device=x.device, dtype=torch.float32)
-        grid = lambda meta: (N * triton.cdiv(Q, meta["BP"]),)
-        pooled_conv[grid](
-            pairs, mean, scale, beta, weight, out,
-            C=C, O=O, H=H, PW=PW, Q=Q,
-            BC=max(16, triton.next_power_of_2(C)), BO=max(16, triton.next_power_of_2(O)),
+        mean = torch.empty((c,), device=x.device, dtype=torch.float32)
+        scale = torch.empty((c,), device=x.device, dtype=torch.float32)
+        bias = torch.empty((c,), device=x.device, dtype=torch.float32)
+        channel_moments[(count,)](
+            x, part_mean, part_m2, arrived,
+            bn.weight, bn.bias,
+            old_mean, old_var, old_tracked,
+            bn.running_mean, bn.running_var, bn.num_batches_tracked,
+            mean, scale, bias,
+            bn.eps, bn.momentum,
+            N=n, C=c, HW=hw, SEG=seg, PARTS=parts,
+            BLOCK_F=triton.next_power_of_2(n * parts),
+        )
+
+        out = torch.empty((n, o, ho, wo), device=x.device, dtype=x.dtype)
+        grid = lambda meta: (n * triton.cdiv(ho, meta["ROWS"]) * triton.cdiv(wo, meta["P"]),)
+        norm_relu_pool_mix[grid](
+            x, mean, scale, bias, conv.weight, out,
+            C=c, O=o, H=h, W=w, HO=ho, WO=wo,
+            BLOCK_C=max(16, triton.next_power_of_2(c)),
+            BLOCK_O=max(16, triton.next_power_of_2(o)),
         )
         return out

@@ -5,81 +5,123 @@ import triton
 import triton.language as tl
 
 
-@triton.autotune(
-    configs=[
-        triton.Config({"BLOCK_N": 128, "BLOCK_K": 16, "BLOCK_S": 32}, num_warps=4, num_stages=1),
-        triton.Config({"BLOCK_N": 128, "BLOCK_K": 16, "BLOCK_S": 64}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 128, "BLOCK_K": 32, "BLOCK_S": 32}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 256, "BLOCK_K": 16, "BLOCK_S": 64}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 256, "BLOCK_K": 32, "BLOCK_S": 32}, num_warps=8, num_stages=1),
-        triton.Config({"BLOCK_N": 256, "BLOCK_K": 32, "BLOCK_S": 64}, num_warps=16, num_stages=1),
-        triton.Config({"BLOCK_N": 512, "BLOCK_K": 16, "BLOCK_S": 64}, num_warps=16, num_stages=1),
-    ],
-    key=["B", "K", "N"],
-)
 @triton.jit
-def pool_linear_partial(x, weight, partial, B, K, N,
-                        HW: tl.constexpr, CHUNK: tl.constexpr, BLOCK_B: tl.constexpr,
-                        BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr):
-    # Program (split, block of outputs, block of images): averages CHUNK channels over
-    # the HW positions and multiplies them with the matching columns of the weight.
-    split = tl.program_id(0).to(tl.int64)
-    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    rows = tl.program_id(2).to(tl.int64) * BLOCK_B + tl.arange(0, BLOCK_B)
-    col_in = cols < N
-    row_in = rows < B
+def pool_linear_partial(
+    x, weight, partial,
+    batch, channels, classes,
+    HW: tl.constexpr,
+    K_SPLIT: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_HW: tl.constexpr,
+):
+    split = tl.program_id(0)
+    first_n = tl.program_id(1).to(tl.int64) * BLOCK_N
+    first_m = tl.program_id(2).to(tl.int64) * BLOCK_M
 
-    acc = tl.zeros([BLOCK_B, BLOCK_N], dtype=tl.float32)
-    for start in tl.static_range(0, CHUNK, BLOCK_K):
-        ks = split * CHUNK + start + tl.arange(0, BLOCK_K)
-        k_in = ks < K
-        w = tl.load(weight + cols[None, :].to(tl.int64) * K + ks[:, None],
-                    mask=k_in[:, None] & col_in[None, :], other=0.0)
+    m = tl.arange(0, BLOCK_M)
+    n = tl.arange(0, BLOCK_N)
+    hw = tl.arange(0, BLOCK_HW)
+    inside_m = first_m + m < batch
+    inside_n = first_n + n < classes
 
-        base = (rows[:, None, None] * K + ks[None, :, None]) * HW
-        base_in = row_in[:, None, None] & k_in[None, :, None]
-        total = tl.zeros([BLOCK_B, BLOCK_K, BLOCK_S], dtype=tl.float32)
-        for s in tl.static_range(0, HW, BLOCK_S):
-            pos = s + tl.arange(0, BLOCK_S)
-            total += tl.load(x + base + pos[None, None, :],
-                             mask=base_in & (pos < HW)[None, None, :], other=0.0)
+    x_base = x + first_m * channels * HW
+    w_base = weight + first_n * channels
+
+    product = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)
+    for step in tl.static_range(0, K_SPLIT, BLOCK_K):
+        k = split * K_SPLIT + step + tl.arange(0, BLOCK_K)
+        inside_k = k < channels
+
+        # the slice of the weights, as [BLOCK_K, BLOCK_N]
+        w = tl.load(
+            w_base + n[None, :] * channels + k[:, None],
+            mask=inside_k[:, None] & inside_n[None, :],
+            other=0.0,
+        )
+
+        # the average pool of the slice of channels, kept in registers
+        rows = m[:, None, None] * (channels * HW) + k[None, :, None] * HW
+        inside_rows = inside_m[:, None, None] & inside_k[None, :, None]
+        total = tl.zeros([BLOCK_M, BLOCK_K, BLOCK_HW], dtype=tl.float32)
+        for start in tl.static_range(0, HW, BLOCK_HW):
+            at = start + hw
+            total += tl.load(
+                x_base + rows + at[None, None, :],
+                mask=inside_rows & (at < HW)[None, None, :],
+                other=0.0,
+            )
         pooled = tl.sum(total, axis=2) / HW
 
-        acc = tl.dot(pooled, w, acc, input_precision="ieee")
+        product += tl.dot(pooled, w, input_precision="ieee")
 
-    out = partial + (split * B + rows[:, None]) * N + cols[None, :]
-    tl.store(out, acc, mask=row_in[:, None] & col_in[None, :])
+    out_base = partial + (split.to(tl.int64) * batch + first_m) * classes + first_n
+    tl.store(
+        out_base + m[:, None] * classes + n[None, :],
+        product,
+        mask=inside_m[:, None] & inside_n[None, :],
+    )
 
 
 @triton.jit
-def sum_partials(partial, bias, out, total, N,
-                 SPLITS: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr):
+def linear_combine(
+    partial, bias, out,
+    total, classes, splits,
+    BLOCK_S: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
-    parts = tl.arange(0, BLOCK_P)
-    values = tl.load(partial + parts[:, None].to(tl.int64) * total + at[None, :],
-                     mask=(parts < SPLITS)[:, None] & inside[None, :], other=0.0)
-    b = tl.load(bias + at % N, mask=inside, other=0.0)
+    s = tl.arange(0, BLOCK_S)
+    values = tl.load(
+        partial + s.to(tl.int64)[:, None] * total + at[None, :],
+        mask=(s < splits)[:, None] & inside[None, :],
+        other=0.0,
+    )
+    b = tl.load(bias + at % classes, mask=inside, other=0.0)
     tl.store(out + at, tl.sum(values, axis=0) + b, mask=inside)
 
 
 def pool_linear(x, weight, bias):
     x = x.contiguous()
     weight = weight.contiguous()
-    B, K = x.shape[0], x.shape[1]
-    HW = x.shape[2] * x.shape[3]
-    N = weight.shape[0]
-    CHUNK = 32
-    BLOCK_B = 16
-    splits = triton.cdiv(K, CHUNK)
-    partial = torch.empty((splits, B, N), device=x.device, dtype=torch.float32)
-    out = torch.empty((B, N), device=x.device, dtype=torch.float32)
-    grid = lambda meta: (splits, triton.cdiv(N, meta["BLOCK_N"]), triton.cdiv(B, BLOCK_B))
-    pool_linear_partial[grid](x, weight, partial, B, K, N, HW=HW, CHUNK=CHUNK, BLOCK_B=BLOCK_B)
+    batch, channels, height, width = x.shape
+    classes = weight.shape[0]
+
+    K_SPLIT = 32
+    BLOCK_M = 16
+    BLOCK_N = 256
+    BLOCK_K = 16
+    BLOCK_HW = 16
+    splits = triton.cdiv(channels, K_SPLIT)
+
+    partial = torch.empty((splits, batch, classes), device=x.device, dtype=torch.float32)
+    out = torch.empty((batch, classes), device=x.device, dtype=x.dtype)
+
+    pool_linear_partial[
+        (splits, triton.cdiv(classes, BLOCK_N), triton.cdiv(batch, BLOCK_M))
+    ](
+        x, weight, partial,
+        batch, channels, classes,
+        HW=height * width,
+        K_SPLIT=K_SPLIT,
+        BLOCK_M=BLOCK_M,
+        BLOCK_N=BLOCK_N,
+        BLOCK_K=BLOCK_K,
+        BLOCK_HW=BLOCK_HW,
+        num_warps=8,
+    )
+
     BLOCK = 64
-    sum_partials[(triton.cdiv(B * N, BLOCK),)](
-        partial, bias, out, B * N, N,
-        SPLITS=splits, BLOCK_P=triton.next_power_of_2(splits), BLOCK=BLOCK, num_warps=4)
+    total = batch * classes
+    linear_combine[(triton.cdiv(total, BLOCK),)](
+        partial, bias, out,
+        total, classes, splits,
+        BLOCK_S=triton.next_power_of_2(splits),
+        BLOCK=BLOCK,
+        num_warps=4,
+    )
     return out
 
 
@@ -152,4 +194,6 @@ class ModelNew(nn.Module):
         x = self.mbconv7(x)
 
         x = F.relu(self.bn2(self.conv2(x)))
-        return pool_linear(x, self.fc.weight, self.fc.bias)
+        x = pool_linear(x, self.fc.weight, self.fc.bias)
+
+        return x

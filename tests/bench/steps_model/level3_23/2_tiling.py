@@ -7,40 +7,62 @@ import triton.language as tl
 
 @triton.autotune(
     configs=[
-        triton.Config({"BM": 16, "BN": 16, "BK": 32}, num_warps=2, num_stages=4),
-        triton.Config({"BM": 16, "BN": 16, "BK": 32}, num_warps=4, num_stages=5),
-        triton.Config({"BM": 16, "BN": 16, "BK": 64}, num_warps=2, num_stages=4),
-        triton.Config({"BM": 16, "BN": 16, "BK": 64}, num_warps=4, num_stages=4),
-        triton.Config({"BM": 16, "BN": 16, "BK": 64}, num_warps=8, num_stages=4),
-        triton.Config({"BM": 16, "BN": 16, "BK": 128}, num_warps=4, num_stages=3),
-        triton.Config({"BM": 16, "BN": 16, "BK": 128}, num_warps=8, num_stages=3),
-        triton.Config({"BM": 16, "BN": 32, "BK": 64}, num_warps=4, num_stages=4),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 32}, num_warps=1, num_stages=6),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 64}, num_warps=1, num_stages=4),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 32}, num_warps=2, num_stages=6),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 64}, num_warps=2, num_stages=4),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 128}, num_warps=2, num_stages=3),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 64}, num_warps=4, num_stages=4),
+        triton.Config({"BLOCK_N": 16, "BLOCK_K": 128}, num_warps=4, num_stages=3),
+        triton.Config({"BLOCK_N": 32, "BLOCK_K": 32}, num_warps=4, num_stages=5),
     ],
     key=["M", "N", "K"],
 )
 @triton.jit
-def linear_tiled(x_ptr, w_ptr, b_ptr, out_ptr, M, N, K,
-                 BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN)
-    m = tl.program_id(1).to(tl.int64) * BM + tl.arange(0, BM)
-    kk = tl.arange(0, BK)
-    m_ok = m < M
-    n_ok = n < N
+def linear_tiled(
+    x_ptr,
+    w_ptr,
+    b_ptr,
+    out_ptr,
+    M,
+    N,
+    K,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    # out[m, n] = sum over k of x[m, k] * w[n, k], plus b[n]
+    rn = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    rm = tl.program_id(1) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rk = tl.arange(0, BLOCK_K)
+    m_ok = rm < M
+    n_ok = rn < N
 
-    acc = tl.zeros([BM, BN], tl.float32)
-    for k0 in range(0, K, BK):
-        k = k0 + kk
+    acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)
+    for k0 in range(0, K, BLOCK_K):
+        k = k0 + rk
         k_ok = k < K
-        a = tl.load(x_ptr + m[:, None] * K + k[None, :],
-                    mask=m_ok[:, None] & k_ok[None, :], other=0.0)
-        w = tl.load(w_ptr + n[None, :] * K + k[:, None],
-                    mask=n_ok[None, :] & k_ok[:, None], other=0.0)
-        acc = tl.dot(a, w, acc, input_precision="ieee")
+        # [BLOCK_M, BLOCK_K] tile of the activations
+        a = tl.load(
+            x_ptr + rm[:, None] * K + k[None, :],
+            mask=m_ok[:, None] & k_ok[None, :],
+            other=0.0,
+        )
+        # [BLOCK_K, BLOCK_N] tile of the transposed weights (contiguous along k)
+        b = tl.load(
+            w_ptr + rn[None, :] * K + k[:, None],
+            mask=n_ok[None, :] & k_ok[:, None],
+            other=0.0,
+        )
+        acc = tl.dot(a, b, acc, input_precision="ieee")
 
-    bias = tl.load(b_ptr + n, mask=n_ok, other=0.0)
-    acc += bias[None, :]
-    tl.store(out_ptr + m[:, None] * N + n[None, :], acc,
-             mask=m_ok[:, None] & n_ok[None, :])
+    bias = tl.load(b_ptr + rn, mask=n_ok, other=0.0)
+    acc = acc + bias[None, :]
+    tl.store(
+        out_ptr + rm[:, None] * N + rn[None, :],
+        acc,
+        mask=m_ok[:, None] & n_ok[None, :],
+    )
 
 
 class ModelNew(nn.Module):
@@ -115,9 +137,13 @@ class ModelNew(nn.Module):
         x = F.adaptive_avg_pool2d(x, (1, 1))
         x = torch.flatten(x, 1).contiguous()
 
+        weight = self.fc.weight
+        bias = self.fc.bias
         M, K = x.shape
-        N = self.fc.weight.shape[0]
+        N = weight.shape[0]
         out = torch.empty((M, N), device=x.device, dtype=x.dtype)
-        grid = lambda meta: (triton.cdiv(N, meta["BN"]), triton.cdiv(M, meta["BM"]))
-        linear_tiled[grid](x, self.fc.weight, self.fc.bias, out, M, N, K)
+        BLOCK_M = 16
+        grid = lambda meta: (triton.cdiv(N, meta["BLOCK_N"]), triton.cdiv(M, BLOCK_M))
+        linear_tiled[grid](x, weight, bias, out, M, N, K, BLOCK_M=BLOCK_M)
+
         return out

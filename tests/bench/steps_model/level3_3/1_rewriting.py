@@ -1,53 +1,33 @@
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def sum_bias_act(parts, bias, out, N, S: tl.constexpr, HAS_RELU: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+def sum_bias_relu(parts, bias, out, part_stride, columns, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
     col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = col < N
-    base = row * N
-    plane = tl.num_programs(0).to(tl.int64) * N
-    b = tl.load(bias + col, mask=inside, other=0.0)
-    acc = tl.load(parts + base + col, mask=inside, other=0.0)
-    for s in tl.static_range(1, S):
-        acc += tl.load(parts + s * plane + base + col, mask=inside, other=0.0)
-    acc += b
-    if HAS_RELU:
-        acc = tl.where(acc < 0.0, 0.0, acc)
-    tl.store(out + base + col, acc, mask=inside)
+    inside = col < columns
+    p = parts + row + col
+    acc = tl.load(p, mask=inside, other=0.0)
+    for _ in tl.static_range(1, SPLITS):
+        p += part_stride
+        acc += tl.load(p, mask=inside, other=0.0)
+    acc += tl.load(bias + col, mask=inside, other=0.0)
+    # a NaN is kept, as by the ReLU of the model
+    acc = tl.where(acc < 0.0, 0.0, acc)
+    tl.store(out + row + col, acc, mask=inside)
 
 
-def choose_split(m, n, k):
-    # parts of K such that 128 x 128 tiles, two per unit, fill the device in one wave
+def choose_splits(m, n, k):
     tiles = ((m + 127) // 128) * ((n + 127) // 128)
-    s = 1
-    while s < 8 and tiles * s * 2 <= 264 and k % (s * 2 * 4) == 0 and k // (s * 2) >= 128:
-        s *= 2
-    return s
-
-
-def linear_act(x, weight, bias, relu):
-    m, k = x.shape
-    n = weight.shape[0]
-    s = choose_split(m, n, k)
-    if s == 1 or m < 2 or n < 2:
-        y = F.linear(x, weight, bias)
-        return torch.relu(y) if relu else y
-    kp = k // s
-    a = x.view(m, s, kp).permute(1, 0, 2)        # [s, m, kp], a view
-    b = weight.view(n, s, kp).permute(1, 2, 0)   # [s, kp, n], a view
-    parts = torch.bmm(a, b)                      # [s, m, n]
-    out = torch.empty((m, n), device=x.device, dtype=x.dtype)
-    BLOCK = min(1024, triton.next_power_of_2(n))
-    sum_bias_act[(m, triton.cdiv(n, BLOCK))](
-        parts, bias, out, n, S=s, HAS_RELU=relu, BLOCK=BLOCK, num_warps=8 if BLOCK >= 1024 else 4
-    )
-    return out
+    # a long K pays for two blocks on each unit, a short one for a single block
+    target = 264 if k >= 4096 else 132
+    splits = 1
+    while tiles * splits * 2 <= target and k % (splits * 2 * 64) == 0 and k // (splits * 2) >= 256:
+        splits *= 2
+    return splits
 
 
 class ModelNew(nn.Module):
@@ -66,11 +46,36 @@ class ModelNew(nn.Module):
 
         self.network = nn.Sequential(*layers)
 
+        # weights as [K, N], from the weights alone, made once
+        self.count = len(hidden_layer_sizes) + 1
+        for i in range(self.count):
+            weight = self.network[2 * i].weight.detach()
+            self.register_buffer("weight_t_%d" % i, weight.t().contiguous(), persistent=False)
+
     def forward(self, x):
         lead = x.shape[:-1]
         h = x.reshape(-1, x.shape[-1]).contiguous()
-        linears = [layer for layer in self.network if isinstance(layer, nn.Linear)]
-        last = len(linears) - 1
-        for i, layer in enumerate(linears):
-            h = linear_act(h, layer.weight.detach(), layer.bias.detach(), i < last)
-        return h.view(*lead, h.shape[-1])
+        m = h.shape[0]
+
+        for i in range(self.count - 1):
+            wt = getattr(self, "weight_t_%d" % i)
+            bias = self.network[2 * i].bias
+            k, n = wt.shape[0], wt.shape[1]
+            splits = choose_splits(m, n, k)
+            if splits > 1:
+                a = h.view(m, splits, k // splits).transpose(0, 1)
+                b = wt.view(splits, k // splits, n)
+                parts = torch.bmm(a, b)
+            else:
+                parts = torch.mm(h, wt)
+            out = torch.empty((m, n), device=h.device, dtype=h.dtype)
+            block = min(1024, triton.next_power_of_2(n))
+            sum_bias_relu[(m, triton.cdiv(n, block))](
+                parts, bias, out, m * n, n,
+                SPLITS=splits, BLOCK=block, num_warps=4,
+            )
+            h = out
+
+        last = self.count - 1
+        y = torch.addmm(self.network[2 * last].bias, h, getattr(self, "weight_t_%d" % last))
+        return y.view(*lead, y.shape[-1])
