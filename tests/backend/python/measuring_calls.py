@@ -35,3 +35,19 @@ own, given = truth + 1e-7, truth + 1e-7
 given[:, 5] += 1e-4
 times, group = (groups := measuring.Groups(given, own, truth)).worst(1e-6, 8)
 print("group:", group, "times", times > 1, groups.words(group))
+
+# Steps flip here and there, and what leaves out a row has all in one place.
+truth = torch.rand(512, 1024, dtype=torch.float64) + 1
+own, given = truth.float(), truth.float()
+for result in (own, given):
+    result[torch.rand(truth.shape) < 1e-3] = 0
+scale = measuring.scale_of(truth)
+measure = measuring.Measure(1)
+measure.learn_from(0, own, truth, scale)
+for name, row in (("flips", None), ("a row", 7)):
+    if row is not None:
+        given[row] = 0
+    found = measure.crowded(0, measuring.far_in_slices(given, truth, scale, measure.allowed(0, torch.float32)))
+    print(name, "in one place:", found)
+scaled = torch.where(given > 0, given * 1.0001, given)
+print("what is near errs by", "more" if measuring.Groups(scaled, own, truth, (scale, 0.03)).worst(1e-5, 8)[0] > 1 else "no more")

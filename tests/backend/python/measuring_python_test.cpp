@@ -23,5 +23,8 @@ TEST_CASE("errors are measured by what is not zero, and a group that errs is nam
                          "nothing is refused\n"
                          "all zeros: 0.0 0.0\n"
                          "group: (1, 5) times True elements with index 5 of axis 1 err by 1.0e-04 as a rule, "
-                         "and as PyTorch computes them by 1.0e-07\n");
+                         "and as PyTorch computes them by 1.0e-07\n"
+                         "flips in one place: None\n"
+                         "a row in one place: (0, 7, 1024)\n"
+                         "what is near errs by more\n");
 }

@@ -17,6 +17,8 @@ from contestant import give_back
 from measuring import GROUPED, chunks, is_floating, scale_of, sums_of
 from replaying import Replay, input_tensors
 
+ROUNDINGS = 2.0**-16  # 128 of f32, relative: ten times what long sums in another order err by, as flips are few
+TF32_ROUNDING = 2.0**-11
 MOST_BESIDE = 4 << 30  # bytes of a result that lies on the device beside what is right and what the problem gives
 
 
@@ -89,6 +91,18 @@ class Case:
                 if place.type == "cpu" or any(step.get("operation", {}).get("draws") for step in
                                               self.problem["phases"].get("forward", ())):
                     raise
+
+    def nudged(self):
+        """What is right for inputs and weights that are changed by some roundings."""
+        replay = self.made()
+        nudge = TF32_ROUNDING if shortens(self.problem) else ROUNDINGS
+        for view in [*input_tensors(self.problem), *(weight["view"] for weight in self.problem.get("weights", ()))]:
+            tensor = once(replay.memory.tensor(view))
+            if is_floating(tensor):
+                tensor.mul_(1 + nudge * torch.randn(tensor.shape, device=tensor.device).to(tensor.dtype))
+        exact = replay.widened(self.device)
+        exact.run("forward")
+        return rows(exact.outputs())
 
     def scale(self, i):
         """Mean magnitude of what is right, which is asked for often."""

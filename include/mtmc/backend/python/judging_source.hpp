@@ -23,13 +23,14 @@ import torch
 import contestant
 import sandbox
 from cases import Case, Seen
-from measuring import (FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, is_floating, largest_error, name_of,
-                       scale_of, sums_of, usual_error)
+from measuring import (BESIDE_STEPS, FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, far_in_slices, is_floating,
+                       largest_error, name_of, scale_of, sums_of, usual_error)
 from players import Lost, Player
 from replaying import Refused, constant_parameters, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
 
 POISONS = (0x7F, 0xFF, 0x00, 0x40)
+MOST_NUDGED = 1 << 27  # elements of a result that is computed once more in double precision, of changed inputs
 MOST_LEARNT = 4 << 30  # bytes of results of which it is learnt how those of another process err
 NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
@@ -74,6 +75,7 @@ class Judgement:
         self.device = device
         self.keys = iter(range(request["key"], request["key"] + 1000000))
         self.measure = Measure(len(self.problem["outputs"]))
+        self.flips = {}  # by output: elements that roundings of inputs and weights move over a step
         self.writes_inputs = False
         self.checked = 0
         self.largest = 0.0
@@ -282,16 +284,18 @@ class Judgement:
         for i, (given, right, own) in enumerate(zip(self.buffers.outputs(), truth, case.own)):
             self.checked += given.numel()
             if is_floating(own):
-                self.compare_numbers(i, given, right, own, case.worst[i] if case.worst else own, factor)
+                self.compare_numbers(case, i, given, right, factor)
                 continue
             for begin, (one, theirs, truth) in chunks(given, own, right):
                 wrong = (one != theirs) & (one != truth.to(theirs.dtype))
                 if bool(wrong.any()):
                     self.refuse_result(i, begin + int(wrong.nonzero()[0].item()), given, right, "wrong_result", 0)
 
-    def compare_numbers(self, i, given, right, own, honest, factor):
+    def compare_numbers(self, case, i, given, right, factor):
         """Each element is near the truth, or near what the problem's own arithmetic gives; and no group of them errs by
         much more than that does."""
+        own = case.own[i]
+        honest = case.worst[i] if case.worst else own
         scale, allowed = scale_of(right), factor * self.measure.allowed(i, own.dtype)
         if scale == float("inf"):
             raise Refused("results whose mean cannot be told are not judged")
@@ -308,18 +312,46 @@ class Judgement:
         # Quotients and steps have some that are far off in either; but no larger errors than the problem's own kind.
         steps = self.measure.most[i] > LOW_PRECISION
         if far > FLIPPED * self.measure.far[i] or far and not steps and worst > max(allowed, LOW_PRECISION):
-            verdict = "low_precision" if worst <= LOW_PRECISION else "wrong_result"
-            self.refuse_result(i, place, given, right, verdict, worst / allowed)
-        if right is own or far and steps:
+            steps = self.may_flip(case, i, far, scale, allowed)
+            if not steps:
+                verdict = "low_precision" if worst <= LOW_PRECISION else "wrong_result"
+                self.refuse_result(i, place, given, right, verdict, worst / allowed)
+        if right is own:
             return
+        if far and steps:
+            self.demand_scattered(i, place, given, right, scale, allowed)
         # What is off by a little in every element of a group is seen in their mean.
-        groups = Groups(given, honest, right)
+        groups = Groups(given, honest, right, (scale, allowed) if far and steps else None)
         least = self.measure.least(own.dtype) * (1 if name_of(own.dtype) in ("f32", "f64") else 0.1)
+        factor *= BESIDE_STEPS if far and steps else 1
         times, group = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
         if times > 1:
             _, place = largest_error(given, right, 0.0)
             self.refuse_result(i, place, given, right, "low_precision" if worst <= LOW_PRECISION else "wrong_result", times,
                                groups.words(group))
+
+    def may_flip(self, case, i, far, scale, allowed):
+        """Whether roundings alone may move so many elements over a step: inputs and weights that are changed by some of them
+        do, where the problem itself, computed once, has had no such luck."""
+        own = case.own[i]
+        if far > self.measure.most_flips(own.numel()) or own.numel() > MOST_NUDGED:
+            return False
+        if i not in self.flips:
+            truth = case.truth[i] if case.truth[i] is not own else case.exact()[i]
+            nudged = case.nudged()[i]
+            self.flips[i] = sum(int((errors_of(one, other, scale) > allowed).sum().item())
+                                for _, (one, other) in chunks(nudged, truth))
+        return far <= self.flips[i]
+
+    def demand_scattered(self, i, place, given, right, scale, allowed):
+        """Steps flip here and there; what leaves out a row, a channel or a tile has all of them in one place."""
+        crowded = self.measure.crowded(i, far_in_slices(given, right, scale, allowed))
+        if crowded:
+            axis, number, count = crowded
+            own = self.measure.far_slices[i]
+            self.refuse_result(i, place, given, right, "wrong_result", 0,
+                               f"{count} elements with index {number} of axis {axis} are far off, and as PyTorch computes them "
+                               f"at most {own[axis] if own else 0}")
 
     def refuse_result(self, output, place, given, right, verdict, times, group=None):
         index = []
@@ -330,6 +362,8 @@ class Judgement:
         message = f"{where} is {given[tuple(index)].item():.9g}, and {right[tuple(index)].item():.9g} is right"
         if times and times < float("inf"):
             message += f"; {group + ', so ' if group else ''}the error is {times:.3g} times what is allowed"
+        elif group:
+            message += "; " + group
         raise Lost(verdict, message)
 
     def look_for_flaws(self, case):

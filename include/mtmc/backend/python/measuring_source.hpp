@@ -27,8 +27,10 @@ SAMPLED = 1 << 20  # errors of which the usual one is found
 RARE = 0.125  # part of all elements that are not zero, below which each of them is looked for
 USUAL = 0.999  # part of all elements whose error the usual one is at least
 FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
+BESIDE_STEPS = 3  # times as large an error of groups is allowed where some elements have gone over a step
+CROWDED, FEW = 2, 16  # times as many, and so many more, may be far off in one slice as in any of the problem itself
 GROUPED = 1 << 22  # elements of which each is counted in the group of its magnitude
-FEWEST = 32  # elements of a group whose errors are held against those of the problem itself
+FEWEST = 32  # elements, of those that are not zero, of a group whose errors are held against those of the problem itself
 
 
 def is_floating(tensor):
@@ -132,8 +134,11 @@ class Groups:
     MAGNITUDES = 64
     APART = 1024  # sums of one magnitude, that a device adds to at once
 
-    def __init__(self, given, own, truth):
+    def __init__(self, given, own, truth, near=None):
+        """`near`: scale and error, where elements that are further off in either are left out, as they are looked at
+        elsewhere."""
         given, own, truth = (tensor.reshape(tensor.shape or (1,)) for tensor in (given, own, truth))
+        self.near = near
         shape, self.device = truth.shape, given.device
         self.sums = [[self.zeros(size) for size in (*shape, self.MAGNITUDES)] for _ in range(4)]
         self.kept = min(1.0, GROUPED / max(1, truth.numel()))
@@ -146,9 +151,12 @@ class Groups:
 
     def take(self, given, own, truth, begin):
         finite = torch.isfinite(truth) & torch.isfinite(given) & torch.isfinite(own)
+        if self.near:
+            scale, most = self.near
+            finite &= (errors_of(given, truth, scale) <= most) & (errors_of(own, truth, scale) <= most)
         value = torch.where(finite, truth, 0.0)
         parts = [torch.where(finite, one - truth, 0.0).abs_().sqrt_() for one in (given, own)]
-        parts += [value.abs().sqrt_(), finite.double()]
+        parts += [value.abs().sqrt_(), (finite & either(either(truth, given), own)).double()]
         for sums, part in zip(self.sums, parts):
             for axis in range(truth.dim()):
                 others = [other for other in range(truth.dim()) if other != axis]
@@ -192,6 +200,24 @@ class Groups:
                 f"{(theirs / numbers) ** 2:.1e}")
 
 
+def far_in_slices(given, truth, scale, allowed):
+    """How many elements are further off than is allowed in the slice that has most of them, along each axis, and which
+    slice that is."""
+    given, truth = (tensor.reshape(tensor.shape or (1,)) for tensor in (given, truth))
+    counts = [torch.zeros(size, dtype=torch.int64, device=given.device) for size in truth.shape]
+    step = max(1, CHUNK * truth.shape[0] // max(1, truth.numel()))
+    for begin in range(0, truth.shape[0], step):
+        far = errors_of(given[begin:begin + step], truth[begin:begin + step].to(given.device), scale) > allowed
+        for axis in range(truth.dim()):
+            others = [other for other in range(truth.dim()) if other != axis]
+            folded = far.sum(dim=others) if others else far.long()
+            if axis == 0:
+                counts[axis][begin:begin + folded.numel()] += folded
+            else:
+                counts[axis] += folded
+    return [(int(count.max().item()), int(count.argmax().item())) if count.numel() else (0, 0) for count in counts]
+
+
 class Measure:
     """What errors are allowed: a multiple of what the problem's own arithmetic usually errs by, and never less than some
     roundings of the type."""
@@ -201,6 +227,7 @@ class Measure:
         self.most = [0.0] * outputs
         self.plain = 0.0  # the largest error as PyTorch computes it
         self.far = [0] * outputs  # elements of a case that are further off than is allowed
+        self.far_slices = [[] for _ in range(outputs)]  # of those the most in one slice along each axis
 
     def learn(self, case):
         for i, truth in enumerate(case.truth):
@@ -223,7 +250,23 @@ class Measure:
         allowed = self.allowed(i, own.dtype)
         far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
         self.far[i] = max(self.far[i], far)
+        if far and worst > LOW_PRECISION:
+            most = [count for count, _ in far_in_slices(own, truth, scale, allowed)]
+            self.far_slices[i] = [max(pair) for pair in zip(most, self.far_slices[i] or most)]
         return worst
+
+    @staticmethod
+    def most_flips(elements):
+        """More than these are no flips by roundings of a problem that itself has none."""
+        return max(8, elements // 1000)
+
+    def crowded(self, i, slices):
+        """The slice with more elements far off than the problem's own arithmetic has in any: axis, number, how many."""
+        own = self.far_slices[i] or [0] * len(slices)
+        for axis, (count, number) in enumerate(slices):
+            if len(slices) > 1 and count > CROWDED * own[axis] + FEW:
+                return axis, number, count
+        return None
 
     def factor(self, i, type):
         """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""
