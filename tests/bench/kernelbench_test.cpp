@@ -102,6 +102,10 @@ TEST_SUITE("the chart of speed-ups") {
     CHECK(count(chart, "level 1, strict (2)") == 1);
     CHECK(count(chart, "level 3") == 0);
     CHECK(count(chart, "NaN") + count(chart, "inf") == 0);
+    CHECK(count(chart, ">16</text>") == 1);
+    CHECK(count(chart, ">32</text>") == 0);
+    results[0].rules["strict"].seconds = 1.0 / 29;
+    CHECK(count(speed_up_chart(results), ">32</text>") == 1);
   }
 
   TEST_CASE("can be drawn of nothing") { CHECK(count(speed_up_chart({}), "</svg>") == 1); }

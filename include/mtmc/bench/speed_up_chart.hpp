@@ -46,12 +46,17 @@ speed_up_curves(std::span<const BenchmarkResult> results, std::string_view basel
 } // namespace detail
 
 /// The part of the problems whose candidate is right and more than p times as fast as the baseline (fast_p),
-/// over p from 1/8 to 16, as SVG: a colour for each level, dashed under the benchmark's own rules.
+/// over p from 1/8 to 16, further where a candidate is faster, as SVG: a colour for each level, dashed under
+/// the benchmark's own rules.
 [[nodiscard]] inline std::string speed_up_chart(std::span<const BenchmarkResult> results,
                                                 std::string_view baseline = "eager") {
   constexpr double width = 760, height = 420, left = 64, right = 200, top = 72, bottom = 360;
-  constexpr int first = -3, last = 4; // logarithms to base 2
-  constexpr double lowest = first, highest = last;
+  const auto curves = detail::speed_up_curves(results, baseline);
+  constexpr int first = -3, least_last = 4, most_last = 12; // logarithms to base 2
+  int last = least_last;
+  for (const auto& [key, curve] : curves)
+    while (!curve.speed_ups.empty() && std::exp2(last) < curve.speed_ups.front() && last < most_last) ++last;
+  const double lowest = first, highest = last;
   constexpr std::array<std::string_view, 4> colours{"first", "second", "third", "fourth"};
   const auto at_x = [&](double logarithm) {
     return left +
@@ -76,7 +81,7 @@ speed_up_curves(std::span<const BenchmarkResult> results, std::string_view basel
   drawing.write((left + width - right) / 2, bottom + 40, "", "middle", "p");
   std::map<std::string, std::string_view> colour_of;
   double legend = top + 12;
-  for (const auto& [key, curve] : detail::speed_up_curves(results, baseline)) {
+  for (const auto& [key, curve] : curves) {
     const auto& [level, rules] = key;
     const auto colour = colour_of.emplace(level, colours[colour_of.size() % colours.size()]).first->second;
     const auto kind = std::string(colour) + (rules == "compatible" ? " dashed" : "");

@@ -337,10 +337,15 @@ class Judgement:
         if far > self.measure.most_flips(own.numel()) or own.numel() > MOST_NUDGED:
             return False
         if i not in self.flips:
-            truth = case.truth[i] if case.truth[i] is not own else case.exact()[i]
-            nudged = case.nudged()[i]
-            self.flips[i] = sum(int((errors_of(one, other, scale) > allowed).sum().item())
+            try:
+                truth = case.truth[i] if case.truth[i] is not own else case.exact()[i]
+                nudged = case.nudged()[i]
+            except torch.OutOfMemoryError:
+                return False
+            step = max(allowed, LOW_PRECISION)  # what is continuous moves by less
+            self.flips[i] = sum(int((errors_of(one, other, scale) > step).sum().item())
                                 for _, (one, other) in chunks(nudged, truth))
+            self.measure.note_slices(i, nudged, truth, scale, step)
         return far <= self.flips[i]
 
     def demand_scattered(self, i, place, given, right, scale, allowed):

@@ -251,14 +251,18 @@ class Measure:
         far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
         self.far[i] = max(self.far[i], far)
         if far and worst > LOW_PRECISION:
-            most = [count for count, _ in far_in_slices(own, truth, scale, allowed)]
-            self.far_slices[i] = [max(pair) for pair in zip(most, self.far_slices[i] or most)]
+            self.note_slices(i, own, truth, scale, allowed)
         return worst
+
+    def note_slices(self, i, own, truth, scale, allowed):
+        most = [count for count, _ in far_in_slices(own, truth, scale, allowed)]
+        self.far_slices[i] = [max(pair) for pair in zip(most, self.far_slices[i] or most)]
 
     @staticmethod
     def most_flips(elements):
-        """More than these are no flips by roundings of a problem that itself has none."""
-        return max(8, elements // 1000)
+        """More than these are no flips by roundings of a problem that itself has none; one that feeds its results back has
+        many behind a single one."""
+        return max(8, elements // 50)
 
     def crowded(self, i, slices):
         """The slice with more elements far off than the problem's own arithmetic has in any: axis, number, how many."""
