@@ -4,14 +4,13 @@ usage: contestant_calls.py HEADERS DRIVER FOLDER"""
 import json
 import os
 import pathlib
-import re
 import sys
 
+import program_texts
+
 headers, driver, folder = (pathlib.Path(path) for path in sys.argv[1:])
-for name in ("descriptors", "noting", "standing_in", "recording", "replaying", "sharing", "contestant"):
-    text = (headers / f"{name}_source.hpp").read_text()
-    (folder / f"{name}.py").write_text(re.search(r'R"python\((.*)\)python"', text, re.DOTALL)[1])
-sys.path.insert(0, str(folder))
+program_texts.write(headers, folder, "descriptors", "noting", "standing_in", "recording", "replaying", "sharing",
+                    "contestant")
 import torch
 
 import contestant

@@ -2,14 +2,12 @@
 
 usage: measuring_calls.py HEADERS FOLDER"""
 import pathlib
-import re
 import sys
 
+import program_texts
+
 headers, folder = (pathlib.Path(path) for path in sys.argv[1:])
-for name in ("replaying", "measuring"):
-    text = (headers / f"{name}_source.hpp").read_text()
-    (folder / f"{name}.py").write_text(re.search(r'R"python\((.*)\)python"', text, re.DOTALL)[1])
-sys.path.insert(0, str(folder))
+program_texts.write(headers, folder, "replaying", "measuring")
 import torch
 
 import measuring
@@ -48,6 +46,6 @@ for name, row in (("flips", None), ("a row", 7)):
     if row is not None:
         given[row] = 0
     found = measure.crowded(0, measuring.far_in_slices(given, truth, scale, measure.allowed(0, torch.float32)))
-    print(name, "in one place:", found)
+    print(name, "in one place:", found and found[:3])
 scaled = torch.where(given > 0, given * 1.0001, given)
 print("what is near errs by", "more" if measuring.Groups(scaled, own, truth, (scale, 0.03)).worst(1e-5, 8)[0] > 1 else "no more")

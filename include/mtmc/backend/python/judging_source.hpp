@@ -23,8 +23,8 @@ import torch
 import contestant
 import sandbox
 from cases import Case, Seen
-from measuring import (BESIDE_STEPS, FLIPPED, LOW_PRECISION, Groups, Measure, chunks, errors_of, far_in_slices, is_floating,
-                       largest_error, name_of, scale_of, sums_of, usual_error)
+from measuring import (BESIDE_STEPS, FLIPPED, LOW_PRECISION, Groups, Measure, chunks, count_far, errors_of, far_in_slices,
+                       is_floating, largest_error, name_of, scale_of, sums_of, usual_error)
 from players import Lost, Player
 from replaying import Refused, constant_parameters, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
@@ -318,12 +318,13 @@ class Judgement:
                 self.refuse_result(i, place, given, right, verdict, worst / allowed)
         if right is own:
             return
-        if far and steps:
+        flipped = far and steps
+        if flipped:
             self.demand_scattered(i, place, given, right, scale, allowed)
         # What is off by a little in every element of a group is seen in their mean.
-        groups = Groups(given, honest, right, (scale, allowed) if far and steps else None)
+        groups = Groups(given, honest, right, (scale, allowed) if flipped else None)
         least = self.measure.least(own.dtype) * (1 if name_of(own.dtype) in ("f32", "f64") else 0.1)
-        factor *= BESIDE_STEPS if far and steps else 1
+        factor *= BESIDE_STEPS if flipped else 1
         times, group = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
         if times > 1:
             _, place = largest_error(given, right, 0.0)
@@ -343,8 +344,7 @@ class Judgement:
             except torch.OutOfMemoryError:
                 return False
             step = max(allowed, LOW_PRECISION)  # what is continuous moves by less
-            self.flips[i] = sum(int((errors_of(one, other, scale) > step).sum().item())
-                                for _, (one, other) in chunks(nudged, truth))
+            self.flips[i] = count_far(nudged, truth, scale, step)
             self.measure.note_slices(i, nudged, truth, scale, step)
         return far <= self.flips[i]
 
@@ -352,11 +352,10 @@ class Judgement:
         """Steps flip here and there; what leaves out a row, a channel or a tile has all of them in one place."""
         crowded = self.measure.crowded(i, far_in_slices(given, right, scale, allowed))
         if crowded:
-            axis, number, count = crowded
-            own = self.measure.far_slices[i]
+            axis, number, count, most = crowded
             self.refuse_result(i, place, given, right, "wrong_result", 0,
                                f"{count} elements with index {number} of axis {axis} are far off, and as PyTorch computes them "
-                               f"at most {own[axis] if own else 0}")
+                               f"at most {most}")
 
     def refuse_result(self, output, place, given, right, verdict, times, group=None):
         index = []

@@ -126,6 +126,30 @@ def either(one, other):
     return (one != 0) | (other != 0)
 
 
+def count_far(given, truth, scale, allowed):
+    """Elements that are further off than is allowed."""
+    return sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(given, truth))
+
+
+def slabs(first, *others):
+    """Some slices along the first axis of each at a time, where the first tensor lies, and the number of the first one."""
+    tensors = [tensor.reshape(tensor.shape or (1,)) for tensor in (first, *others)]
+    step = max(1, CHUNK * tensors[0].shape[0] // max(1, first.numel()))
+    for begin in range(0, tensors[0].shape[0], step):
+        yield begin, [tensor[begin:begin + step].to(first.device) for tensor in tensors]
+
+
+def add_by_axis(sums, part, begin):
+    """Adds up a slab in the slices along each axis: `sums` has a row for each."""
+    for axis in range(part.dim()):
+        others = [other for other in range(part.dim()) if other != axis]
+        folded = part.sum(dim=others) if others else part
+        if axis == 0:
+            sums[axis][begin:begin + folded.numel()] += folded
+        else:
+            sums[axis] += folded
+
+
 class Groups:
     """Roots of errors and of values in groups: the slices along each axis, and the elements of one magnitude. Where most of
     a result is large, what is small counts, too; and a few large errors, as of quotients, count little. Beside the errors
@@ -137,14 +161,12 @@ class Groups:
     def __init__(self, given, own, truth, near=None):
         """`near`: scale and error, where elements that are further off in either are left out, as they are looked at
         elsewhere."""
-        given, own, truth = (tensor.reshape(tensor.shape or (1,)) for tensor in (given, own, truth))
         self.near = near
-        shape, self.device = truth.shape, given.device
-        self.sums = [[self.zeros(size) for size in (*shape, self.MAGNITUDES)] for _ in range(4)]
+        self.device = given.device
+        self.sums = [[self.zeros(size) for size in (*(truth.shape or (1,)), self.MAGNITUDES)] for _ in range(4)]
         self.kept = min(1.0, GROUPED / max(1, truth.numel()))
-        step = max(1, CHUNK * shape[0] // max(1, truth.numel()))
-        for begin in range(0, shape[0], step):
-            self.take(*[tensor[begin:begin + step].to(self.device).double() for tensor in (given, own, truth)], begin)
+        for begin, parts in slabs(given, own, truth):
+            self.take(*[part.double() for part in parts], begin)
 
     def zeros(self, size):
         return torch.zeros(size, dtype=torch.float64, device=self.device)
@@ -158,13 +180,7 @@ class Groups:
         parts = [torch.where(finite, one - truth, 0.0).abs_().sqrt_() for one in (given, own)]
         parts += [value.abs().sqrt_(), (finite & either(either(truth, given), own)).double()]
         for sums, part in zip(self.sums, parts):
-            for axis in range(truth.dim()):
-                others = [other for other in range(truth.dim()) if other != axis]
-                folded = part.sum(dim=others) if others else part
-                if axis == 0:
-                    sums[axis][begin:begin + folded.numel()] += folded
-                else:
-                    sums[axis] += folded
+            add_by_axis(sums, part, begin)
         self.add_magnitudes([part.reshape(-1) for part in (value, *parts)])
 
     def add_magnitudes(self, parts):
@@ -203,18 +219,9 @@ class Groups:
 def far_in_slices(given, truth, scale, allowed):
     """How many elements are further off than is allowed in the slice that has most of them, along each axis, and which
     slice that is."""
-    given, truth = (tensor.reshape(tensor.shape or (1,)) for tensor in (given, truth))
-    counts = [torch.zeros(size, dtype=torch.int64, device=given.device) for size in truth.shape]
-    step = max(1, CHUNK * truth.shape[0] // max(1, truth.numel()))
-    for begin in range(0, truth.shape[0], step):
-        far = errors_of(given[begin:begin + step], truth[begin:begin + step].to(given.device), scale) > allowed
-        for axis in range(truth.dim()):
-            others = [other for other in range(truth.dim()) if other != axis]
-            folded = far.sum(dim=others) if others else far.long()
-            if axis == 0:
-                counts[axis][begin:begin + folded.numel()] += folded
-            else:
-                counts[axis] += folded
+    counts = [torch.zeros(size, dtype=torch.int64, device=given.device) for size in truth.shape or (1,)]
+    for begin, (one, right) in slabs(given, truth):
+        add_by_axis(counts, errors_of(one, right, scale) > allowed, begin)
     return [(int(count.max().item()), int(count.argmax().item())) if count.numel() else (0, 0) for count in counts]
 
 
@@ -248,7 +255,7 @@ class Measure:
         worst = largest_error(own, truth, scale)[0]
         self.most[i] = max(self.most[i], worst)
         allowed = self.allowed(i, own.dtype)
-        far = sum(int((errors_of(one, right, scale) > allowed).sum().item()) for _, (one, right) in chunks(own, truth))
+        far = count_far(own, truth, scale, allowed)
         self.far[i] = max(self.far[i], far)
         if far and worst > LOW_PRECISION:
             self.note_slices(i, own, truth, scale, allowed)
@@ -265,11 +272,12 @@ class Measure:
         return max(8, elements // 50)
 
     def crowded(self, i, slices):
-        """The slice with more elements far off than the problem's own arithmetic has in any: axis, number, how many."""
+        """The slice with more elements far off than the problem's own arithmetic has in any: axis, number, how many, and how
+        many that has at most."""
         own = self.far_slices[i] or [0] * len(slices)
-        for axis, (count, number) in enumerate(slices):
-            if len(slices) > 1 and count > CROWDED * own[axis] + FEW:
-                return axis, number, count
+        for axis, ((count, number), most) in enumerate(zip(slices, own)):
+            if len(slices) > 1 and count > CROWDED * most + FEW:
+                return axis, number, count, most
         return None
 
     def factor(self, i, type):
