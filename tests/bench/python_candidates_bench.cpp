@@ -58,6 +58,7 @@ int main(int count, char** arguments) try {
   app.add_option("--answers", answers);
   app.add_option("--save", save);
   CLI11_PARSE(app, count, arguments);
+  if (!save.empty()) std::filesystem::create_directories(save);
   if (folders.empty() || ::access(options.interpreter.c_str(), X_OK) != 0) {
     std::puts("nothing to record: no problems (--problems), or no Python with torch and triton");
     return 77;

@@ -27,6 +27,14 @@ for name, result in (("honest", other), ("wrong", wrong), ("nothing", torch.zero
     print(name, "passes" if far <= measuring.FLIPPED * measure.far[0] else "is refused")
 print("all zeros:", measuring.scale_of(torch.zeros(4)), measuring.usual_error(torch.zeros(4), torch.zeros(4), 0.0))
 
+# Numbers of a mask do not set the scale of the others, unless these are what is left of such numbers.
+ordinary = torch.randn(1 << 20, dtype=torch.float64)
+truth = torch.where(torch.rand(ordinary.shape) < 0.5, -1e9, ordinary)
+measure = measuring.Measure(1)
+for name, own in (("beside a mask", truth.float()), ("what is left", truth + 100 * torch.randn_like(truth))):
+    measure.below[0] = measure.find_below(0, own, truth)
+    print(name, "the scale is", "ordinary" if measure.scale_of(0, truth) < 1 else "the mask's")
+
 # One channel of eight errs by more than the problem itself.
 truth = torch.rand(64, 8, 64, dtype=torch.float64) + 1
 own, given = truth + 1e-7, truth + 1e-7

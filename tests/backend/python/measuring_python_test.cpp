@@ -22,6 +22,8 @@ TEST_CASE("errors are measured by what is not zero, and a group that errs is nam
                          "wrong is refused\n"
                          "nothing is refused\n"
                          "all zeros: 0.0 0.0\n"
+                         "beside a mask the scale is ordinary\n"
+                         "what is left the scale is the mask's\n"
                          "group: (1, 5) times True elements with index 5 of axis 1 err by 1.0e-04 as a rule, "
                          "and as PyTorch computes them by 1.0e-07\n"
                          "flips in one place: None\n"

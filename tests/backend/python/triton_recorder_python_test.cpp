@@ -333,6 +333,15 @@ TEST_SUITE("recording") {
     CHECK(plan.outputs[1].strides == std::vector<std::int64_t>{1, 3});
   }
 
+  TEST_CASE("numbers of the text may be a tensor that was made in the old way") {
+    const auto options = python_for_tests();
+    if (!options) return;
+    const auto plan =
+        plan_of(shared_recorder(*options), candidate("return x + torch.Tensor([1, 2]).to('cuda')[0]"));
+    CHECK(std::any_of(plan.storages.begin(), plan.storages.end(),
+                      [](const auto& storage) { return storage.content == "0000803f00000040"; }));
+  }
+
   TEST_CASE("an argument of one is a constant of the kernel, as Triton has it") {
     const auto options = python_for_tests();
     if (!options) return;

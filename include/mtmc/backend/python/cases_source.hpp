@@ -14,7 +14,7 @@ import torch
 
 import contestant
 from contestant import give_back
-from measuring import GROUPED, chunks, is_floating, scale_of, sums_of
+from measuring import GROUPED, chunks, is_floating, sums_of
 from replaying import Replay, input_tensors
 
 ROUNDINGS = 2.0**-16  # 128 of f32, relative: ten times what long sums in another order err by, as flips are few
@@ -104,10 +104,10 @@ class Case:
         exact.run("forward")
         return rows(exact.outputs())
 
-    def scale(self, i):
-        """Mean magnitude of what is right, which is asked for often."""
+    def scale(self, i, scale_of):
+        """Of what is right, which is asked for often."""
         if i not in self.scales:
-            self.scales[i] = scale_of(self.truth[i])
+            self.scales[i] = scale_of(i, self.truth[i])
         return self.scales[i]
 
     def honest(self, i):

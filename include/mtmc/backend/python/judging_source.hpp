@@ -23,14 +23,13 @@ import torch
 import contestant
 import sandbox
 from cases import Case, Seen
-from measuring import (BESIDE_STEPS, FLIPPED, LOW_PRECISION, Groups, Measure, chunks, count_far, errors_of, far_in_slices,
-                       is_floating, largest_error, name_of, scale_of, sums_of, usual_error)
+from comparing import Comparison, refuse_result
+from measuring import Groups, Measure, chunks, is_floating, largest_error, scale_of, sums_of, usual_error
 from players import Lost, Player
 from replaying import Refused, constant_parameters, input_tensors, storages_of
 from sharing import DeviceBuffers, HostBuffers, dense
 
 POISONS = (0x7F, 0xFF, 0x00, 0x40)
-MOST_NUDGED = 1 << 27  # elements of a result that is computed once more in double precision, of changed inputs
 MOST_LEARNT = 4 << 30  # bytes of results of which it is learnt how those of another process err
 NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
@@ -75,10 +74,8 @@ class Judgement:
         self.device = device
         self.keys = iter(range(request["key"], request["key"] + 1000000))
         self.measure = Measure(len(self.problem["outputs"]))
-        self.flips = {}  # by output: elements that roundings of inputs and weights move over a step
+        self.comparison = Comparison(self.measure)
         self.writes_inputs = False
-        self.checked = 0
-        self.largest = 0.0
         self.result = {}
         self.seen = None
         self.random = random.Random(f"{request['key']} poison")
@@ -280,95 +277,7 @@ class Judgement:
             torch.cuda.synchronize()
 
     def compare(self, case, truth, factor):
-        """Raises where a result is wrong."""
-        for i, (given, right, own) in enumerate(zip(self.buffers.outputs(), truth, case.own)):
-            self.checked += given.numel()
-            if is_floating(own):
-                self.compare_numbers(case, i, given, right, factor)
-                continue
-            for begin, (one, theirs, truth) in chunks(given, own, right):
-                wrong = (one != theirs) & (one != truth.to(theirs.dtype))
-                if bool(wrong.any()):
-                    self.refuse_result(i, begin + int(wrong.nonzero()[0].item()), given, right, "wrong_result", 0)
-
-    def compare_numbers(self, case, i, given, right, factor):
-        """Each element is near the truth, or near what the problem's own arithmetic gives; and no group of them errs by
-        much more than that does."""
-        own = case.own[i]
-        honest = case.worst[i] if case.worst else own
-        scale, allowed = scale_of(right), factor * self.measure.allowed(i, own.dtype)
-        if scale == float("inf"):
-            raise Refused("results whose mean cannot be told are not judged")
-        far, worst, place = 0, 0.0, 0
-        for begin, (one, truth, theirs) in chunks(given, right, own):
-            if not one.numel():
-                continue
-            error = errors_of(one, truth, scale).minimum(errors_of(one, theirs, scale))
-            far += int((error > allowed).sum().item())
-            found, index = error.max(dim=0)
-            if found.item() > worst:
-                worst, place = found.item(), begin + int(index.item())
-        self.largest = max(self.largest, worst / allowed if far else min(worst / allowed, 1.0))
-        # Quotients and steps have some that are far off in either; but no larger errors than the problem's own kind.
-        steps = self.measure.most[i] > LOW_PRECISION
-        if far > FLIPPED * self.measure.far[i] or far and not steps and worst > max(allowed, LOW_PRECISION):
-            steps = self.may_flip(case, i, far, scale, allowed)
-            if not steps:
-                verdict = "low_precision" if worst <= LOW_PRECISION else "wrong_result"
-                self.refuse_result(i, place, given, right, verdict, worst / allowed)
-        if right is own:
-            return
-        flipped = far and steps
-        if flipped:
-            self.demand_scattered(i, place, given, right, scale, allowed)
-        # What is off by a little in every element of a group is seen in their mean.
-        groups = Groups(given, honest, right, (scale, allowed) if flipped else None)
-        least = self.measure.least(own.dtype) * (1 if name_of(own.dtype) in ("f32", "f64") else 0.1)
-        factor *= BESIDE_STEPS if flipped else 1
-        times, group = groups.worst(factor * least, factor * self.measure.factor(i, own.dtype))
-        if times > 1:
-            _, place = largest_error(given, right, 0.0)
-            self.refuse_result(i, place, given, right, "low_precision" if worst <= LOW_PRECISION else "wrong_result", times,
-                               groups.words(group))
-
-    def may_flip(self, case, i, far, scale, allowed):
-        """Whether roundings alone may move so many elements over a step: inputs and weights that are changed by some of them
-        do, where the problem itself, computed once, has had no such luck."""
-        own = case.own[i]
-        if far > self.measure.most_flips(own.numel()) or own.numel() > MOST_NUDGED:
-            return False
-        if i not in self.flips:
-            try:
-                truth = case.truth[i] if case.truth[i] is not own else case.exact()[i]
-                nudged = case.nudged()[i]
-            except torch.OutOfMemoryError:
-                return False
-            step = max(allowed, LOW_PRECISION)  # what is continuous moves by less
-            self.flips[i] = count_far(nudged, truth, scale, step)
-            self.measure.note_slices(i, nudged, truth, scale, step)
-        return far <= self.flips[i]
-
-    def demand_scattered(self, i, place, given, right, scale, allowed):
-        """Steps flip here and there; what leaves out a row, a channel or a tile has all of them in one place."""
-        crowded = self.measure.crowded(i, far_in_slices(given, right, scale, allowed))
-        if crowded:
-            axis, number, count, most = crowded
-            self.refuse_result(i, place, given, right, "wrong_result", 0,
-                               f"{count} elements with index {number} of axis {axis} are far off, and as PyTorch computes them "
-                               f"at most {most}")
-
-    def refuse_result(self, output, place, given, right, verdict, times, group=None):
-        index = []
-        for size in reversed(given.shape):
-            index.insert(0, place % size)
-            place //= size
-        where = f"output {output}{index}" if index else f"output {output}"
-        message = f"{where} is {given[tuple(index)].item():.9g}, and {right[tuple(index)].item():.9g} is right"
-        if times and times < float("inf"):
-            message += f"; {group + ', so ' if group else ''}the error is {times:.3g} times what is allowed"
-        elif group:
-            message += "; " + group
-        raise Lost(verdict, message)
+        self.comparison.compare(self.buffers.outputs(), case, truth, factor)
 
     def look_for_flaws(self, case):
         """Why right results tell little."""
@@ -387,7 +296,7 @@ class Judgement:
             if not is_floating(truth):
                 if not torch.equal(some, other):
                     return False
-            elif largest_error(other, some, case.scale(i))[0] > self.measure.allowed(i, case.own[i].dtype):
+            elif largest_error(other, some, self.measure.scale(i, case))[0] > self.measure.allowed(i, case.own[i].dtype):
                 return False
         return True
 
@@ -446,8 +355,8 @@ class Judgement:
     def verdict(self, verdict, rule, message, remedy):
         """The answer."""
         self.passed("")
-        return {"verdict": verdict, "rule": rule, "message": message, "remedy": remedy, "checked": self.checked,
-                "largest_error": min(self.largest, 1e300), "spent": self.spent, **self.result}
+        return {"verdict": verdict, "rule": rule, "message": message, "remedy": remedy, "checked": self.comparison.checked,
+                "largest_error": min(self.comparison.largest, 1e300), "spent": self.spent, **self.result}
 
 
 class ReproducibleJudgement(Judgement):
@@ -492,18 +401,18 @@ class ReproducibleJudgement(Judgement):
         for i, (one, other) in enumerate(zip(given, again)):
             unwritten = holds(other, poison)
             one = torch.where(unwritten, other, one)
-            self.checked += one.numel() - int(unwritten.sum().item())
+            self.comparison.checked += one.numel() - int(unwritten.sum().item())
             if not is_floating(one):
                 if not torch.equal(one, other):
                     place = int((one != other).reshape(-1).nonzero()[0].item())
-                    self.refuse_result(i, place, one, other, "wrong_result", 0)
+                    refuse_result(i, place, one, other, "wrong_result", 0)
                 continue
             scale = scale_of(other)
             error, place = largest_error(one, other, scale)
             bound = max(self.request["tolerance"], self.measure.least(one.dtype))
-            self.largest = max(self.largest, error / bound)
+            self.comparison.largest = max(self.comparison.largest, error / bound)
             if error > bound:
-                self.refuse_result(i, place, one, other, "wrong_result", error / bound)
+                refuse_result(i, place, one, other, "wrong_result", error / bound)
 
 
 def holds(tensor, byte):
@@ -548,11 +457,11 @@ class CompatibleJudgement(Judgement):
     def near(self, case):
         bound = self.request["tolerance"]
         for i, (given, own) in enumerate(zip(self.buffers.outputs(), case.own)):
-            self.checked += given.numel()
+            self.comparison.checked += given.numel()
             for begin, (one, right) in chunks(given, own):
                 far = ~torch.isclose(one, right, rtol=bound, atol=bound) if is_floating(one) else one != right
                 if bool(far.any()):
-                    self.refuse_result(i, begin + int(far.nonzero()[0].item()), given, own, "wrong_result", 0)
+                    refuse_result(i, begin + int(far.nonzero()[0].item()), given, own, "wrong_result", 0)
 
 
 def contestants_of(request):

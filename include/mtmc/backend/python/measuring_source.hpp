@@ -31,6 +31,7 @@ BESIDE_STEPS = 3  # times as large an error of groups is allowed where some elem
 CROWDED, FEW = 2, 16  # times as many, and so many more, may be far off in one slice as in any of the problem itself
 GROUPED = 1 << 22  # elements of which each is counted in the group of its magnitude
 FEWEST = 32  # elements, of those that are not zero, of a group whose errors are held against those of the problem itself
+DWARFED = 1e4  # times as large as a quarter of all elements are: what is larger says nothing about the scale of the others
 
 
 def is_floating(tensor):
@@ -74,15 +75,23 @@ def chunks(*tensors):
         yield begin, [tensor[begin:begin + CHUNK].to(place) for tensor in flat]
 
 
-def scale_of(truth):
-    """Mean magnitude of the finite elements that are not zero: of a rectifier's result nearly all may be."""
-    number = max(1, sum(int(counted(part).sum().item()) for _, (part,) in chunks(truth)))
-    return sum((torch.where(counted(part), part, 0.0).double().abs_() / number).sum().item()
+def scale_of(truth, below=float("inf")):
+    """Mean magnitude of the finite elements that are not zero, as of a rectifier's result nearly all may be; and not larger
+    than `below`."""
+    number = max(1, sum(int(counted(part, below).sum().item()) for _, (part,) in chunks(truth)))
+    return sum((torch.where(counted(part, below), part, 0.0).double().abs_() / number).sum().item()
                for _, (part,) in chunks(truth))
 
 
-def counted(part):
-    return torch.isfinite(part) & (part != 0)
+def dwarfing(truth):
+    """The magnitude from which elements dwarf at least a quarter of those that are not zero."""
+    magnitudes = some_of(counted, truth)[0].double().abs().sort().values
+    return DWARFED * magnitudes[magnitudes.numel() // 4].item() if magnitudes.numel() else float("inf")
+
+
+def counted(part, below=float("inf")):
+    some = torch.isfinite(part) & (part != 0)
+    return some if below == float("inf") else some & (part.float().abs() <= below)
 
 
 def errors_of(given, truth, scale):
@@ -106,20 +115,24 @@ def largest_error(given, truth, scale):
 
 def usual_error(given, truth, scale):
     """An error that few elements pass, of those that are not zero in both, which may be some in a million."""
-    number = sum(int(either(*parts).sum().item()) for _, parts in chunks(given, truth))
-    step = max(1, number // SAMPLED)
-    rare = number < RARE * given.numel()
-    parts = []
-    for begin, (one, right) in chunks(given, truth):
-        if not rare:
-            one, right = one[begin % step::step], right[begin % step::step]
-        some = either(one, right)
-        one, right = one[some], right[some]
-        parts.append(errors_of(one[::step], right[::step], scale) if rare else errors_of(one, right, scale))
-    errors = torch.cat(parts) if parts else torch.zeros(0)
+    errors = errors_of(*some_of(either, given, truth), scale)
     rank = max(1, min(errors.numel(), int(USUAL * errors.numel()) + 1))
     # The few largest are found by many blocks of a device; one with a rank, by one.
     return errors.topk(errors.numel() - rank + 1).values[-1].item() if errors.numel() else 0.0
+
+
+def some_of(kept, *tensors):
+    """The elements of each that `kept` says yes to; of many, some that lie evenly."""
+    number = sum(int(kept(*parts).sum().item()) for _, parts in chunks(*tensors))
+    step = max(1, number // SAMPLED)
+    rare = number < RARE * tensors[0].numel()
+    found = [[torch.zeros(0, device=part.device, dtype=part.dtype) for part in tensors]]
+    for begin, parts in chunks(*tensors):
+        if not rare:
+            parts = [part[begin % step::step] for part in parts]
+        some = kept(*parts)
+        found.append([part[some][::step] if rare else part[some] for part in parts])
+    return [torch.cat([part.to(parts[-1].device) for part in parts]) for parts in zip(*found)]
 
 
 def either(one, other):
@@ -160,10 +173,11 @@ class Groups:
 
     def __init__(self, given, own, truth, near=None):
         """`near`: scale and error, where elements that are further off in either are left out, as they are looked at
-        elsewhere."""
+        elsewhere; their numbers are sums, too."""
         self.near = near
         self.device = given.device
-        self.sums = [[self.zeros(size) for size in (*(truth.shape or (1,)), self.MAGNITUDES)] for _ in range(4)]
+        sizes = (*(truth.shape or (1,)), self.MAGNITUDES)
+        self.sums = [[self.zeros(size) for size in sizes] for _ in range(6 if near else 4)]
         self.kept = min(1.0, GROUPED / max(1, truth.numel()))
         for begin, parts in slabs(given, own, truth):
             self.take(*[part.double() for part in parts], begin)
@@ -173,12 +187,15 @@ class Groups:
 
     def take(self, given, own, truth, begin):
         finite = torch.isfinite(truth) & torch.isfinite(given) & torch.isfinite(own)
+        far = []
         if self.near:
             scale, most = self.near
-            finite &= (errors_of(given, truth, scale) <= most) & (errors_of(own, truth, scale) <= most)
+            far = [errors_of(one, truth, scale) > most for one in (given, own)]
+            finite &= ~either(*far)
         value = torch.where(finite, truth, 0.0)
         parts = [torch.where(finite, one - truth, 0.0).abs_().sqrt_() for one in (given, own)]
         parts += [value.abs().sqrt_(), (finite & either(either(truth, given), own)).double()]
+        parts += [one.double() for one in far]
         for sums, part in zip(self.sums, parts):
             add_by_axis(sums, part, begin)
         self.add_magnitudes([part.reshape(-1) for part in (value, *parts)])
@@ -199,9 +216,12 @@ class Groups:
         """The largest error of a group, in units of what is allowed: a multiple of the problem's own in that group, and so
         many roundings of the group's values at least; and which group it is, by axis and number."""
         worst, group = 0.0, None
-        for axis, (mine, theirs, values, numbers) in enumerate(zip(*self.sums)):
+        for axis, (mine, theirs, values, numbers, *far) in enumerate(zip(*self.sums)):
             bound = (factor * theirs.square()).maximum(allowed * values.square())
-            times = torch.where((numbers >= FEWEST) & (bound > 0), mine.square() / bound.clamp(min=1e-300), 0.0)
+            told = (numbers >= FEWEST) & (bound > 0)
+            if far:  # what has flipped elsewhere than the problem's own moves what is near, too
+                told &= far[0] <= CROWDED * far[1] + FEW
+            times = torch.where(told, mine.square() / bound.clamp(min=1e-300), 0.0)
             if times.numel() and times.max().item() > worst:
                 worst, group = times.max().item(), (axis, int(times.argmax().item()))
         return worst, group
@@ -211,7 +231,7 @@ class Groups:
         axis, number = group
         is_magnitude = axis == len(self.sums[0]) - 1
         which = f"of about {4.0 ** (number - 31):.0e}" if is_magnitude else f"with index {number} of axis {axis}"
-        mine, theirs, _, numbers = (sums[axis][number].item() for sums in self.sums)
+        mine, theirs, _, numbers = (sums[axis][number].item() for sums in self.sums[:4])
         return (f"elements {which} err by {(mine / numbers) ** 2:.1e} as a rule, and as PyTorch computes them by "
                 f"{(theirs / numbers) ** 2:.1e}")
 
@@ -229,10 +249,13 @@ class Measure:
     """What errors are allowed: a multiple of what the problem's own arithmetic usually errs by, and never less than some
     roundings of the type."""
 
+    FACTOR = 8
+
     def __init__(self, outputs):
         self.honest = [0.0] * outputs
         self.most = [0.0] * outputs
         self.plain = 0.0  # the largest error as PyTorch computes it
+        self.below = [None] * outputs  # what is larger does not count for the scale
         self.far = [0] * outputs  # elements of a case that are further off than is allowed
         self.far_slices = [[] for _ in range(outputs)]  # of those the most in one slice along each axis
 
@@ -240,14 +263,29 @@ class Measure:
         for i, truth in enumerate(case.truth):
             for own in case.honest(i):
                 if is_floating(own) and truth is not own:
-                    worst = self.learn_from(i, own, truth, case.scale(i))
+                    if self.below[i] is None:
+                        self.below[i] = self.find_below(i, own, truth)
+                    worst = self.learn_from(i, own, truth, self.scale(i, case))
                     self.plain = max(self.plain, worst) if own is case.own[i] else self.plain
+
+    def find_below(self, i, own, truth):
+        """Numbers of a mask say nothing about the scale of the others, unless these are what is left of such numbers."""
+        below = dwarfing(truth)
+        usual = usual_error(own, truth, scale_of(truth, below))
+        return below if self.FACTOR * usual <= LOW_PRECISION else float("inf")
+
+    def scale(self, i, case):
+        """What errors of a case are held against where elements are small."""
+        return case.scale(i, self.scale_of)
+
+    def scale_of(self, i, truth):
+        return scale_of(truth, float("inf") if self.below[i] is None else self.below[i])
 
     def look_at(self, case, results):
         """At what PyTorch computes in another process."""
         for i, (result, truth) in enumerate(zip(results, case.truth)):
             if is_floating(truth):
-                self.plain = max(self.plain, largest_error(result, truth, case.scale(i))[0])
+                self.plain = max(self.plain, largest_error(result, truth, self.scale(i, case))[0])
 
     def learn_from(self, i, own, truth, scale):
         """The largest error."""
@@ -284,7 +322,7 @@ class Measure:
         """Where operands are shortened, other orders of sums add nothing to speak of; nor where results are."""
         name = name_of(type)
         coarse = self.honest[i] > COARSE_EPSILONS * EPSILONS[name] or name not in ("f32", "f64")
-        return 3 if coarse else 8
+        return 3 if coarse else self.FACTOR
 
     def least(self, type):
         return LEAST_EPSILONS[name_of(type)] * EPSILONS[name_of(type)]

@@ -258,7 +258,7 @@ class Operators(TorchDispatchMode):
     def note_content(self, tensor):
         """A tensor made of numbers of the text: what it holds is written down instead of a step, as it lies there."""
         with no_modes():
-            whole = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+            whole = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
             whole.copy_(self.contents.of(tensor))
             storage = whole.untyped_storage()
             content = ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""

@@ -2,6 +2,7 @@
 /// Definitions of backend/python/python_process.hpp.
 
 #include <mtmc/backend/python/cases_source.hpp>
+#include <mtmc/backend/python/comparing_source.hpp>
 #include <mtmc/backend/python/contestant_source.hpp>
 #include <mtmc/backend/python/descriptors_source.hpp>
 #include <mtmc/backend/python/judging_source.hpp>
@@ -86,7 +87,8 @@ MTMC_INLINE PythonProcess::Process::Process(const PythonOptions& options, std::s
       {"measuring.py", measuring_text}, {"sharing.py", sharing_text},
       {"judging.py", judging_text},     {"players.py", players_text},
       {"cases.py", cases_text},         {"descriptors.py", descriptors_text},
-      {"noting.py", noting_text},       {"standing_in.py", standing_in_text}};
+      {"noting.py", noting_text},       {"standing_in.py", standing_in_text},
+      {"comparing.py", comparing_text}};
   const auto programs = folder.path() + "/programs";
   const auto questions = folder.path() + "/questions";
   if (::mkdir(programs.c_str(), S_IRWXU) != 0 || ::mkdir(questions.c_str(), S_IRWXU) != 0)
