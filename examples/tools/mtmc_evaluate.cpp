@@ -68,6 +68,9 @@ void print_text(const std::string& path, const mtmc::Evaluation& evaluation) {
   for (const char* key : {mtmc::environment_key::audit, mtmc::environment_key::branches})
     if (const auto said = evaluation.environment.find(key); said != evaluation.environment.end())
       std::printf("  %s: %s\n", key, said->second.c_str());
+  if (const auto flaw = evaluation.environment.find(mtmc::environment_key::flaw);
+      flaw != evaluation.environment.end())
+    std::printf("  but the problem tells little: %s\n", flaw->second.c_str());
   if (!evaluation.binary_hash.empty()) std::printf("  binary: SHA-256 %s\n", evaluation.binary_hash.c_str());
 }
 

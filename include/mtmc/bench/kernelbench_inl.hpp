@@ -4,6 +4,7 @@
 #include <mtmc/bench/benchmark_outcome.hpp>
 #include <mtmc/bench/kernelbench.hpp>
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/support/file_io.hpp>
 
@@ -144,7 +145,7 @@ MTMC_INLINE BenchmarkResult run_benchmark_problem(PyTorchEvaluator& evaluator,
       outcome.library_share = 0;
     }
     detail::take_error_of_problem(strict, result);
-    if (const auto flaw = strict.environment.find("flaw"); flaw != strict.environment.end())
+    if (const auto flaw = strict.environment.find(environment_key::flaw); flaw != strict.environment.end())
       result.flaw = flaw->second;
     if (question.compiled) detail::take_compiled(evaluator, task, question, stop, result);
     if (question.candidate && question.compatible) {

@@ -49,6 +49,9 @@ inline constexpr const char* audit = "audit";
 /// Whether all branches of a promoted kernel went both ways in its audit, and else on which lines those stand
 /// that did not, so that nobody has seen what is behind them; or "not observed".
 inline constexpr const char* branches = "branches";
+/// Why right results of a task tell little, as where PyTorch's own are mostly far from the truth; absent if
+/// nothing is known against it.
+inline constexpr const char* flaw = "flaw";
 /// Second half of the times over the first half, at the size where it is furthest from 1.
 inline constexpr const char* drift = "drift";
 /// Average number of processors that others kept busy while the kernels were timed.

@@ -2,6 +2,7 @@
 /// Definitions of report/terminal.hpp.
 
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/loop/result.hpp>
 #include <mtmc/observation/describe.hpp>
 #include <mtmc/report/disturbances.hpp>
@@ -118,6 +119,8 @@ public:
       if (const auto met = record.find(environment_key::branches); met != record.end())
         text +=
             label("branches") + detail::one_line(met->second, room(label_width + 2), options_.unicode) + '\n';
+      if (const auto flaw = record.find(environment_key::flaw); flaw != record.end())
+        text += label("but") + detail::one_line(flaw->second, room(label_width + 2), options_.unicode) + '\n';
     } else {
       text += label("best") + bold("1.00x") + dim("  the start kernel: nothing faster was proven") + '\n';
     }

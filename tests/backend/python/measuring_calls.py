@@ -53,7 +53,7 @@ measure.learn_from(0, own, truth, scale)
 for name, row in (("flips", None), ("a row", 7)):
     if row is not None:
         given[row] = 0
-    found = measure.crowded(0, measuring.far_in_slices(given, truth, scale, measure.allowed(0, torch.float32)))
+    found = measure.crowded(0, measuring.most_by_axis(measuring.far_by_axis(given, truth, scale, measure.allowed(0, torch.float32))))
     print(name, "in one place:", found and found[:3])
 scaled = torch.where(given > 0, given * 1.0001, given)
 print("what is near errs by", "more" if measuring.Groups(scaled, own, truth, (scale, 0.03)).worst(1e-5, 8)[0] > 1 else "no more")

@@ -14,7 +14,7 @@ import torch
 
 import contestant
 from contestant import give_back
-from measuring import GROUPED, chunks, is_floating, sums_of
+from measuring import EPSILONS, GROUPED, chunks, is_floating, sums_of
 from replaying import Replay, input_tensors
 
 ROUNDINGS = 2.0**-16  # 128 of f32, relative: ten times what long sums in another order err by, as flips are few
@@ -92,15 +92,17 @@ class Case:
                                               self.problem["phases"].get("forward", ())):
                     raise
 
-    def nudged(self):
-        """What is right for inputs and weights that are changed by some roundings."""
-        replay = self.made()
-        nudge = TF32_ROUNDING if shortens(self.problem) else ROUNDINGS
-        for view in [*input_tensors(self.problem), *(weight["view"] for weight in self.problem.get("weights", ()))]:
-            tensor = once(replay.memory.tensor(view))
+    def nudged(self, nudge=None):
+        """What is right for inputs and weights that are changed by so much, relative; by some roundings unless it is said."""
+        views = [*input_tensors(self.problem), *(weight["view"] for weight in self.problem.get("weights", ()))]
+        if nudge is None:
+            spacing = max((EPSILONS[view["type"]] for view in views if view["type"] in ("f16", "bf16")), default=0.0)
+            nudge = TF32_ROUNDING if shortens(self.problem) else max(ROUNDINGS, spacing / 4)
+        exact = self.made().widened(self.device)
+        for view in views:
+            tensor = once(exact.memory.tensor(view))
             if is_floating(tensor):
-                tensor.mul_(1 + nudge * torch.randn(tensor.shape, device=tensor.device).to(tensor.dtype))
-        exact = replay.widened(self.device)
+                tensor.mul_(1 + nudge * torch.randn(tensor.shape, device=tensor.device, dtype=tensor.dtype))
         exact.run("forward")
         return rows(exact.outputs())
 

@@ -34,6 +34,7 @@ MOST_LEARNT = 4 << 30  # bytes of results of which it is learnt how those of ano
 NO_NUMBER = "no result is a number"
 ALL_ZERO = "the result is zero whatever the inputs are"
 SAME_RESULT = "the result is the same for all inputs"
+FAR_FROM_TRUTH = "PyTorch's own results are mostly far from the truth, so that nearly anything passes"
 SAME_INPUTS = "its inputs are always the same, so that all can be computed beforehand"
 WARM = 5  # calls before any is timed
 
@@ -286,6 +287,7 @@ class Judgement:
         found = {
             NO_NUMBER: len(floats) == len(case.truth) and not any(bool(torch.isfinite(one).any()) for one in floats),
             ALL_ZERO: not any(bool(truth.any()) for truth in case.truth),
+            FAR_FROM_TRUTH: self.measure.is_far(case.truth),
             SAME_RESULT: seen is None or self.is_same(seen, case),
             SAME_INPUTS: seen is None or seen.sums == case.sums}
         self.flaws = [flaw for flaw in found if found[flaw] and (seen is None or flaw in self.flaws)]

@@ -28,6 +28,9 @@ RARE = 0.125  # part of all elements that are not zero, below which each of them
 USUAL = 0.999  # part of all elements whose error the usual one is at least
 FLIPPED = 4  # times as many elements as the problem's own arithmetic has may be far off: a step, a tie, a quotient
 BESIDE_STEPS = 3  # times as large an error of groups is allowed where some elements have gone over a step
+CHOICES = 1 << 12  # whole numbers from 0 of which each is looked at by itself
+REMEMBERED = 1 << 22  # slices along an axis of which it is kept whether they have had elements far off
+FAR_PART = 0.05  # of a result that errs so often it is told that it cannot be judged
 CROWDED, FEW = 2, 16  # times as many, and so many more, may be far off in one slice as in any of the problem itself
 GROUPED = 1 << 22  # elements of which each is counted in the group of its magnitude
 FEWEST = 32  # elements, of those that are not zero, of a group whose errors are held against those of the problem itself
@@ -236,12 +239,27 @@ class Groups:
                 f"{(theirs / numbers) ** 2:.1e}")
 
 
-def far_in_slices(given, truth, scale, allowed):
-    """How many elements are further off than is allowed in the slice that has most of them, along each axis, and which
-    slice that is."""
+def far_by_axis(given, truth, scale, allowed):
+    """How many elements are further off than is allowed in the slices along each axis; of whole numbers also among those
+    that are to be 0, 1, and so on, as of what is chosen among a few."""
     counts = [torch.zeros(size, dtype=torch.int64, device=given.device) for size in truth.shape or (1,)]
+    values = torch.zeros(0 if is_floating(truth) else CHOICES, dtype=torch.int64, device=given.device)
     for begin, (one, right) in slabs(given, truth):
-        add_by_axis(counts, errors_of(one, right, scale) > allowed, begin)
+        far = errors_of(one, right, scale) > allowed
+        add_by_axis(counts, far, begin)
+        if values.numel():
+            chosen = right[far].long()
+            values += torch.bincount(chosen[(chosen >= 0) & (chosen < CHOICES)], minlength=CHOICES)
+    return counts + [values] * bool(values.numel())
+
+
+def hit_by_axis(counts):
+    """Which slices along each axis have some; nothing of an axis that has too many slices to remember."""
+    return [(count > 0).cpu() if count.numel() <= REMEMBERED else torch.zeros(0, dtype=torch.bool) for count in counts]
+
+
+def most_by_axis(counts):
+    """Of the slices along each axis the one with most: how many, and its number."""
     return [(int(count.max().item()), int(count.argmax().item())) if count.numel() else (0, 0) for count in counts]
 
 
@@ -258,6 +276,7 @@ class Measure:
         self.below = [None] * outputs  # what is larger does not count for the scale
         self.far = [0] * outputs  # elements of a case that are further off than is allowed
         self.far_slices = [[] for _ in range(outputs)]  # of those the most in one slice along each axis
+        self.far_anywhere = [[] for _ in range(outputs)]  # which slices along each axis ever had one
 
     def learn(self, case):
         for i, truth in enumerate(case.truth):
@@ -267,6 +286,15 @@ class Measure:
                         self.below[i] = self.find_below(i, own, truth)
                     worst = self.learn_from(i, own, truth, self.scale(i, case))
                     self.plain = max(self.plain, worst) if own is case.own[i] else self.plain
+                elif not is_floating(own):
+                    self.learn_choices(i, own, truth)
+
+    def learn_choices(self, i, own, truth):
+        """Whole numbers: which of two that are nearly equal is the larger one, say."""
+        far = count_far(own, truth, 1.0, 0.0)
+        self.far[i] = max(self.far[i], far)
+        if far:
+            self.note_slices(i, own, truth, 1.0, 0.0)
 
     def find_below(self, i, own, truth):
         """Numbers of a mask say nothing about the scale of the others, unless these are what is left of such numbers."""
@@ -300,14 +328,22 @@ class Measure:
         return worst
 
     def note_slices(self, i, own, truth, scale, allowed):
-        most = [count for count, _ in far_in_slices(own, truth, scale, allowed)]
+        counts = far_by_axis(own, truth, scale, allowed)
+        most = [count for count, _ in most_by_axis(counts)]
         self.far_slices[i] = [max(pair) for pair in zip(most, self.far_slices[i] or most)]
+        hits = hit_by_axis(counts)
+        self.far_anywhere[i] = [either(*pair) for pair in zip(hits, self.far_anywhere[i] or hits)]
 
     @staticmethod
     def most_flips(elements):
         """More than these are no flips by roundings of a problem that itself has none; one that feeds its results back has
         many behind a single one."""
         return max(8, elements // 50)
+
+    def is_far(self, truths):
+        """Whether some result of the problem errs so often, and by so much, that one can hardly be wrong."""
+        return any(most > LOW_PRECISION and far > FAR_PART * truth.numel()
+                   for most, far, truth in zip(self.most, self.far, truths))
 
     def crowded(self, i, slices):
         """The slice with more elements far off than the problem's own arithmetic has in any: axis, number, how many, and how

@@ -12,6 +12,7 @@
 #include <mtmc/backend/python/triton_compiler.hpp>
 #include <mtmc/backend/python/triton_recorder.hpp>
 #include <mtmc/compiled.hpp>
+#include <mtmc/core/conditions.hpp>
 #include <mtmc/core/error.hpp>
 #include <mtmc/evaluator/protocol/environment_record.hpp>
 #include <mtmc/evaluator/protocol/refusal.hpp>
@@ -459,7 +460,7 @@ MTMC_INLINE PyTorchEvaluator::~PyTorchEvaluator() = default;
 MTMC_INLINE const Device& PyTorchEvaluator::device() const noexcept { return state_->device; }
 
 MTMC_INLINE std::string PyTorchEvaluator::identity() const {
-  return "recorded plans 2, " + state_->options.device + ", library " +
+  return "recorded plans 3, " + state_->options.device + ", library " +
          std::string(to_string(state_->options.library_calls));
 }
 
@@ -576,7 +577,7 @@ MTMC_INLINE Evaluation PyTorchEvaluator::answer(const Question& question, const 
   if (beaten)
     evaluation.incumbent_binary_hash =
         detail::binary_hash_of(beaten->configurations[state.winner_of(*question.incumbent)]);
-  if (!judged.flaw.empty()) evaluation.environment["flaw"] = judged.flaw;
+  if (!judged.flaw.empty()) evaluation.environment[environment_key::flaw] = judged.flaw;
   const auto size = task.main_size() != nullptr ? *task.main_size() : ProblemSize{};
   if (question.rules == JudgingRules::strict)
     detail::record_pairs(judged, state.options.confidence, size, evaluation);
