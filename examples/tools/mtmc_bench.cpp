@@ -114,6 +114,11 @@ public:
         std::printf("%s%s\n", level_text(problem.level).c_str(), problem.name.c_str());
       return command_line::done;
     }
+    if (problems.empty()) {
+      std::fprintf(stderr, "mtmc-bench: no problem is asked for: see --levels, --ending and --shard\n");
+      return command_line::bad_usage_or_task;
+    }
+    say_unused(problems);
     auto results = earlier_results();
     const auto others = std::erase_if(
         results, [&](const mtmc::BenchmarkResult& result) { return is_outdated(result, problems); });
@@ -163,6 +168,10 @@ public:
 
 private:
   static constexpr const char* asked_key = "asked";
+  static constexpr const char* no_speed_ups =
+      "Timed on a processor: this tells what is right, and no speed-ups to report.";
+
+  [[nodiscard]] bool on_processor() const { return arguments_.pytorch.device == "cpu"; }
 
   /// What decides a result besides problem and device: "candidate 9b2e41d0c7a3, both rules, library allow".
   [[nodiscard]] std::string asked_text(const std::optional<std::string>& candidate) const {
@@ -185,6 +194,19 @@ private:
         });
     if (asked == result.environment.end() || problem == problems.end()) return false;
     return asked->second != asked_text(candidate_of(*problem));
+  }
+
+  /// Names candidates beside each other that answer none of the problems, as with a name that is misspelt.
+  void say_unused(const std::vector<mtmc::BenchmarkProblem>& problems) const {
+    if (arguments_.candidates.empty()) return;
+    std::string unused;
+    for (const auto& entry : std::filesystem::directory_iterator(arguments_.candidates)) {
+      const auto name = entry.path().stem().string();
+      const auto is_its_name = [&](const mtmc::BenchmarkProblem& one) { return one.name == name; };
+      if (entry.path().extension() == ".py" && std::none_of(problems.begin(), problems.end(), is_its_name))
+        unused += (unused.empty() ? "" : ", ") + name + ".py";
+    }
+    if (!unused.empty()) std::printf("no problem that is asked for has the name of %s\n", unused.c_str());
   }
 
   [[nodiscard]] std::string results_path() const { return arguments_.output + "/results.jsonl"; }
@@ -256,8 +278,11 @@ private:
   void report(const std::vector<mtmc::BenchmarkResult>& results) const {
     const auto table = mtmc::benchmark_table(results);
     std::printf("\n%s", table.c_str());
+    if (on_processor()) std::printf("\n%s\n", no_speed_ups);
     if (arguments_.output.empty()) return;
-    mtmc::write_file_atomic(arguments_.output + "/table.md", table);
+    std::filesystem::create_directories(arguments_.output);
+    mtmc::write_file_atomic(arguments_.output + "/table.md",
+                            table + (on_processor() ? std::string("\n") + no_speed_ups + '\n' : ""));
     mtmc::write_file_atomic(arguments_.output + "/speed_ups.svg", mtmc::speed_up_chart(results));
     std::printf("\nkept in %s: results.jsonl, table.md, speed_ups.svg\n", arguments_.output.c_str());
   }

@@ -108,7 +108,8 @@ mtmc::Kernel kernel_from(const std::string& path, const mtmc::Task& task) {
 int run(const Arguments& arguments) {
   auto [task, evaluator] = judged_by(arguments);
   std::fprintf(stderr,
-               "preparing %s: the start kernel is compiled, checked and timed; one call of it may take %s\n",
+               "preparing %s: what candidates are held against is built, checked and timed; a call of it may "
+               "take %s at most\n",
                task.name.c_str(), mtmc::seconds_text(arguments.judge.options.start_seconds).c_str());
   const command_line::StopOnInterrupt interrupt;
   auto incumbent = task.kernel;

@@ -99,8 +99,11 @@ class Comparison:
     def is_stable(self, case, i, given, right, near, bounds):
         """Whether each group errs by what roundings of inputs and weights alone do: what is left of larger numbers may err by
         theirs, and the problem may round less often than others do."""
-        moved = self.nudged(case, i, EPSILONS[name_of(given.dtype)] / 4)
-        return moved is not None and Groups(given, moved, right, near).worst(*bounds)[0] <= 1
+        type, (least, factor) = name_of(given.dtype), bounds
+        precise = type in ("f32", "f64")  # sums round at each step there, and once where results have 16 bits
+        moved = self.nudged(case, i, EPSILONS[type] if precise else EPSILONS[type] / 4)
+        factor = max(factor, self.measure.FACTOR) if precise else factor
+        return moved is not None and Groups(given, moved, right, near).worst(least, factor)[0] <= 1
 
     def may_flip(self, case, i, far, scale, step):
         """Whether roundings alone may move so many elements over a step: inputs and weights that are changed by some of them

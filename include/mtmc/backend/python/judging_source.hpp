@@ -484,8 +484,8 @@ def buffers_of(request):
 
 
 JUDGEMENTS = {"strict": Judgement, "compatible": CompatibleJudgement, "reproducible": ReproducibleJudgement}
-RULES = {"low_precision": ("precision", "Compute in the precision of the problem: for tl.dot of f32 say "
-                                        "input_precision=\"ieee\", and add up in f32"),
+RULES = {"low_precision": ("precision", "Compute in the precision of the problem, and add up in f32; "
+                                        "say input_precision=\"ieee\" where tl.dot multiplies f32"),
          "wrong_result": ("reference", "Compute what the problem's forward computes"),
          "timeout": ("launch_deadline", "Do less work, or end the loop"),
          "crashed": ("crash", "Stay inside of the tensors: check masks and offsets"),
