@@ -413,7 +413,7 @@ TEST_CASE("mtmc-optimize: a start kernel that never ends is announced, and its l
                               "--start-seconds", "1"});
   CHECK(done.code == 2);
   CHECK(shown(done.output) == Contains("preparing endless since "));
-  CHECK(shown(done.output) == Contains("a call of it may take 1.0 s at most"));
+  CHECK(shown(done.output) == Contains("one call of it may take 1.0 s"));
   CHECK(shown(done.error) == Contains("did not finish within 1 s"));
   CHECK(shown(done.error) == Contains("or allow more time for one call (--start-seconds)"));
 }
