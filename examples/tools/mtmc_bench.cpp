@@ -61,10 +61,14 @@ std::optional<std::pair<int, int>> parsed_shard(const std::string& text) {
   return std::pair{index, count};
 }
 
+std::vector<mtmc::BenchmarkProblem> all_problems(const BenchArguments& arguments) {
+  return arguments.suite == "kernelbench"     ? mtmc::find_kernelbench(arguments.folder)
+         : arguments.suite == "tritonbench-g" ? mtmc::find_tritonbench(arguments.folder, "G")
+                                              : mtmc::find_tritonbench(arguments.folder, "T");
+}
+
 std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
-  auto problems = arguments.suite == "kernelbench"     ? mtmc::find_kernelbench(arguments.folder)
-                  : arguments.suite == "tritonbench-g" ? mtmc::find_tritonbench(arguments.folder, "G")
-                                                       : mtmc::find_tritonbench(arguments.folder, "T");
+  auto problems = all_problems(arguments);
   std::erase_if(problems, [&](const mtmc::BenchmarkProblem& problem) {
     const bool level = problem.level.empty() || std::find(arguments.levels.begin(), arguments.levels.end(),
                                                           problem.level) != arguments.levels.end();
@@ -118,7 +122,7 @@ public:
       std::fprintf(stderr, "mtmc-bench: no problem is asked for: see --levels, --ending and --shard\n");
       return command_line::bad_usage_or_task;
     }
-    say_unused(problems);
+    say_unused();
     auto results = earlier_results();
     const auto others = std::erase_if(
         results, [&](const mtmc::BenchmarkResult& result) { return is_outdated(result, problems); });
@@ -196,9 +200,11 @@ private:
     return asked->second != asked_text(candidate_of(*problem));
   }
 
-  /// Names candidates beside each other that answer none of the problems, as with a name that is misspelt.
-  void say_unused(const std::vector<mtmc::BenchmarkProblem>& problems) const {
+  /// Names candidates beside each other that answer no problem of the checkout, as with a name that is
+  /// misspelt.
+  void say_unused() const {
     if (arguments_.candidates.empty()) return;
+    const auto problems = all_problems(arguments_);
     std::string unused;
     for (const auto& entry : std::filesystem::directory_iterator(arguments_.candidates)) {
       const auto name = entry.path().stem().string();
@@ -206,7 +212,7 @@ private:
       if (entry.path().extension() == ".py" && std::none_of(problems.begin(), problems.end(), is_its_name))
         unused += (unused.empty() ? "" : ", ") + name + ".py";
     }
-    if (!unused.empty()) std::printf("no problem that is asked for has the name of %s\n", unused.c_str());
+    if (!unused.empty()) std::printf("no problem has the name of %s\n", unused.c_str());
   }
 
   [[nodiscard]] std::string results_path() const { return arguments_.output + "/results.jsonl"; }

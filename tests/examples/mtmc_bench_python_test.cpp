@@ -44,6 +44,7 @@ struct Folders {
     files.add_text("checkout/level1/13_none.py", problem_text);
     files.add_text("candidates/1_right.py", candidate_text("2.0"));
     files.add_text("candidates/2_wrong.py", candidate_text("2.5"));
+    files.add_text("candidates/3_misspelt.py", candidate_text("2.0"));
   }
   programs::Tasks files;
 };
@@ -72,6 +73,8 @@ TEST_CASE("candidates are judged by two rules, and a run that was interrupted go
   const auto rest = run({});
   CHECK(rest.code == 0);
   CHECK(shown(rest.output) == Contains("wrong_result: output 0"));
+  CHECK(shown(rest.output) == Contains("no problem has the name of 3_misspelt.py"));
+  CHECK(shown(rest.output) == Contains("Timed on a processor"));
   CHECK(shown(rest.output) != Contains("x\nlevel 1  1_right"));
 
   const auto results = programs::json_lines(mtmc::read_file(output + "/results.jsonl"));
@@ -113,6 +116,10 @@ TEST_CASE("problems are chosen by level, ending and shard, and listed without an
   CHECK(list({"--ending", "3"}) == "level 1  13_none\n");
   CHECK(list({"--levels", "2"}).empty());
   CHECK(programs::run("mtmc-bench", {"--folder", folders.files.folder(), "--list"}).code == 2);
+  const auto nothing =
+      programs::run("mtmc-bench", {"--folder", folders.files.path("checkout"), "--ending", "9"});
+  CHECK(nothing.code == 2);
+  CHECK(shown(nothing.error) == Contains("no problem is asked for"));
   CHECK(programs::run("mtmc-bench", {"--folder", folders.files.path("checkout"), "--shard", "3/2"}).code ==
         2);
 }
