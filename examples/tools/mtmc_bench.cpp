@@ -45,7 +45,7 @@ std::string level_text(const std::string& level) { return level.empty() ? "" : "
 
 /// "2.1 ms, eager 4.2 ms, 2.00x"; of a baseline alone "eager 4.2 ms".
 std::string times_text(double seconds, double eager) {
-  const auto base = "eager " + mtmc::seconds_text(eager);
+  auto base = "eager " + mtmc::seconds_text(eager);
   if (seconds <= 0) return base;
   char ratio[40];
   std::snprintf(ratio, sizeof ratio, ", %.2fx", eager / seconds);
