@@ -67,8 +67,8 @@ std::vector<mtmc::BenchmarkProblem> all_problems(const BenchArguments& arguments
                                               : mtmc::find_tritonbench(arguments.folder, "T");
 }
 
-std::vector<mtmc::BenchmarkProblem> chosen(const BenchArguments& arguments) {
-  auto problems = all_problems(arguments);
+std::vector<mtmc::BenchmarkProblem> chosen(std::vector<mtmc::BenchmarkProblem> problems,
+                                           const BenchArguments& arguments) {
   std::erase_if(problems, [&](const mtmc::BenchmarkProblem& problem) {
     const bool level = problem.level.empty() || std::find(arguments.levels.begin(), arguments.levels.end(),
                                                           problem.level) != arguments.levels.end();
@@ -112,7 +112,8 @@ public:
         flaws_(arguments.flaws.empty() ? mtmc::known_kernelbench_flaws() : read_flaws(arguments.flaws)) {}
 
   int run() {
-    const auto problems = chosen(arguments_);
+    const auto all = all_problems(arguments_);
+    const auto problems = chosen(all, arguments_);
     if (arguments_.list) {
       for (const auto& problem : problems)
         std::printf("%s%s\n", level_text(problem.level).c_str(), problem.name.c_str());
@@ -122,7 +123,7 @@ public:
       std::fprintf(stderr, "mtmc-bench: no problem is asked for: see --levels, --ending and --shard\n");
       return command_line::bad_usage_or_task;
     }
-    say_unused();
+    say_unused(all);
     auto results = earlier_results();
     const auto others = std::erase_if(
         results, [&](const mtmc::BenchmarkResult& result) { return is_outdated(result, problems); });
@@ -202,9 +203,8 @@ private:
 
   /// Names candidates beside each other that answer no problem of the checkout, as with a name that is
   /// misspelt.
-  void say_unused() const {
+  void say_unused(const std::vector<mtmc::BenchmarkProblem>& problems) const {
     if (arguments_.candidates.empty()) return;
-    const auto problems = all_problems(arguments_);
     std::string unused;
     for (const auto& entry : std::filesystem::directory_iterator(arguments_.candidates)) {
       const auto name = entry.path().stem().string();

@@ -54,7 +54,7 @@ class Comparison:
     def compare_choices(self, case, i, given, right):
         """Whole numbers and truth values are right, or what the problem's own arithmetic gives; as many others as there are
         near ties."""
-        far, place = 0, 0
+        far, place = 0, 0  # not by errors: doubles do not tell large whole numbers apart
         for begin, (one, theirs, truth) in chunks(given, case.own[i], right):
             wrong = (one != theirs) & (one != truth.to(theirs.dtype))
             place = place if far or not bool(wrong.any()) else begin + int(wrong.nonzero()[0].item())
@@ -134,7 +134,7 @@ class Comparison:
         """Steps flip here and there, and elsewhere in each case; what leaves out a row, a channel or a tile has all of them in
         one place, and always in the same."""
         counts = far_by_axis(given, right, scale, allowed) if far else []
-        crowded = self.measure.crowded(i, most_by_axis(counts)) if far and right is not case.own[i] else None
+        crowded = self.measure.crowded(i, most_by_axis(counts)) if right is not case.own[i] else None
         if crowded:
             axis, number, count, most = crowded
             refuse_result(i, place, given, right, "wrong_result", 0,
@@ -159,7 +159,8 @@ class Repeated:
             return
         self.keys.add(key)
         hits = [one.int() for one in hit_by_axis(counts)]
-        self.hits = [old + new for old, new in zip(self.hits, hits)] if self.hits and hits else self.hits or hits
+        if hits:
+            self.hits = [old + new for old, new in zip(self.hits, hits)] if self.hits else hits
 
     def always(self, own):
         """A slice, by axis and number, that has had some in each case though it is not one in ten that has; and where the
